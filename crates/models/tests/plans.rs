@@ -1,5 +1,5 @@
-//! Plans of whole models, without a device: which steps a graph becomes, where its weights lie, and that what is
-//! dispatched covers every row once and stays within the device's limits.
+//! Plans of whole models, without a device: the steps of a graph, the placement of its weights, and that dispatches
+//! cover every row once and stay within the device's limits.
 
 mod hollow;
 
@@ -115,7 +115,7 @@ impl Shape {
         self.graph_of(n_ctx, None)
     }
 
-    /// The graph with a feed-forward part of so many experts, of which a token uses so many.
+    /// The graph with MoE feed-forward parts: number of experts, experts per token.
     fn graph_of(&self, n_ctx: u32, experts: Option<(u32, u32)>) -> Graph {
         let mut w = GgufWriter::new();
         let n = |v: u32| OwnedValue::from(v);
@@ -238,7 +238,7 @@ fn make_of(shape: &Shape, experts: Option<(u32, u32)>, caps: &Caps, config: &Pla
 }
 
 impl Made {
-    /// What the steps are: rules and operations of a form, or the name of an operation.
+    /// Kinds of the steps: rules and operations of a form, or the name of an operation.
     fn kinds(&self) -> Vec<&'static str> {
         self.steps.list.iter().map(|s| self.kind(s)).collect()
     }
@@ -265,7 +265,7 @@ impl Made {
         }
     }
 
-    /// The group of the logits' matrix.
+    /// The group of the output matrix.
     fn output(&self) -> Option<usize> {
         self.steps.list.iter().rev().find_map(|s| match s {
             Step::Fused(f) => match f.form {
@@ -291,11 +291,12 @@ fn a_llama_becomes_five_steps_a_layer() {
     }
 }
 
-/// Dispatches of a dense layer at most, with a cache of plain values and with one of blocks, on devices whose kernels cannot
-/// join their parts: (sequences up to so many tokens, dispatches); elsewhere the first. These may only go down.
+/// Maximum dispatches of a dense layer, with a plain and with a quantised cache, on devices whose kernels cannot merge
+/// their parts: (up to this many tokens, dispatches); elsewhere the first. Lower these with an improvement, never raise
+/// them.
 const PER_LAYER: [(u32, [usize; 2]); 2] = [(128, [5, 6]), (u32::MAX, [6, 7])];
 
-/// Every type of cache, and keys and values of different ones.
+/// Every cache type, and different types for keys and values.
 fn caches() -> Vec<(GgmlType, GgmlType)> {
     KV_TYPES.iter().map(|ty| (*ty, *ty)).chain([(F16, Q4_0), (Q8_0, F32), (Q8_0, Q4_0)]).collect()
 }
@@ -304,7 +305,7 @@ fn is_plain(ty: GgmlType) -> bool {
     matches!(ty, F32 | F16 | GgmlType::BF16)
 }
 
-/// What a token of a dense layer is, in order.
+/// Parts of a dense layer for a token, in order.
 fn parts_of_layer(merge: bool, blocks: bool) -> Vec<&'static str> {
     let mut parts = vec!["qkv"];
     parts.extend(blocks.then_some("rope_kv"));
@@ -317,13 +318,13 @@ fn parts_of_layer(merge: bool, blocks: bool) -> Vec<&'static str> {
 #[test]
 fn a_token_takes_five_or_six_dispatches_a_layer() {
     for shape in SHAPES {
-        // Bindings that hold every tensor: the shards are another test's.
+        // Bindings that hold every tensor: another test covers shards.
         for (device, caps) in devices() {
             let caps = Caps { max_binding_bytes: u64::from(u32::MAX), ..caps };
-            // Blocks are of 32 channels.
+            // Blocks have 32 channels.
             let mut kvs = caches();
             kvs.retain(|(k, v)| shape.d % 32 == 0 || is_plain(*k) && is_plain(*v));
-            // The longest context has the plans of all shorter ones, too.
+            // The longest context includes the plans of all shorter ones.
             let others = [100, 512].map(|n_ctx| (n_ctx, (F16, F16)));
             for (n_ctx, kv) in kvs.iter().map(|kv| (8192, *kv)).chain(others) {
                 let blocks = !is_plain(kv.0) || !is_plain(kv.1);
@@ -388,7 +389,7 @@ fn limits(shape: &Shape) -> Vec<(u64, PlanConfig)> {
     whole.into_iter().chain(small).collect()
 }
 
-/// Every case: a name, the device, and what was made.
+/// Every case: name, device, and plan.
 fn every_case(mut check: impl FnMut(&str, &Caps, &PlanConfig, &Made)) {
     for shape in SHAPES {
         for (device, caps) in devices() {
@@ -431,7 +432,7 @@ fn weights_that_share_an_input_lie_together_and_shards_hold_every_row_once() {
         for (w, n) in made.graph.weights.iter().zip(homes) {
             assert_eq!(n, usize::from(w.n_row > 1), "{case}: groups that hold {}", w.name);
         }
-        // Unsplit, what is read together is one binding.
+        // Unsplit, matrices with a common input are one binding.
         if caps.max_binding_bytes == u64::from(u32::MAX) {
             for s in &made.steps.list {
                 let Step::Fused(f) = s else { continue };
@@ -467,10 +468,10 @@ fn op(p: &Planned) -> &'static str {
     p.dispatch.kernel.name.split('.').next().unwrap_or_default()
 }
 
-/// Runs of rows: the first, and how many.
+/// Runs of rows: first, and number.
 type Rows = Vec<(u32, u32)>;
 
-/// All sequences of dispatches that a batch can be, and the columns of each.
+/// All sequences of dispatches of a batch, and the columns of each.
 fn runs(s: &Segments) -> Vec<(&'static str, Vec<&Planned>, u32)> {
     let mut out = Vec::new();
     for p in &s.prompt {
@@ -493,7 +494,7 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
             let case = format!("{case}, {what}");
             let mut products: BTreeMap<(usize, usize), u32> = BTreeMap::new();
             let mut table = Rows::new();
-            // Products of one step follow one another: (input, output, rows written).
+            // Products of one step are consecutive: (input, output, rows written).
             let mut steps: Vec<(Slot, Slot, Rows)> = Vec::new();
             let mut closed = true;
             for (i, p) in run.iter().enumerate() {
@@ -510,7 +511,7 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
                         for s in [shard("w"), shard("w2")].into_iter().flatten() {
                             *products.entry(s).or_default() += 1;
                         }
-                        // The sums of ranges of K are joined by what follows at once.
+                        // The partial sums of split-K are reduced immediately.
                         let in_ranges = op(p) != "mul_mat_vec" && constant(p, "PART").is_some();
                         let end = if in_ranges { run[i + 1] } else { p };
                         if in_ranges {
@@ -540,7 +541,7 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
             let last = steps.last_mut().map(|s| tiles(&mut s.2));
             assert_eq!(last, Some(Some(n_vocab)), "{case}: logits");
             assert_eq!(tiles(&mut table), Some(n_vocab), "{case}: embeddings");
-            // Of every group all shards, each once; a table that is no output is only looked up.
+            // All shards of every group, each once; a table that is not the output is only looked up.
             let output = made.output();
             for (i, g) in made.groups.groups.iter().enumerate() {
                 let name = &made.graph.weights[g.members[0].0.0].name;
@@ -555,7 +556,7 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
     });
 }
 
-/// Whether a kernel takes `x` in f16, and whether it leaves `y` so, as its name says.
+/// Whether a kernel reads `x` as f16 and writes `y` as f16, by its name.
 fn halves(p: &Planned) -> (bool, bool) {
     let words: Vec<&str> = p.dispatch.kernel.name.split('.').collect();
     match words[0] {
@@ -610,7 +611,7 @@ fn work_counts_every_weight_once_and_every_key() {
             let weights: u64 = products().map(|p| p.work.weights).sum();
             assert_eq!(weights, n_byte, "{case}: bytes of weights");
             let flops: u64 = products().map(|p| p.work.col_flop).sum();
-            // The rotation, where it is part of the product, adds a few to each row of q and k.
+            // Fused RoPE adds a few operations per row of q and k.
             let more = flops.checked_sub(2 * elements);
             assert!(more.is_some_and(|m| m < elements / 20), "{case}: {flops} for {elements} elements");
             for p in &run {
@@ -621,7 +622,7 @@ fn work_counts_every_weight_once_and_every_key() {
             let n_layer = made.graph.kv.len() as u64;
             let sum = |f: &dyn Fn(&Planned) -> u64| run.iter().map(|p| f(p)).sum::<u64>();
             assert_eq!(sum(&|p| p.work.key_byte), n_layer * cells, "{case}: bytes of the cache a token");
-            // A chunk of three from position 2 on looks back on 3 + 4 + 5 tokens.
+            // A chunk of three from position 2 attends to 3 + 4 + 5 tokens.
             let pairs = sum(&|p| p.work.n_flop(3, 2) - 3 * p.work.col_flop);
             assert_eq!(pairs, 12 * sum(&|p| p.work.pair_flop), "{case}");
             assert!(pairs > 0, "{case}: attention calculates");
@@ -634,7 +635,7 @@ fn dispatches_stay_within_the_device() {
     every_case(|case, caps, _, made| check_device(case, caps, made));
 }
 
-/// Grids, bindings, constants and buffers of all that can run.
+/// Grids, bindings, constants and buffers of all segments.
 fn check_device(case: &str, caps: &Caps, made: &Made) {
     let s = &made.segments;
     let mut sized = HashMap::new();
@@ -690,14 +691,14 @@ fn a_row_larger_than_a_binding_is_an_error_that_names_the_tensor() {
     assert!(e.to_string().contains("`token_embd.weight`"), "{e}");
 }
 
-/// Experts of a Mixtral in small, of a model of many small ones, and a width that is no multiple of four.
+/// A small Mixtral, a model with many small experts, and a width that is no multiple of four.
 const EXPERTS: [(usize, (u32, u32)); 3] = [(0, (8, 2)), (5, (128, 8)), (6, (5, 3))];
 
 /// Bindings that hold everything, or some of the experts, and chunks whose activations fit.
 fn every_mixture(mut check: impl FnMut(&str, &Shape, &Caps, &PlanConfig, &Made)) {
     for (shape, experts) in EXPERTS.map(|(i, e)| (&SHAPES[i], e)) {
         for (device, caps) in devices() {
-            // A share of gate and up of an expert is 2 * n_ff rows.
+            // An expert's share of gate and up has 2 * n_ff rows.
             let row = shape.types[1].and_then(|t| t.row_bytes(shape.n_embd.into())).expect("a row");
             let share = 2 * u64::from(shape.n_ff) * row;
             for (max_binding_bytes, max_col) in
@@ -743,7 +744,7 @@ fn a_mixture_of_experts_takes_seven_or_eight_dispatches_a_layer() {
             (0..shape.n_layer).for_each(|_| expected.extend(layer));
             assert_eq!(parts, expected, "{case}");
         }
-        // One norm of many columns for all that reads it: two a layer, and one before the logits.
+        // One norm of many columns for all of its readers: two per layer, and one before the logits.
         for p in &made.segments.prompt {
             let norms = dispatches(&p.body).filter(|d| d.part == "norm").count();
             assert_eq!(norms, 2 * shape.n_layer as usize, "{case}");

@@ -1,6 +1,6 @@
-//! Graphs and plans of small models as text: a change of a family, a fusion or a kernel choice shows as a diff.
+//! Snapshots of graphs and plans of small models: changes of a family, a fusion or a kernel choice appear as a diff.
 //!
-//! `INSTA_UPDATE=always cargo test -p chaski-models --test snapshots` renews them.
+//! `INSTA_UPDATE=always cargo test -p chaski-models --test snapshots` updates them.
 
 mod fixture;
 mod hollow;
@@ -17,10 +17,10 @@ struct Case {
     fixture: &'static str,
     /// Types of matrices whose rows are whole blocks; the others and vectors are f32.
     types: fn(&str) -> GgmlType,
-    /// Numbers of the fixture that are others here.
+    /// Replaced numbers of the fixture.
     sizes: &'static [(u64, u64)],
     device: fn() -> Caps,
-    /// So many of that device share the layers.
+    /// Number of such devices that share the layers.
     n_device: usize,
     experts: Streaming,
 }
@@ -42,7 +42,7 @@ const CASES: &[Case] = &[
     Case { name: "dense_base", device: Caps::base, ..DENSE },
     Case { name: "dense_coop", types: |_| F16, device: cooperative, ..DENSE },
     Case { name: "dense_alone", types: |_| Q4_0, device: software, ..DENSE },
-    // Rows of 384 values are no whole blocks of the K formats.
+    // Rows of 384 values are not whole blocks of the K formats.
     Case { name: "mixed_formats", types: q4_k_m, sizes: &[(384, 512)], ..DENSE },
     Case { name: "windows", fixture: "gemma3-dense", types: |_| Q4_0, ..DENSE },
     Case { name: "experts", fixture: "qwen3moe-moe", ..DENSE },
@@ -57,7 +57,7 @@ const CASES: &[Case] = &[
     Case { name: "latents", fixture: "deepseek2-moe", ..DENSE },
 ];
 
-/// As quantizers mix them: v and down in a larger format in some layers.
+/// A quantiser's mix: v and down in a larger format in some layers.
 fn q4_k_m(name: &str) -> GgmlType {
     let larger = ["blk.0.attn_v.", "blk.0.ffn_down.", "output.", "token_embd."];
     if larger.iter().any(|part| name.starts_with(part)) { Q6_K } else { Q4_K }
@@ -111,7 +111,7 @@ impl Case {
         let mut out = format!("# graph\n{graph}\n# weights\n{}", groups.describe(&graph));
         out += "\n# activations\n";
         made.act_words.iter().for_each(|words| out += &format!("words: {words:?}\n"));
-        // Plans that are like the one before need no second reading.
+        // Plans equal to the previous one are omitted.
         let mut before = String::new();
         let mut list = |title: String, body: &[Stage], segments: &[&[Planned]]| {
             let body: String = body.iter().map(Stage::to_string).collect();

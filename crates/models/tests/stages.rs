@@ -1,4 +1,5 @@
-//! Plans over several devices, of models without weights: the dispatches of one device, each device with what it binds.
+//! Plans over several devices, of models without weights: the same dispatches as on one device, each on a device with
+//! its bindings.
 
 mod fixture;
 mod hollow;
@@ -13,7 +14,7 @@ use chaski_runtime::plan::{
 };
 use ggml_format::GgmlType::{F16, Q8_0};
 
-/// Dense, windows, a residual stream of several rows, experts, latents, recurrent state.
+/// Dense, windows, AltUp, MoE, latents, recurrent state.
 const FIXTURES: [&str; 6] =
     ["llama-plain", "gemma3-dense", "gemma3n-dense", "qwen3moe-moe", "deepseek2-moe", "qwen35-dense"];
 
@@ -49,14 +50,14 @@ fn planned(graph: &Graph, devices: &[Caps], config: &PlanConfig) -> Result<Segme
     plan_on(graph, &steps, &mut groups, &devices, config)
 }
 
-/// Name, most columns or keys, and body of every plan.
+/// Name, maximum columns or keys, and body of every plan.
 fn bodies(s: &Segments) -> Vec<(String, &[Stage])> {
     let decode = s.decode.iter().map(|d| (format!("decode to {}", d.max_key), &d.body[..]));
     let prompt = s.prompt.iter().map(|p| (format!("prompt of {}", p.max_col), &p.body[..]));
     decode.chain(prompt).collect()
 }
 
-/// Plans of every fixture over two and three devices, and that of one device.
+/// Plans of every fixture over two and three devices, with that of one device.
 fn every_cut(mut check: impl FnMut(&str, usize, &Segments, &Segments)) {
     for name in FIXTURES {
         let graph = fixture::graph(name, |_| Q8_0, &[]);

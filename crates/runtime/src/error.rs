@@ -1,4 +1,4 @@
-//! What can go wrong between a model and a device.
+//! Errors of the runtime.
 
 use crate::formats::FormatError;
 use crate::plan::PlanError;
@@ -10,24 +10,25 @@ pub enum RuntimeError {
     /// No GPU was found.
     #[error("no GPU adapter was found{hint}")]
     NoAdapter {
-        /// What to do, if known; begins with a separator.
+        /// A hint, if known; begins with a separator.
         hint: String,
     },
     /// No GPU of that name.
     #[error("no GPU adapter matches `{wanted}` (found: {found})")]
     NoSuchAdapter {
-        /// The name or number asked for.
+        /// The requested name or index.
         wanted: String,
-        /// The adapters that there are.
+        /// The available adapters.
         found: String,
     },
-    /// The only GPU is a program, and [`GpuOptions::no_software`](crate::gpu::GpuOptions::no_software) takes none such.
+    /// The only GPU is a software renderer, which [`GpuOptions::no_software`](crate::gpu::GpuOptions::no_software)
+    /// excludes.
     #[error("{adapter} is a program, which takes longer than the processor by itself")]
     Software {
         /// The adapter's name.
         adapter: String,
     },
-    /// The adapter refused to open a device.
+    /// The adapter could not open a device.
     #[error("the adapter `{adapter}` did not open a device")]
     Open {
         /// The adapter's name.
@@ -36,7 +37,7 @@ pub enum RuntimeError {
         #[source]
         source: wgpu::RequestDeviceError,
     },
-    /// The device has not enough memory.
+    /// Out of device memory.
     #[error(
         "out of device memory: could not allocate {n_byte} bytes for {what}; use a smaller context or a smaller model"
     )]
@@ -46,13 +47,13 @@ pub enum RuntimeError {
         /// Its size.
         n_byte: u64,
     },
-    /// The device is gone: reset by the driver, unplugged, or out of memory inside the driver.
+    /// Device loss: a driver reset, an unplugged device, or out of memory inside the driver.
     #[error("the device was lost: {reason}")]
     DeviceLost {
         /// The driver's message.
         reason: String,
     },
-    /// wgpu refused a call; a bug of ours or of the driver.
+    /// wgpu rejected a call; a bug of ours or of the driver.
     #[error("the device refused {what}: {reason}")]
     Refused {
         /// The object's label.
@@ -60,31 +61,31 @@ pub enum RuntimeError {
         /// wgpu's message.
         reason: String,
     },
-    /// A kernel that was measured did not find what it must.
+    /// A measured kernel returned a wrong result.
     #[error("{what} gave a wrong result at value {at}: a bug of ours or of the driver")]
     WrongResult {
-        /// What was run.
+        /// The kernel.
         what: &'static str,
         /// Index of the first wrong value.
         at: usize,
     },
-    /// The device's own kernels do not give what their references give.
+    /// The device's results differ from the references.
     #[error("the driver computes wrong values: {kernel} ({case}): {what}")]
     SelfTest {
         /// The kernel.
         kernel: String,
-        /// What it was asked.
+        /// The test case.
         case: String,
-        /// What is wrong.
+        /// The mismatch.
         what: String,
     },
-    /// Recurrent state that is not where a sequence wants to go on.
+    /// Recurrent state at another position than a sequence continues from.
     #[error(
         "the recurrent state is {}, and cannot go on at position {pos}: bring a copy back or begin at 0",
         found.map_or("unknown".to_owned(), |n| format!("that of {n} tokens"))
     )]
     State {
-        /// Tokens that the state has seen, if that is known.
+        /// Tokens that the state has processed, if known.
         found: Option<u32>,
         /// Position of the next token.
         pos: u32,
@@ -92,7 +93,7 @@ pub enum RuntimeError {
     /// The model does not fit the device.
     #[error("the model cannot be planned for this device")]
     Plan(#[from] PlanError),
-    /// A tensor in a type that is no weight format.
+    /// A tensor whose type is not a weight format.
     #[error(transparent)]
     Format(#[from] FormatError),
     /// A tensor could not be read.
@@ -100,11 +101,11 @@ pub enum RuntimeError {
     Tensor {
         /// The tensor.
         tensor: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A weight format that cannot be computed with.
+    /// A weight format without dequantiser.
     #[error("tensor `{tensor}`: the type {ty} has no dequantiser")]
     NoDequantizer {
         /// The tensor.
@@ -112,36 +113,36 @@ pub enum RuntimeError {
         /// Its type.
         ty: ggml_format::GgmlType,
     },
-    /// What is done only where all experts are on the device.
+    /// An operation that does not support offloaded experts.
     #[error("{what} needs all experts on the device, found some that stay with the processor")]
     NeedsExperts {
-        /// What was asked.
+        /// The operation.
         what: &'static str,
     },
-    /// What is done only where all layers are on one device.
+    /// An operation that does not support several devices.
     #[error("{what} needs all layers on one device, found several")]
     NeedsOneDevice {
-        /// What was asked.
+        /// The operation.
         what: &'static str,
     },
-    /// Values that do not fit the model or the batch.
+    /// Values that do not match the model or the batch.
     #[error("{what}: {found}, but must be {expected}")]
     Shape {
-        /// Which number.
+        /// The quantity.
         what: &'static str,
-        /// The number found.
+        /// The actual number.
         found: u64,
-        /// The number that fits.
+        /// The expected number.
         expected: u64,
     },
-    /// A request beyond what the engine was built for.
+    /// A request beyond the engine's limits.
     #[error("{what}: {found}, but at most {limit}")]
     Limit {
-        /// Which size.
+        /// The quantity.
         what: &'static str,
-        /// The size asked for.
+        /// The requested size.
         found: u64,
-        /// The largest that fits.
+        /// The limit.
         limit: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Steps, on whichever device: tokens that run together, and their outputs.
+//! Steps on any device: tokens that run together, and their outputs.
 
 use crate::error::RuntimeError;
 
@@ -7,14 +7,14 @@ use crate::error::RuntimeError;
 pub struct Column {
     /// Its sequence.
     pub seq: u32,
-    /// The token; `None`: the one that was chosen last for the sequence, by a column that chooses.
+    /// The token; `None`: the last one chosen for the sequence by a column that chooses.
     pub token: Option<u32>,
     /// Its position in the sequence.
     pub pos: u32,
-    /// The row of values (`set_rows`) that takes the place of the token's embedding; the token still chooses embeddings of single
-    /// layers, in families that have these.
+    /// Input row (`set_rows`) in place of the token's embedding; the token still selects per-layer embeddings, in
+    /// families that have them.
     pub row: Option<u32>,
-    /// The components of its position for RoPE with sections; `None`: all are the position.
+    /// Components of its position for RoPE with sections; `None`: all equal the position.
     pub components: Option<[u32; 3]>,
 }
 
@@ -24,12 +24,12 @@ impl Column {
         Column { seq, token: Some(token), pos, row: None, components: None }
     }
 
-    /// The token that was chosen last for the sequence.
+    /// The last token chosen for the sequence.
     pub fn chosen(seq: u32, pos: u32) -> Self {
         Column { seq, token: None, pos, row: None, components: None }
     }
 
-    /// A row of values in place of a token's embedding. Embeddings of single layers are those of token 0, which is padding in the
+    /// An input row in place of a token's embedding. Per-layer embeddings are those of token 0, which is padding in the
     /// families that have them.
     pub fn row(seq: u32, row: u32, pos: u32) -> Self {
         Column { row: Some(row), ..Column::token(seq, 0, pos) }
@@ -41,7 +41,7 @@ impl Column {
         Column { components: Some(components), ..self }
     }
 
-    /// What follows the column after `i` repetitions of its step.
+    /// The column after `i` repetitions of its step.
     pub(crate) fn repeated(self, i: u32) -> Self {
         match i {
             0 => self,
@@ -61,13 +61,13 @@ impl Column {
 pub enum ColumnOutput {
     /// None.
     Nothing,
-    /// The id of the next token of its sequence, by the sequence's sampler.
+    /// The id of the next token of its sequence, from the sequence's sampler.
     Choice,
     /// The same among the tokens that a mask allows, which is provided after the step.
     MaskedChoice,
     /// Its logits.
     Logits,
-    /// Its final hidden state: the result of the last norm, which logits are products of.
+    /// Its final hidden state: the result of the last norm, the input of the output projection.
     Hidden,
 }
 
@@ -81,16 +81,16 @@ impl ColumnOutput {
 /// The outputs of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepOutputs {
-    /// The chosen tokens: of all columns that choose, in order, then of all columns of the next repetition. An id beyond the
-    /// vocabulary says that no logit was finite.
+    /// Chosen tokens: of all choosing columns, in order, repetition by repetition. An out-of-range id means that no
+    /// logit was finite.
     pub chosen: Vec<u32>,
-    /// The logits of all columns that want them, in order: `[n, n_vocab]`.
+    /// Logits of all columns that request them, in order: `[n, n_vocab]`.
     pub logits: Vec<f32>,
-    /// The hidden states of all columns that want them, in order: `[n, n_embd]`.
+    /// Hidden states of all columns that request them, in order: `[n, n_embd]`.
     pub hidden: Vec<f32>,
 }
 
-/// Rows of `width` values, at most `most`.
+/// Number of rows of `width` values; at most `most`.
 pub(crate) fn n_row(values: &[f32], width: u32, most: u32) -> Result<u32, RuntimeError> {
     let found = values.len().div_ceil(width.max(1) as usize) as u64;
     if found > u64::from(most) {
@@ -103,7 +103,7 @@ pub(crate) fn n_row(values: &[f32], width: u32, most: u32) -> Result<u32, Runtim
     Ok(found as u32)
 }
 
-/// Whether columns name rows that there are, and components below `n_ctx`.
+/// Checks that columns name existing rows, and components below `n_ctx`.
 pub(crate) fn check_inputs(columns: &[Column], n_row: u32, n_ctx: u32) -> Result<(), RuntimeError> {
     let most =
         |of: fn(&Column) -> Option<u32>| columns.iter().filter_map(of).max().map_or(0, |n| u64::from(n) + 1);
@@ -118,8 +118,8 @@ pub(crate) fn check_inputs(columns: &[Column], n_row: u32, n_ctx: u32) -> Result
     Ok(())
 }
 
-/// Whether the recurrent state of each sequence, which has seen so many tokens, can go on with its columns: they stand together,
-/// one right after the other.
+/// Checks that the recurrent state of each sequence, at this many tokens, can continue with its columns, which are
+/// contiguous and in order.
 pub(crate) fn check_runs(
     columns: &[Column],
     state_at: impl Fn(u32) -> Option<u32>,

@@ -1,4 +1,4 @@
-//! Rows of values in place of tokens, and positions of three components.
+//! Input rows in place of tokens, and positions of three components.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::common::{Failures, Timed, block_on, in_turns, nmse, say, shared_gpu};
 use crate::stages::gpus;
 use crate::streaming::{bits, config};
 
-/// Fixtures, and whether embeddings are multiplied by the square root of their width: dense, windows, embeddings of single
-/// layers, a norm of embeddings, learned positions, experts, recurrent state.
+/// Fixtures, and whether embeddings are multiplied by the square root of their width: dense, windows, per-layer
+/// embeddings, a norm of embeddings, learned positions, MoE, recurrent state.
 const FIXTURES: &[(&str, bool)] = &[
     ("llama-gqa-rope_freqs", false),
     ("gemma3-dense", true),
@@ -29,12 +29,12 @@ const FIXTURES: &[(&str, bool)] = &[
     ("mamba2-dense", false),
 ];
 
-/// Sections one after the other; in turns; in turns with a fourth one, whose pairs do not rotate.
+/// Consecutive sections; interleaved; interleaved with a fourth one, whose pairs have no RoPE.
 const SECTIONS: &[&str] = &["qwen2vl-dense", "qwen3vl-dense", "qwen35-dense"];
 
 type TestModel = Arc<Model<MemorySource>>;
 
-/// The tensors of a model that a device may read as long as it likes.
+/// Tensors of a model with shared ownership.
 struct Shared(TestModel);
 
 impl Tensors for Shared {
@@ -73,7 +73,7 @@ fn cpu_model(model: &TestModel) -> CpuModel {
     block_on(CpuModel::load(graph, sizes, &**model, |_, _| {})).expect("it fits")
 }
 
-/// Runs columns, each of which gives logits.
+/// Runs columns with logits.
 fn run(m: &mut GpuModel, columns: &[Column]) -> Vec<f32> {
     let outputs = vec![ColumnOutput::Logits; columns.len()];
     step(m, columns, &outputs, 1).logits
@@ -93,7 +93,7 @@ fn greedy(repeat: u32) -> StepOptions {
     StepOptions { repeat, n_planned: 0, choose: Choose::Greedy }
 }
 
-/// Embeddings of tokens as the residual stream has them.
+/// Embeddings of tokens as they enter the residual stream.
 fn embeddings(f: &Fixture, model: &TestModel, tokens: &[u32], is_scaled: bool) -> Vec<f32> {
     let n = model.config().n_embd as usize;
     let table = f.weights_of("token_embd.weight", (n * f.n_vocab) as u64);
@@ -119,7 +119,7 @@ fn embeddings_of_tokens_as_rows_give_the_same_bits() {
                 .check(with == without + 1, || format!("{name}: {with} dispatches, {without} without rows"));
             with_rows.set_rows(&rows).expect("a chunk has so many rows");
             let token = |(i, t): (u32, &u32)| Column::token(1, *t, i);
-            // The token chooses the embeddings of single layers.
+            // The token selects the per-layer embeddings.
             let row = |(i, t): (u32, &u32)| Column { row: Some(i), ..Column::token(1, *t, i) };
             let of_tokens: Vec<Column> = (0..).zip(tokens).map(token).collect();
             let expected = bits(&run(&mut plain, &of_tokens[..16]));
@@ -131,13 +131,13 @@ fn embeddings_of_tokens_as_rows_give_the_same_bits() {
                 let found = bits(&run(&mut with_rows, &columns[..16]));
                 failures.check(found == expected, || format!("{name}, prompt of {what}: other bits"));
             }
-            // One column after the other.
+            // One column at a time.
             for i in 16..19 {
                 let expected = bits(&run(&mut plain, &of_tokens[i..=i]));
                 let found = bits(&run(&mut with_rows, &[row((i as u32, &tokens[i]))]));
                 failures.check(found == expected, || format!("{name}, column {i}: other bits"));
             }
-            // A row chooses a token, from which the device goes on by itself.
+            // A row chooses a token, from which the device continues.
             let choice = [ColumnOutput::Choice];
             let expected = step(&mut plain, &of_tokens[19..], &choice, 5).chosen;
             let found = step(&mut with_rows, &[row((19, &tokens[19]))], &choice, 5).chosen;
@@ -190,7 +190,7 @@ fn rows_that_do_not_fit_are_errors() {
     assert_eq!(e.to_string(), "rows of embeddings: 1, but at most 0");
 }
 
-/// Components as a picture of 3 by 4 patches has them, between tokens of a text.
+/// Components of an image of 3 by 4 patches between tokens of a text.
 fn components() -> Vec<[u32; 3]> {
     let text = |p: u32| [p; 3];
     let picture = (0..12).map(|i| [4, 4 + i / 4, 4 + i % 4]);
@@ -219,7 +219,7 @@ fn sections_follow_their_components() {
             let mut m = gpu_model(&model, &gpu, |plan| PlanConfig { rows: true, fusions, ..plan });
             let e = nmse(&run(&mut m, &columns), &expected);
             failures.check(e <= 1e-10, || format!("{name}, prompt: {e:.1e}"));
-            // A token that the device chose goes on after the picture, and so does the one after that.
+            // A device-chosen token follows the image, and another follows that.
             let mut outputs = vec![ColumnOutput::Nothing; n];
             outputs[n - 1] = ColumnOutput::Choice;
             let chosen = step(&mut m, &columns, &outputs, 1).chosen[0];
@@ -229,7 +229,7 @@ fn sections_follow_their_components() {
             let after = run_cpu(&mut cpu, &[Column::token(0, chosen, n as u32).at(next)]);
             let e = nmse(&found, &after);
             failures.check(e <= 1e-10, || format!("{name}, token: {e:.1e}"));
-            // Equal components are a position.
+            // Equal components are a plain position.
             let expected = bits(&run(&mut plain, &text));
             let equal: Vec<Column> = text.iter().map(|c| c.at([c.pos; 3])).collect();
             let same = bits(&run(&mut m, &equal)) == expected;
@@ -247,7 +247,7 @@ fn rows_and_components_are_the_same_over_two_devices() {
     let gpus = gpus(2, FeatureSet::Sg);
     let components = components();
     let n = components.len();
-    // The picture is made of embeddings of later tokens.
+    // The image consists of embeddings of later tokens.
     let picture = embeddings(&f, &model, &f.tokens[n..n + 12], false);
     let column = |(i, (token, at)): (u32, (&u32, &[u32; 3]))| {
         let row = i.checked_sub(4).filter(|row| *row < 12);
@@ -271,7 +271,7 @@ fn rows_and_components_are_the_same_over_two_devices() {
     assert!(all(&mut two) == expected, "other bits over two devices");
     let tokens: Vec<Column> = columns.iter().map(|c| Column { row: None, ..*c }).collect();
     assert!(bits(&run(&mut one, &tokens)) != expected.0, "rows change nothing");
-    // A step over several devices runs when it is read, with the rows that were there when it was sent.
+    // A step over several devices runs when it is read, with the rows of the time when it was submitted.
     two.send_step(&columns, &vec![ColumnOutput::Logits; n], greedy(1)).expect("a step");
     let e = two.set_rows(&picture).expect_err("the step needs the rows");
     assert_eq!(e.to_string(), "steps that were not sent whole: 1, but at most 0");

@@ -1,4 +1,4 @@
-//! Models over several devices: the same bits as on one, each device with its own part alone.
+//! Models over several devices: the same bits as on one, and each device holds only its part.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::archs::{Fixture, open, wanted};
 use crate::common::{Failures, Timed, block_on, chain, full, say};
 use crate::streaming::{self, N_EXPERT, N_USED, compare, config, logits, with_experts};
 
-/// Dense, windows, shared caches with a residual stream of several rows, latents, experts, recurrent state of three kinds, and
-/// recurrent state with experts.
+/// Dense, windows, shared caches with AltUp, latents, MoE, recurrent state of three kinds, and recurrent state with
+/// MoE.
 const FIXTURES: &[&str] = &[
     "llama-gqa-rope_freqs",
     "gemma3-dense",
@@ -27,7 +27,7 @@ const FIXTURES: &[&str] = &[
     "qwen3next-moe",
 ];
 
-/// Devices of one adapter, opened anew: none sees the buffers of another.
+/// Separately opened devices of one adapter: none sees the buffers of another.
 pub(crate) fn gpus(n: usize, set: FeatureSet) -> Vec<Arc<Gpu>> {
     let options = GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, ..GpuOptions::default() };
     let open = |_| Arc::new(block_on(Gpu::open(&options)).expect("a GPU or a software Vulkan driver"));
@@ -38,7 +38,7 @@ fn bytes_of(memory: &Memory, what: &str) -> u64 {
     memory.items.iter().filter(|i| i.what == what).map(|i| i.n_byte).sum()
 }
 
-/// What several ways to run tokens give.
+/// Results of several ways to run tokens.
 fn all(f: &Fixture, r: &mut Runner) -> Vec<(String, Vec<u32>)> {
     let mut out = logits(r, &f.tokens);
     r.truncate(0);
@@ -84,7 +84,7 @@ fn a_plan_cut_over_two_devices_gives_the_same_bits() {
             parts.each_ref().map(layers),
             layers(&whole),
         ));
-        // A page on its way is on each device that has a cache.
+        // Each device with a cache has a scratch page.
         let page =
             one.gpu().expect("a GPU").config().page_bytes(&block_on(model.graph(64)).expect("a graph"));
         let doubled = page.unwrap_or(0).next_multiple_of(16) * pages.saturating_sub(1);
@@ -169,7 +169,7 @@ fn shares_decide_where_a_model_is_cut_and_too_many_devices_are_refused() {
         &expected,
     );
     failures.conclude();
-    // There are fewer places to cut the model than that.
+    // More devices than possible cuts.
     let many = Target::Gpus(gpus.iter().cycle().take(99).cloned().collect());
     let refused = |target: Target| {
         let loaded = block_on(Runner::load(&model, &target, &config(None), |_| {}));

@@ -1,8 +1,8 @@
-//! Gemma 3n, text alone.
+//! Gemma 3n, text only.
 //!
-//! A residual stream of four rows, of which layers work on the first (alternating updates); embeddings of single layers;
-//! beside attention a product of low rank (Laurel); in the first layers few activations; the last layers take keys and
-//! values of earlier ones. What files do not say is the same for both models.
+//! A residual stream of four rows, of which layers process the first (AltUp); per-layer embeddings; a low-rank product
+//! beside attention (Laurel); sparse activations in the first layers; the last layers reuse keys and values of earlier
+//! ones. Parameters that files lack are equal in both models.
 
 use chaski_graph::altup::AltUp;
 use chaski_graph::altup::Kind as Step;
@@ -15,12 +15,12 @@ use crate::layers::{Attend, Attention, FeedForward, PerLayer, QkNorm, softcapped
 
 /// Rows of the residual stream.
 const ROWS: u32 = 4;
-/// Rank of Laurel's product.
+/// Rank of Laurel.
 const RANK: u32 = 64;
-/// Layers with few activations: those that lie so many deviations above the mean, which are 5 of 100.
+/// Layers with sparse activations: only values this many deviations above the mean, 5 of 100, pass.
 const N_SPARSE: usize = 10;
 const DEVIATIONS: f32 = 1.644_853_6;
-/// Layers with keys and values of their own.
+/// Layers with their own keys and values.
 const N_OWN: u32 = 20;
 /// Limit of the logits.
 const SOFTCAP: f32 = 30.0;
@@ -72,7 +72,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     b.logits(h, embeddings, |b, y| softcapped(b, y, SOFTCAP))
 }
 
-/// `x`: `[ROWS, n_embd]`; returns the same of the next layer.
+/// `x`: `[ROWS, n_embd]`; returns the same after the layer.
 fn one_layer(
     b: &mut Builder<'_>,
     block: &str,
@@ -123,7 +123,7 @@ fn one_layer(
     Ok(step(b, Step::Inject, corrected, Some(t), None))
 }
 
-/// A step of the residual stream, whose number of rows all have in common.
+/// An AltUp step of the residual stream.
 fn step(
     b: &mut Builder<'_>,
     kind: Step,
@@ -136,7 +136,7 @@ fn step(
     b.push(Op::AltUp(AltUp { kind, x, other, mix, rows: ROWS }), width)
 }
 
-/// The router's products for a row, `[ROWS]`.
+/// The router's outputs for a row, `[ROWS]`.
 fn modes(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
     let n_embd = b.config.n_embd;
     let router = b.linear(&format!("{block}.altup_router"), ROWS, n_embd)?;
@@ -145,7 +145,7 @@ fn modes(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelE
     Ok(b.scaled(m, 1.0 / n_embd as f32))
 }
 
-/// The feed-forward part where few gates are open.
+/// The feed-forward part with sparse activations.
 fn sparse(b: &mut Builder<'_>, block: &str, n_ff: u32, x: ValueId) -> Result<ValueId, ModelError> {
     let n_embd = b.config.n_embd;
     let gate = b.linear(&format!("{block}.ffn_gate"), n_ff, n_embd)?;

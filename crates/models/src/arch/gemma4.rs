@@ -1,8 +1,8 @@
-//! Gemma 4, dense and by experts, text alone.
+//! Gemma 4, dense and with experts, text only.
 //!
-//! Norms around both parts, of the heads of q, k and v; scores as they are; windows in most layers, which have smaller heads
-//! and a rotation of their own. The last layers take keys and values of earlier ones. Small models have embeddings of single
-//! layers, others experts beside the dense part.
+//! Norms around both parts, of the heads of q, k and v; unscaled scores; windows in most layers, which have smaller
+//! heads and their own RoPE. The last layers reuse keys and values of earlier ones. Small models have per-layer
+//! embeddings, others experts beside the dense part.
 
 use chaski_graph::{Act, NormKind, Rope, RopePairing, Score, ValueId};
 
@@ -55,10 +55,10 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     b.logits(h, embeddings, |b, y| softcapped(b, y, softcap))
 }
 
-/// How the layers attend.
+/// Attention parameters of the layers.
 fn attention(b: &mut Builder<'_>) -> Result<Vec<Attention>, ModelError> {
     let c = b.config;
-    // The pairs that are not rotated have divisors so large that nothing is left of their angles.
+    // Divisors so large that the angles vanish disable RoPE for a pair.
     let far = b.rope(RopePairing::Neox)?;
     let n_rot = b.u32("rope.dimension_count_swa")?.unwrap_or(c.n_rot);
     let d_near = b.u32("attention.key_length_swa")?.unwrap_or(c.d_head);
@@ -105,11 +105,11 @@ fn attention(b: &mut Builder<'_>) -> Result<Vec<Attention>, ModelError> {
     Ok(out)
 }
 
-/// The layer whose keys and values a layer takes, where the last `n_shared` have none of their own: of the others the last
-/// with a window, or the last that sees all.
+/// The layer whose keys and values a layer reuses, where the last `n_shared` have none: of the others, the last with a
+/// window, or the last without one.
 ///
 /// # Errors
-/// [`ModelError::Config`] if there is no such layer in the place where files have it.
+/// [`ModelError::Config`] if that is not the layer that files place there.
 pub(super) fn lender(
     b: &Builder<'_>,
     windows: &[u32],
@@ -128,7 +128,7 @@ pub(super) fn lender(
     })
 }
 
-/// The experts, which read `h`; their router reads the residual stream `x` by a norm of its own.
+/// The experts, with input `h`; their router reads the residual stream `x` through its own norm.
 fn experts(
     b: &mut Builder<'_>,
     block: &str,

@@ -1,6 +1,6 @@
 //! GLM 4 of 2025, and ChatGLM 3 and GLM 4 before it.
 //!
-//! Norms around both parts, in the older models before them; rotation of neighbouring channels, gate and up in one matrix.
+//! Norms around both parts, in the older models before them; RoPE of adjacent channels, gate and up in one matrix.
 
 use chaski_graph::{Act, Rope, RopePairing, Sections};
 
@@ -27,8 +27,8 @@ pub(super) fn build_chat(b: &mut Builder<'_>) -> Result<(), ModelError> {
     })
 }
 
-/// Files that also see pictures have sections of pairs that rotate by other components of a position: halves pair up there. In a
-/// text the components are the same, as long as no pair belongs to the fourth section.
+/// RoPE: vision models have sections of pairs with their own position components, and NeoX pairing. In a text the
+/// components are equal, unless a pair belongs to the fourth section.
 pub(super) fn rotation(b: &Builder<'_>) -> Result<Rope, ModelError> {
     let key = format!("{}.rope.dimension_sections", b.config.arch);
     let Some(sections) = b.metadata.opt_vec::<i32>(&key)? else { return b.rope(RopePairing::Norm) };
@@ -40,7 +40,7 @@ pub(super) fn rotation(b: &Builder<'_>) -> Result<Rope, ModelError> {
         let expected = format!("must have at least {} pairs in the first three", b.config.n_rot / 2);
         return Err(ModelError::Config { key, found: format!("{sections:?}"), expected });
     }
-    // More than there are pairs changes nothing.
+    // More than there are pairs has no effect.
     let count = |n: &i32| u32::try_from(*n).unwrap_or(0).min(b.config.n_rot);
     let pairs = [0, 1, 2, 3].map(|i| sections.get(i).map_or(0, count));
     let sections = Some(Sections { pairs, take_turns: false });

@@ -1,8 +1,7 @@
-//! Granite 4.0 "H": Mamba-2, here and there attention, and a feed-forward part or experts in every layer.
+//! Granite 4.0 "H": Mamba-2, in some layers attention, and a feed-forward part or MoE in every layer.
 //!
 //! x0 = embeddings * embedding_scale; x += r * mixer(norm(x)); x += r * feed_forward(norm(x)) with r = residual_scale;
-//! logits / logit_scale. Layers without KV heads are Mamba-2. The converter says with `rope.scaling.finetuned` = false
-//! that nothing is rotated.
+//! logits / logit_scale. Layers without KV heads are Mamba-2. `rope.scaling.finetuned` = false turns RoPE off.
 
 use chaski_graph::{Act, NormKind, RopePairing, Score};
 
@@ -13,7 +12,7 @@ use crate::recurrent;
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let c = b.config;
-    // Absent or 0, a factor is 1.
+    // Absent or 0 means 1.
     let factor = |key: &str| Ok::<_, ModelError>(b.f32(key)?.filter(|v| *v != 0.0));
     let embedding = factor("embedding_scale")?.unwrap_or(1.0);
     let residual = factor("residual_scale")?.unwrap_or(1.0);

@@ -1,6 +1,6 @@
-//! Qwen 2 and 2.5, and what was distilled into them.
+//! Qwen 2 and 2.5, and models distilled into them.
 //!
-//! Llama with biases of q, k and v and rotation of halves.
+//! Llama with biases of q, k and v and NeoX RoPE.
 
 use chaski_graph::{Act, Rope, RopePairing};
 

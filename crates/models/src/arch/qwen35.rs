@@ -1,7 +1,7 @@
-//! Qwen 3.5, dense and by experts, and Qwen 3 Next: gated delta nets, every few layers attention.
+//! Qwen 3.5, dense and with experts, and Qwen 3 Next: gated delta nets, in every few layers attention.
 //!
-//! x += mixer(norm(x)); x += feed_forward(norm(x)). Attention has a norm of every head of q and k and a gate for what comes
-//! of it; experts have one for all tokens behind a gate beside them.
+//! x += mixer(norm(x)); x += feed_forward(norm(x)). Attention has norms of the heads of q and k and a gated output; MoE
+//! has a gated shared expert.
 
 use chaski_graph::{Act, NormKind, Rope, RopePairing, Sections};
 
@@ -16,14 +16,14 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     layers(b, rope, DeltaOrder::Tiled)
 }
 
-/// The rotation of halves, of the pairs that a text rotates.
+/// NeoX RoPE, with the pairs that have no position disabled.
 pub(super) fn rotation(b: &Builder<'_>) -> Result<Rope, ModelError> {
     let (sections, unrotated) = sections(b)?;
     let mut rope = Rope { sections: Some(sections), ..b.rope(RopePairing::Neox)? };
     if !unrotated.is_empty() {
         let n_pair = (rope.n_rot / 2) as usize;
         let factors = rope.factors.get_or_insert_with(|| vec![1.0; n_pair]);
-        // What divides the frequencies: these pairs do not turn.
+        // An infinite divisor of the frequency disables RoPE for a pair.
         unrotated.into_iter().for_each(|i| factors[i as usize] = f32::INFINITY);
     }
     Ok(rope)
@@ -35,8 +35,8 @@ pub(super) fn build_next(b: &mut Builder<'_>) -> Result<(), ModelError> {
     layers(b, rope, DeltaOrder::Grouped)
 }
 
-/// The sections of pairs, which rotate by time, height and width in turn as long as there are some of these left, and the other
-/// pairs: they would rotate by a fourth component, which is always 0.
+/// The sections of pairs, which use the components time, height and width in turn as far as these go, and the other
+/// pairs: their fourth component is always 0.
 fn sections(b: &Builder<'_>) -> Result<(Sections, Vec<u32>), ModelError> {
     let key = format!("{}.rope.dimension_sections", b.config.arch);
     let sections = b.metadata.array(&key)?.to_vec::<i32>()?;
@@ -61,7 +61,7 @@ fn sections(b: &Builder<'_>) -> Result<(Sections, Vec<u32>), ModelError> {
     Ok((Sections { pairs, take_turns: true }, unrotated))
 }
 
-/// Which layers are delta nets.
+/// The layers that are delta nets.
 fn delta_layers(b: &Builder<'_>) -> Result<Vec<bool>, ModelError> {
     if let Some(flags) = b.flags("attention.recurrent_layers")? {
         return Ok(flags);
@@ -91,11 +91,11 @@ fn layers(b: &mut Builder<'_>, rope: usize, order: DeltaOrder) -> Result<(), Mod
             Attention { norm: QkNorm::Heads, gate: HeadGate::Alternating, ..attention }.build(b, &block, h)?
         };
         x = b.add(x, m);
-        // By its name the second norm would come after attention.
+        // Despite its name, the second norm precedes the feed-forward part.
         let h = b.norm_of(x, &format!("{block}.post_attention_norm"), NormKind::Rms)?;
         let part = if c.n_expert > 0 {
             let shared = Shared::Gated(shared.unwrap_or(c.n_ff[layer]));
-            // Files without a width of experts share out that of the feed-forward part.
+            // Without an expert width in the file, the feed-forward width is divided by the experts per token.
             let n_ff = n_ff.unwrap_or(c.n_ff[layer] / c.n_expert_used);
             FeedForward::Experts(Experts { shared, ..Experts::new(b, n_ff) })
         } else {

@@ -1,4 +1,4 @@
-//! Operations on values, and what they keep beside the graph: rotations, caches, states.
+//! Operations on values, and their resources beside the graph: RoPE parameters, caches, states.
 
 use chaski_graph::recurrent::{Recurrent, StateLayer};
 use chaski_graph::{KvLayer, NormKind, Op, Product, Rope, Routing, RowNorm, ValueId, WeightId};
@@ -7,12 +7,12 @@ use super::{Builder, Linear};
 use crate::error::ModelError;
 
 impl Builder<'_> {
-    /// Embeddings of the batch's tokens, or the rows of values that columns come with.
+    /// Embeddings of the batch's tokens, or the columns' input rows.
     pub fn embed(&mut self, table: WeightId) -> ValueId {
         self.embed_scaled(table, 1.0)
     }
 
-    /// Embeddings of the batch's tokens times `by`, or the rows of values that columns come with, which are not scaled.
+    /// Embeddings of the batch's tokens times `by`, or the columns' input rows, which are not scaled.
     pub fn embed_scaled(&mut self, table: WeightId, by: f32) -> ValueId {
         let n_embd = self.config.n_embd;
         let x = self.graph.push(Op::Embed { table }, n_embd);
@@ -33,7 +33,7 @@ impl Builder<'_> {
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
     pub fn norm_of(&mut self, x: ValueId, stem: &str, kind: NormKind) -> Result<ValueId, ModelError> {
         let d = self.graph.width(x);
-        // Some families' files leave the end of these names off.
+        // Some families' files omit the suffix.
         let name = format!("{stem}.weight");
         let bare = !self.has(&name) && self.has(stem);
         let weight = self.vector(if bare { stem } else { &name }, d)?;
@@ -61,7 +61,7 @@ impl Builder<'_> {
         self.adapted(x, l, y)
     }
 
-    /// Products of one input as one value, the rows of each after those of the one before.
+    /// Several products of one input as one value, concatenated by rows.
     pub fn mul_all(&mut self, x: ValueId, linears: &[Linear]) -> ValueId {
         let width = linears.iter().map(|l| self.graph.weights[l.weight.0].n_row).sum();
         let part = |l: &Linear| Product { weight: l.weight, bias: l.bias, scale: l.scale };
@@ -69,7 +69,7 @@ impl Builder<'_> {
         self.adapted_all(x, linears, y)
     }
 
-    /// Experts and their weights from router logits; `bias` is added for choosing only.
+    /// Experts and their weights from router logits; `bias` is added for the selection only.
     pub fn route(&mut self, x: ValueId, bias: Option<WeightId>, routing: Routing) -> ValueId {
         // An expert and its weight for each slot.
         self.graph.push(Op::TopkMoe { x, bias, routing }, 2)
@@ -89,7 +89,7 @@ impl Builder<'_> {
         if by == 1.0 { x } else { self.graph.push(Op::Scale { x, by }, width) }
     }
 
-    /// An operation on recurrent state, or one that goes with them; `width` values a column.
+    /// An operation on recurrent state, or a companion of one; `width` values per column.
     pub fn recurrent(&mut self, op: Recurrent, width: u32) -> ValueId {
         self.graph.push(Op::Recurrent(op), width)
     }
@@ -100,17 +100,17 @@ impl Builder<'_> {
         self.graph.push(Op::Add { a, b }, width)
     }
 
-    /// Any operation; `width` values a column.
+    /// Any operation; `width` values per column.
     pub fn push(&mut self, op: Op, width: u32) -> ValueId {
         self.graph.push(op, width)
     }
 
-    /// Values a column of a value.
+    /// Values per column of a value.
     pub fn width(&self, x: ValueId) -> u32 {
         self.graph.width(x)
     }
 
-    /// Adds a rotation, and returns its number.
+    /// Adds RoPE parameters, and returns their index.
     pub fn add_rope(&mut self, rope: Rope) -> usize {
         self.graph.ropes.push(rope);
         self.graph.ropes.len() - 1
@@ -128,8 +128,8 @@ impl Builder<'_> {
         self.graph.states.len() - 1
     }
 
-    /// The result: products with `output.weight`, or the embeddings where the file has none, and what `then` makes of
-    /// them value by value.
+    /// The logits: products with `output.weight`, or with the embeddings if the file has none, followed by the
+    /// element-wise operations of `then`.
     ///
     /// # Errors
     /// [`ModelError::Shape`].

@@ -1,4 +1,4 @@
-//! How a model is run: where, with which cache, and in which sizes.
+//! Configuration of a model run: target, cache, and sizes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,14 +14,14 @@ use ggml_format::{ByteSource, GgmlType};
 use crate::error::{KvTypeError, ModelError};
 use crate::model::Model;
 
-/// Where a model runs.
+/// Target of a model.
 #[derive(Clone)]
 pub enum Target {
     /// An open device.
     Gpu(Arc<Gpu>),
-    /// Several, each of which has some of the layers ([`RunnerConfig::shares`]); the last has the head and chooses tokens.
+    /// Several devices, each with some of the layers ([`RunnerConfig::shares`]); the last has the head and samples.
     Gpus(Vec<Arc<Gpu>>),
-    /// The processor.
+    /// The CPU.
     Cpu,
 }
 
@@ -40,10 +40,10 @@ pub enum KvType {
     },
 }
 
-/// Tokens of a page of the KV cache.
+/// Tokens per page of the KV cache.
 const PAGE: u32 = 64;
 
-/// Bytes up to which [`KvType::Auto`] spends full precision.
+/// Size up to which [`KvType::Auto`] uses f32.
 const SMALL_KV: u64 = 64 << 20;
 
 impl KvType {
@@ -157,37 +157,37 @@ impl FromStr for Inputs {
     }
 }
 
-/// How to run a model.
+/// Configuration of a runner.
 #[derive(Clone, Debug)]
 pub struct RunnerConfig {
-    /// Tokens of the sequence at most; 0 takes the model's own context, at most 4096.
+    /// Maximum number of tokens per sequence; 0: the model's own context, at most 4096.
     pub n_ctx: u32,
     /// Type of the KV cache.
     pub kv: KvType,
-    /// Tokens that are run at once at most when a prompt is read.
+    /// Maximum number of prompt tokens per run.
     pub chunk: u32,
-    /// Products of many columns may round their inputs to f16.
+    /// Prefill may round activations to f16.
     pub f16_tiles: bool,
     /// How products with quantised weights take their inputs.
     pub inputs: Inputs,
-    /// What a tuner measured on this device.
+    /// A tuner's measurements of this device.
     pub tuning: Tuning,
-    /// Rules by which operations run together on a device; fewer are slower, and compute the same.
+    /// Fusion rules; fewer are slower, with the same results.
     pub fusions: Fusions,
-    /// Sequences that can be held at once, each of `n_ctx` tokens at most.
+    /// Number of sequences, each of at most `n_ctx` tokens.
     pub n_seq: u32,
-    /// Tokens that the KV cache of all sequences has room for, in whole pages of 64; `None`: a context for each
-    /// sequence. With fewer, only a service ([`crate::serve`]) uses all sequences, since it knows how to wait for pages.
+    /// Capacity of the KV cache in tokens, shared by all sequences, in whole pages of 64; `None`: one context per
+    /// sequence. With fewer, only a service ([`crate::serve`]) uses all sequences, since it can wait for pages.
     pub kv_tokens: Option<u32>,
-    /// Layers of a mixture, from the first one with experts on, whose experts stay with the processor; more than there are
-    /// means all. On the device each has room for some of its experts, and those that tokens want and that are not there
-    /// are read from the file. The processor itself reads all weights there anyway: for it this changes nothing.
+    /// CPU offload of experts: number of MoE layers, from the first, whose experts are offloaded; more than the model
+    /// has means all. Each caches some of its experts on the device, and missing ones are read from the file. No effect
+    /// on the CPU.
     pub experts_on_cpu: u32,
-    /// Experts of each such layer that the device has room for; 0: twice as many as a token uses, or a quarter of all if that
+    /// Experts cached on the device per offloaded layer; 0: twice as many as a token uses, or a quarter of all if that
     /// is more.
     pub expert_slots: u32,
-    /// Share of the weights and of the KV cache that each of several devices gets ([`Target::Gpus`]), in any unit; equal shares
-    /// if none are given. A model is cut between steps of its plan, so shares are approximate.
+    /// Share of weights and KV cache per device ([`Target::Gpus`]), in any unit; empty: equal shares. Models are cut
+    /// between steps of the plan, so shares are approximate.
     pub shares: Vec<f32>,
 }
 
@@ -211,12 +211,12 @@ impl Default for RunnerConfig {
 }
 
 impl RunnerConfig {
-    /// The context that a model gets.
+    /// The context size for a model.
     pub fn n_ctx_for<S: ByteSource>(&self, model: &Model<S>) -> u32 {
         if self.n_ctx > 0 { self.n_ctx } else { model.config().n_ctx_train.clamp(1, 4096) }
     }
 
-    /// [`Runner::memory`](crate::Runner::memory) of a model on a device with these capabilities, before it is loaded.
+    /// [`Runner::memory`](crate::Runner::memory) of a model on a device with these capabilities, before loading.
     ///
     /// # Errors
     /// [`ModelError`]: missing or invalid tensors, or a model that cannot be planned for such a device.
@@ -230,10 +230,10 @@ impl RunnerConfig {
         Ok(memory_need(&graph, caps, &config).map_err(RuntimeError::Plan)?)
     }
 
-    /// [`Runner::memory`](crate::Runner::memory) of a model on the processor ([`Target::Cpu`]), before it is loaded.
+    /// [`Runner::memory`](crate::Runner::memory) of a model on the CPU ([`Target::Cpu`]), before loading.
     ///
     /// # Errors
-    /// [`ModelError`]: tensors that are missing or wrong.
+    /// [`ModelError`]: missing or invalid tensors.
     pub async fn memory_on_processor<S: ByteSource>(&self, model: &Model<S>) -> Result<Memory, ModelError> {
         let graph = model.graph(self.n_ctx_for(model)).await?;
         Ok(on_processor(self.cpu_for(model).n_byte(&graph)))
@@ -257,7 +257,7 @@ impl RunnerConfig {
         PlanConfig {
             n_ctx,
             n_seq: self.n_seq.max(1),
-            // Columns stand along an axis of some grids.
+            // Columns are along an axis of some grids.
             max_col: self.chunk.clamp(1, n_ctx.min(caps.max_groups)),
             page: PAGE,
             kv: self.kv.types(model, n_ctx, self.n_seq),
@@ -274,7 +274,7 @@ impl RunnerConfig {
     }
 }
 
-/// Memory of a model that is not on a device.
+/// Memory of a model on the CPU.
 pub(super) fn on_processor(n_byte: u64) -> Memory {
     Memory { items: vec![MemoryItem { what: "weights and kv cache (processor)", n_buffer: 0, n_byte }] }
 }

@@ -1,4 +1,4 @@
-//! A model on a GPU or on the CPU as one executor. Nothing outside this file asks which.
+//! A model on a GPU or the CPU as one executor. Nothing outside this file distinguishes them.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl DeviceExecutor {
     /// Loads a model onto a target.
     ///
     /// # Errors
-    /// [`ModelError`] if a tensor is missing or wrong, the model does not fit, or the device fails.
+    /// [`ModelError`] if a tensor is missing or invalid, the model does not fit, or the device fails.
     pub(crate) async fn load<S: ByteSource + Send + Sync + 'static>(
         model: &Model<S>,
         target: &Target,
@@ -60,7 +60,7 @@ impl DeviceExecutor {
             Target::Gpus(gpus) => gpus,
             Target::Cpu => &[],
         };
-        // Chunks that suit all.
+        // A chunk size that suits all devices.
         match gpus.iter().min_by_key(|gpu| gpu.caps().max_groups) {
             Some(gpu) => {
                 let plan = config.plan_for(model, gpu.caps());
@@ -88,27 +88,27 @@ impl DeviceExecutor {
         either!(self, e => e.limits())
     }
 
-    /// Rows of a step that take a fraction of a second.
+    /// Rows per step that run in a fraction of a second.
     pub(crate) fn rows(&self) -> usize {
         either!(self, e => e.rows())
     }
 
-    /// Columns of a step of one sequence at most.
+    /// Maximum number of columns per step of one sequence.
     pub(crate) fn max_columns(&self) -> usize {
         either!(self, e => e.max_columns())
     }
 
-    /// Columns of a step whose logits are read at most.
+    /// Maximum number of columns per step whose logits are read.
     pub(crate) fn max_logits(&self) -> usize {
         either!(self, e => e.max_logits())
     }
 
-    /// Columns of a step whose hidden states are read at most.
+    /// Maximum number of columns per step whose hidden states are read.
     pub(crate) fn max_hidden(&self) -> usize {
         either!(self, e => e.max_hidden())
     }
 
-    /// Repetitions of a step at most.
+    /// Maximum number of repetitions of a step.
     pub(crate) fn max_repeat(&self) -> u32 {
         either!(self, e => e.max_repeat())
     }
@@ -139,17 +139,17 @@ impl DeviceExecutor {
         either!(self, e => e.mask(masks))
     }
 
-    /// Another step can be submitted before the oldest is read.
+    /// True if another step can be submitted before the oldest is read.
     pub(crate) fn takes_step(&self) -> bool {
         either!(self, e => e.takes_step())
     }
 
-    /// Steps that are worth being under way at once.
+    /// Useful number of steps in flight.
     pub(crate) fn max_under_way(&self) -> usize {
         either!(self, e => e.max_under_way())
     }
 
-    /// Gives the device all of the steps under way; they are still to be read.
+    /// Submits the rest of the steps in flight; they remain to be read.
     pub(crate) async fn flush(&mut self) -> Result<(), ModelError> {
         either!(self, e => e.flush().await)
     }
@@ -158,13 +158,13 @@ impl DeviceExecutor {
         either!(self, e => e.read().await)
     }
 
-    /// Forgets the steps that were not read.
+    /// Drops unread steps.
     pub(crate) fn drop_steps(&mut self) {
         either!(self, e => e.drop_steps());
     }
 
-    /// Forgets steps and requests: slots choose greedily, with these LoRA scales, and have pages of their own as far as there
-    /// are so many.
+    /// Drops steps and requests: slots are greedy, with these LoRA scales, and have their own pages as far as the pool
+    /// allows.
     pub(crate) fn reset(&mut self, lora: &[f32]) {
         either!(self, e => e.reset(lora));
         let Limits { n_seq, n_ctx, page, n_page, .. } = self.limits();
@@ -175,7 +175,7 @@ impl DeviceExecutor {
         }
     }
 
-    /// Runs a step, and shows `watch` the inputs of every product.
+    /// Runs a step, and passes the inputs of every product to `watch`.
     pub(crate) fn run_watched(&mut self, step: &Step, watch: Watch<'_>) -> Result<(), ModelError> {
         match self {
             DeviceExecutor::Gpu(_) => Err(ModelError::NeedsProcessor { what: "watching products" }),
@@ -187,22 +187,22 @@ impl DeviceExecutor {
         either!(self, e => e.has_state())
     }
 
-    /// Tokens that the recurrent state of a sequence has seen; `None` if nobody knows.
+    /// Tokens that the recurrent state of a sequence has processed; `None` if unknown.
     pub(crate) fn state_at(&self, seq: usize) -> Option<u32> {
         either!(self, e => e.state_at(seq as u32))
     }
 
-    /// Whether the windows of a sequence that was written up to position `top` have what a token at `pos` looks back on.
+    /// True if the windows of a sequence written up to position `top` cover what a token at `pos` attends to.
     pub(crate) fn can_go_on(&self, top: usize, pos: usize) -> bool {
         either!(self, e => e.can_go_on(top as u32, pos as u32))
     }
 
-    /// Copies what windows hold from one sequence to another.
+    /// Copies the windows from one sequence to another.
     pub(crate) fn copy_window(&mut self, from: usize, to: usize) {
         either!(self, e => e.copy_window(from as u32, to as u32));
     }
 
-    /// The meaning of the bytes of a session.
+    /// Layout of a session's bytes.
     pub(crate) fn session_layout(&self) -> String {
         either!(self, e => e.session_layout())
     }
@@ -217,7 +217,7 @@ impl DeviceExecutor {
         either!(self, e => e.save(seq, pages, n).await)
     }
 
-    /// Puts what [`Self::save`] gave into these pages of a sequence.
+    /// Restores the result of [`Self::save`] to these pages of a sequence.
     pub(crate) async fn put_back(
         &mut self,
         seq: u32,
@@ -275,7 +275,7 @@ impl DeviceExecutor {
         Ok(self.gpu_mut("tuning")?.tune(budget, report).await?)
     }
 
-    /// Waits until the device has done everything that it was given.
+    /// Waits until the device has finished all work.
     pub(crate) async fn finish(&self) -> Result<(), ModelError> {
         match self {
             DeviceExecutor::Gpu(e) => Ok(e.model().finish().await?),

@@ -11,14 +11,14 @@ use super::chain::device_chain;
 use super::executor::{Outputs, Start};
 use crate::error::ModelError;
 
-/// Tokens of a sequence that the device may have chosen and nobody has read.
+/// Maximum number of unread tokens chosen by the device, per sequence.
 const MAX_AHEAD: usize = 31;
 
 /// The request in a slot.
 #[derive(Clone)]
 struct Slot {
     choose: Choose,
-    /// Uniform numbers of the draws that were not sent.
+    /// Uniform numbers of the draws not yet uploaded.
     draws: Option<Draws>,
     lora: Vec<f32>,
 }
@@ -27,7 +27,7 @@ struct Slot {
 pub(crate) struct GpuExecutor {
     model: GpuModel,
     slots: Vec<Slot>,
-    /// Scales of the LoRAs that the device has.
+    /// LoRA scales on the device.
     lora: Vec<f32>,
 }
 
@@ -35,7 +35,7 @@ impl GpuExecutor {
     pub(super) fn new(model: GpuModel, lora: Vec<f32>) -> Self {
         let n_seq = model.config().n_seq as usize;
         let slot = Slot { choose: Choose::Greedy, draws: None, lora: lora.clone() };
-        // Devices begin with zeros.
+        // Devices start with zeros.
         GpuExecutor { model, slots: vec![slot; n_seq], lora: vec![0.0; lora.len()] }
     }
 
@@ -110,7 +110,7 @@ impl GpuExecutor {
         numbers.skip_draws(start.n_drawn);
         slot.choose = chain.choose;
         slot.draws = chain.sample.map(|_| numbers.draws());
-        // Greedy sequences may be beside others that draw.
+        // A greedy sequence may run beside sampling ones.
         self.model.set_sampler(seq, &chain.sample.unwrap_or(SampleParams::GREEDY));
         match &chain.adjust {
             Some(adjust) => self.model.set_adjust(seq, adjust, start.tokens)?,

@@ -6,33 +6,33 @@ use super::{Attend, Attention, FeedForward};
 use crate::build::Builder;
 use crate::error::ModelError;
 
-/// What stands before and after the layers, and what all layers share.
+/// Everything around the layers, and parameters common to all layers.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Decoder {
-    /// NormKind of the norms of the residual stream.
+    /// Kind of the norms of the residual stream.
     pub(crate) norm: NormKind,
     /// These norms have weights.
     pub(crate) weighted: bool,
-    /// Multiplies the embeddings.
+    /// Factor of the embeddings.
     pub(crate) embed_scale: f32,
-    /// They go through the norm `token_embd_norm`.
+    /// Apply the norm `token_embd_norm` to the embeddings.
     pub(crate) embed_norm: bool,
-    /// They go through a norm without weights.
+    /// Apply an unweighted norm to the embeddings.
     pub(crate) embed_plain_norm: bool,
-    /// What norms after the parts of a layer add to the mean square; `None`: what all norms add.
+    /// Epsilon of the norms after the parts of a layer; `None`: that of all norms.
     pub(crate) after_eps: Option<f32>,
-    /// `position_embd` is added to them.
+    /// Add `position_embd` to the embeddings.
     pub(crate) positions: bool,
-    /// Multiplies what is added to the residual stream.
+    /// Factor of the addends of the residual stream.
     pub(crate) residual_scale: f32,
-    /// Multiplies the logits.
+    /// Factor of the logits.
     pub(crate) logit_scale: f32,
-    /// Logits become cap * tanh(logit / cap) after that; 0: they do not.
+    /// Softcap of the logits after that; 0: none.
     pub(crate) logit_softcap: f32,
 }
 
 impl Decoder {
-    /// RMS norms, and nothing else.
+    /// RMS norms, no other options.
     pub(crate) const RMS: Decoder = Decoder {
         norm: NormKind::Rms,
         weighted: true,
@@ -45,22 +45,22 @@ impl Decoder {
         logit_scale: 1.0,
         logit_softcap: 0.0,
     };
-    /// Layer norms, and nothing else.
+    /// Layer norms, no other options.
     pub(crate) const LAYER: Decoder = Decoder { norm: NormKind::Norm, ..Decoder::RMS };
 }
 
-/// The norms of a layer by the stems of their tensors' names, and whether its two parts see the same input.
+/// The norms of a layer by the stems of their tensors' names, and whether its two parts run in parallel.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Norms {
-    /// Of what attention reads.
+    /// Before attention.
     pub(crate) attention: Option<&'static str>,
-    /// Of what attention makes.
+    /// After attention.
     pub(crate) after_attention: Option<&'static str>,
-    /// Of what the feed-forward part reads. A parallel part without one reads what attention reads.
+    /// Before the feed-forward part. A parallel part without one reads attention's input.
     pub(crate) feed_forward: Option<&'static str>,
-    /// Of what it makes.
+    /// After the feed-forward part.
     pub(crate) after_feed_forward: Option<&'static str>,
-    /// The feed-forward part reads the residual stream as it was before attention.
+    /// The feed-forward part reads the residual stream as before attention.
     pub(crate) parallel: bool,
 }
 
@@ -84,22 +84,22 @@ impl Norms {
     /// Before and after each part.
     pub(crate) const AROUND: Norms =
         Norms { attention: Some("attn_norm"), feed_forward: Some("ffn_norm"), ..Norms::AFTER };
-    /// One, before both parts.
+    /// One norm, before both parallel parts.
     pub(crate) const ONE: Norms = Norms { feed_forward: None, parallel: true, ..Norms::BEFORE };
 }
 
 /// A layer.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Layer<A = Attention> {
-    /// How it attends.
+    /// Attention.
     pub(crate) attention: A,
-    /// What follows.
+    /// Feed-forward part.
     pub(crate) feed_forward: FeedForward,
     /// Their norms.
     pub(crate) norms: Norms,
 }
 
-/// Builds the whole graph; `layer` answers what each layer is.
+/// Builds the whole graph; `layer` describes each layer.
 ///
 /// # Errors
 /// [`ModelError::NoTensor`], [`ModelError::Shape`], and those of `layer`.
@@ -111,13 +111,13 @@ pub(crate) fn decoder<A: Attend>(
     layers(b, d, &layer)
 }
 
-/// What a layer is.
+/// Describes a layer.
 type Answer<'a, A> = &'a dyn Fn(&Builder<'_>, usize) -> Result<Layer<A>, ModelError>;
 
-/// The same, compiled once for all families that attend alike.
+/// The same, compiled once per kind of attention.
 fn layers<A: Attend>(b: &mut Builder<'_>, d: &Decoder, layer: Answer<'_, A>) -> Result<(), ModelError> {
     let c = b.config;
-    // A file may have the table once, under either name.
+    // A file may have a tied table once, under either name.
     let is_output = !b.has("token_embd.weight") && b.has("output.weight");
     let table = ["token_embd.weight", "output.weight"][usize::from(is_output)];
     let embeddings = b.matrix(table, c.n_vocab, c.n_embd)?;
@@ -161,7 +161,7 @@ fn layers<A: Attend>(b: &mut Builder<'_>, d: &Decoder, layer: Answer<'_, A>) -> 
             Norms { parallel: true, .. } => norm(b, norms.feed_forward, before)?,
             _ => norm(b, norms.feed_forward, x)?,
         };
-        // A norm is one of the whole.
+        // A norm applies to the sum of the parts.
         let parts = match norms.after_feed_forward {
             None => feed_forward.addends(b, &block, i, h)?,
             stem => {
@@ -184,7 +184,7 @@ fn layers<A: Attend>(b: &mut Builder<'_>, d: &Decoder, layer: Answer<'_, A>) -> 
     })
 }
 
-/// Logits limited to cap * tanh(logit / cap); 0: as they are.
+/// Softcapped logits: cap * tanh(logit / cap); 0: none.
 pub(crate) fn softcapped(b: &mut Builder<'_>, x: ValueId, cap: f32) -> ValueId {
     if cap == 0.0 {
         return x;

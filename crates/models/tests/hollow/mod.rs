@@ -1,4 +1,4 @@
-//! Models without weights: their files have a real head and zeros that nobody stores.
+//! Models without weights: files with real metadata and zeros that are not stored.
 
 use chaski_graph::Graph;
 use chaski_models::Model;
@@ -28,7 +28,7 @@ impl ByteSource for Hollow {
     }
 }
 
-/// The graph of a file with this head and `n_byte` bytes of weights.
+/// The graph of a file with this header and `n_byte` bytes of weights.
 pub(crate) fn graph(head: GgufWriter, n_byte: u64, n_ctx: u32) -> Graph {
     let mut bytes = Vec::new();
     drop(head.begin(&mut bytes).expect("a head"));

@@ -1,4 +1,4 @@
-//! Attention over latents on the processor: queries, the key of each token, and products head by head.
+//! Latent attention (MLA) on the CPU: queries, the key of each token, and per-head products.
 
 use chaski_kernels::ops::rms_norm::reference::rms_norm;
 use ggml_format::product::Columns;
@@ -43,7 +43,7 @@ impl CpuModel {
         out
     }
 
-    /// `[n, n_head, n_out]` from heads that are `d` values wide, of which the first take part.
+    /// `[n, n_head, n_out]` from heads of `d` values, of which the leading ones take part.
     pub(super) fn mul_heads(
         &self,
         graph: &Graph,

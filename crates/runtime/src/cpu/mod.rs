@@ -1,7 +1,8 @@
-//! The CPU executor: interprets the graph through the operations' references. Slow and obvious, the oracle; and with
-//! products and attention in a processor's own way ([`CpuModel::set_inputs_in_16_bits`]), the backend where there is no GPU.
+//! The CPU executor: interprets the graph through the operations' references. In this form it is slow and simple, the
+//! oracle of tests; with CPU-specific products and attention ([`CpuModel::set_inputs_in_16_bits`]), it is the backend
+//! without a GPU.
 //!
-//! The rows of a step, of whichever sequences, go through every node together, so weights are read once for all of them.
+//! All rows of a step, of any sequence, go through each node together, so weights are read once for all of them.
 
 mod attention;
 mod cache;
@@ -26,20 +27,20 @@ use cache::Sequences;
 /// Sizes of a model on the CPU.
 #[derive(Copy, Clone, Debug)]
 pub struct CpuConfig {
-    /// Tokens of a sequence at most.
+    /// Maximum number of tokens per sequence.
     pub n_ctx: u32,
     /// Sequences.
     pub n_seq: u32,
-    /// Tokens of a page of the KV cache.
+    /// Tokens per page of the KV cache.
     pub page: u32,
-    /// Pages that the sequences share; `None`: a context for each.
+    /// Pages shared by all sequences; `None`: one context per sequence.
     pub pool: Option<u32>,
     /// Types of the keys and of the values in the KV cache.
     pub kv: (GgmlType, GgmlType),
 }
 
 impl CpuConfig {
-    /// Pages of one sequence.
+    /// Pages per sequence.
     pub fn pages_per_seq(&self) -> u32 {
         self.n_ctx.div_ceil(self.page)
     }
@@ -49,17 +50,17 @@ impl CpuConfig {
         self.pool.unwrap_or(self.pages_per_seq() * self.n_seq)
     }
 
-    /// Tokens that the pool has room for.
+    /// Capacity of the pool in tokens.
     fn n_token(&self) -> u64 {
         u64::from(self.n_page()) * u64::from(self.page)
     }
 
-    /// Copies of recurrent state that there is room for; 0 for models without one.
+    /// Capacity for copies of recurrent state; 0 for models without one.
     pub fn n_snapshot(&self, graph: &Graph) -> u32 {
         if graph.states.is_empty() { 0 } else { STATE_COPIES as u32 * self.n_seq }
     }
 
-    /// Bytes of weights and cache: [`CpuModel::n_byte`], before anything is loaded.
+    /// Bytes of weights and cache, as [`CpuModel::n_byte`], before loading.
     pub fn n_byte(&self, graph: &Graph) -> u64 {
         let kv = graph.kv.iter().map(|l| cache::layer_bytes(self, l)).fold(0, u64::saturating_add);
         let state: u64 = graph.states.iter().map(|l| 4 * u64::from(l.n)).sum();
@@ -73,36 +74,36 @@ impl CpuConfig {
 pub struct CpuModel {
     graph: Arc<Graph>,
     config: CpuConfig,
-    /// For every value the last node that reads it.
+    /// Last node that reads each value.
     last_use: Vec<usize>,
-    /// The logits and what is made of them value by value, back to the product.
+    /// The logits and the element-wise operations before them, back to the product.
     tail: Vec<ValueId>,
-    /// Whether products round their inputs to 16 bits, and attention is done in f32.
+    /// Products round activations to 16 bits, and attention runs in f32.
     in_16_bits: bool,
     /// Every tensor in the file's format.
     weights: Vec<Vec<u8>>,
     seqs: Sequences,
-    /// Rows of values that columns may have in place of embeddings.
+    /// Input rows that columns may use in place of embeddings.
     inputs: Vec<f32>,
     /// Masks of the columns of the next step that choose under one.
     masks: Vec<u32>,
 }
 
-/// Products of two numbers that a thread does at least, so that handing them out does not take longer.
+/// Minimum number of multiplications per task, so that scheduling is cheap in comparison.
 const SHARE: usize = 1 << 16;
 
-/// The input of a product, for those who watch.
+/// The input of a product, for observers.
 #[derive(Copy, Clone, Debug)]
 pub struct ProductInput<'a> {
-    /// The matrix, or the part of one.
+    /// The matrix, or a part of one.
     pub weight: &'a Weight,
-    /// Which of the tensor's matrices it is, where the tensor holds several.
+    /// Index of the matrix within its tensor, if the tensor holds several.
     pub matrix: u32,
     /// `[n, n_col]`
     pub x: &'a [f32],
 }
 
-/// Gets the inputs of every product before it is calculated, on whichever thread.
+/// Receives the inputs of every product before it is computed, on any thread.
 pub type Watch<'a> = &'a mut (dyn FnMut(ProductInput<'_>) + Send);
 
 /// A token of a step.
@@ -111,13 +112,13 @@ struct Row {
     seq: u32,
     token: u32,
     pos: u32,
-    /// The row of values that it has in place of the token's embedding.
+    /// Input row in place of the token's embedding.
     input: Option<u32>,
-    /// The components of its position.
+    /// Components of the position.
     components: [u32; 3],
 }
 
-/// The rows of each sequence, which stand together.
+/// The rows of each sequence, which are contiguous.
 fn runs(rows: &[Row]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     rows.chunk_by(|a, b| a.seq == b.seq).map(move |run| {
@@ -126,7 +127,7 @@ fn runs(rows: &[Row]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The logits and what they are made of value by value, back to the product, and to those that LoRAs add to it.
+/// The logits and the element-wise operations before them, back to the product, including LoRA products.
 fn tail(graph: &Graph) -> Vec<ValueId> {
     let mut out: Vec<ValueId> = graph.logits.into_iter().collect();
     for node in graph.nodes.iter().rev() {
@@ -145,7 +146,7 @@ impl CpuModel {
     /// Reads all tensors into memory.
     ///
     /// # Errors
-    /// [`RuntimeError::Tensor`], or [`RuntimeError::Format`] for a type that is no weight format.
+    /// [`RuntimeError::Tensor`], or [`RuntimeError::Format`] for a type that is not a weight format.
     pub async fn load(
         graph: Graph,
         config: CpuConfig,
@@ -173,17 +174,18 @@ impl CpuModel {
         &self.config
     }
 
-    /// Products with formats that have codes ([`ggml_format::Codes`]) round their inputs to 16 bits, each 32 with a scale,
-    /// other products and attention are done in f32: several times as fast as the references, and as exact as kernels on a
-    /// device. Off at first: then everything is done by the references, with sums in f64.
+    /// Enables the fast path: products with formats that have codes ([`ggml_format::Codes`]) round activations to 16
+    /// bits with a scale per 32 values; other products and attention run in f32. It is several times as fast as the
+    /// references, and as accurate as kernels on a device. Default: off, everything runs through the references, with
+    /// sums in f64.
     pub fn set_inputs_in_16_bits(&mut self, on: bool) {
         self.in_16_bits = on;
     }
 
-    /// Sets the scales of LoRAs, [`AdapterScale::of`](crate::graph::AdapterScale::of) says which.
+    /// Sets the LoRA scales, indexed by [`AdapterScale::of`](crate::graph::AdapterScale::of).
     ///
     /// # Panics
-    /// If there are fewer than the graph names.
+    /// If there are fewer scales than the graph uses.
     pub fn set_adapter_scales(&mut self, scales: &[f32]) {
         for s in &self.graph.scales {
             let value = s.by * scales[s.of];
@@ -198,7 +200,7 @@ impl CpuModel {
         self.weights.iter().map(|w| w.len() as u64).sum::<u64>() + self.seqs.n_byte()
     }
 
-    /// Gives a sequence pages from its `first` on.
+    /// Sets entries of a sequence's page table, from `first`.
     pub fn set_pages(&mut self, seq: u32, first: u32, pages: &[u32]) {
         self.seqs.set_pages(seq, first, pages);
     }
@@ -208,17 +210,17 @@ impl CpuModel {
         self.seqs.copy_page(from, to);
     }
 
-    /// Whether the model has recurrent state.
+    /// True if the model has recurrent state.
     pub fn has_state(&self) -> bool {
         !self.graph.states.is_empty()
     }
 
-    /// Copies of recurrent state that there is room for.
+    /// Capacity for copies of recurrent state.
     pub fn n_snapshot(&self) -> u32 {
         self.config.n_snapshot(&self.graph)
     }
 
-    /// Tokens that the recurrent state of a sequence has seen; `None` if that is not known.
+    /// Tokens that the recurrent state of a sequence has processed; `None` if unknown.
     pub fn state_at(&self, seq: u32) -> Option<u32> {
         self.seqs.state_at[seq as usize]
     }
@@ -228,12 +230,12 @@ impl CpuModel {
         self.seqs.keep_snapshot(seq, snapshot);
     }
 
-    /// Copies a snapshot, which was made after `at` tokens, back into a sequence.
+    /// Restores a snapshot, taken after `at` tokens, to a sequence.
     pub fn restore_snapshot(&mut self, seq: u32, snapshot: u32, at: u32) {
         self.seqs.restore_snapshot(seq, snapshot, at);
     }
 
-    /// The meaning of the bytes of a session: they fit models of which this says the same.
+    /// Layout of a session's bytes: models with equal layouts can exchange sessions.
     pub fn session_layout(&self) -> String {
         let layers = self.seqs.kv.iter().flatten().map(|c| format!("{} {}", c.ty, c.cell_bytes()));
         let states = self.graph.states.iter().map(|s| format!("s{}", s.n));
@@ -245,12 +247,12 @@ impl CpuModel {
         self.seqs.session_bytes(n)
     }
 
-    /// The first `n` tokens of a sequence, which are in these pages, and its state.
+    /// The first `n` tokens of a sequence, stored in these pages, and its state.
     pub fn save(&self, seq: u32, pages: &[u32], n: u32) -> Vec<u8> {
         self.seqs.save(seq, pages, n)
     }
 
-    /// Puts a session of [`Self::session_bytes`] into these pages: the sequence has seen `n` tokens then.
+    /// Restores a session of [`Self::session_bytes`] to these pages: the sequence has then processed `n` tokens.
     pub fn put_back(&mut self, seq: u32, pages: &[u32], n: u32, bytes: &[u8]) {
         self.seqs.put_back(seq, pages, n, bytes);
     }

@@ -63,7 +63,7 @@ impl CpuModel {
                 for logits in values[x.0].chunks_exact(graph.width(*x) as usize) {
                     let logits = &logits[..routing.n_expert as usize];
                     for (id, weight) in topk_moe::reference::topk_moe(routing, logits, bias.as_deref()) {
-                        // Expert numbers are exact in f32.
+                        // Expert indices are exact in f32.
                         out.extend([id as f32, weight]);
                     }
                 }
@@ -168,14 +168,14 @@ impl CpuModel {
         }
     }
 
-    /// Norms of the rows of columns that are `width` wide.
+    /// Norms of the rows of columns of `width` values.
     fn norm(&self, x: &[f32], width: usize, n: &RowNorm) -> Vec<f32> {
         let d = n.d as usize;
         let [weight, bias] = [n.weight, n.bias].map(|w| w.map(|w| self.vector(w)));
         let mut out = Vec::with_capacity(x.len());
         for (i, row) in x.chunks_exact(d).enumerate() {
             let row: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
-            // Weights are those of every row, or of the column.
+            // Weights are per row or per column.
             let at = i * d % width;
             for (j, mut v) in norm::reference::norm(n.kind, n.eps.into(), &row).into_iter().enumerate() {
                 let of = |w: &Option<Vec<f32>>| w.as_ref().map(|w| f64::from(w[(at + j) % w.len()]));

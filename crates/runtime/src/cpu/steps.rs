@@ -8,7 +8,7 @@ use crate::graph::{Graph, Op, ValueId, WeightId};
 use crate::platform;
 use crate::step::{Column, ColumnOutput, StepOutputs, check_inputs, n_row};
 
-/// Rows of a step that have outputs.
+/// Rows of a step with outputs.
 struct Picks {
     /// Those with logits, in order.
     head: Vec<usize>,
@@ -16,14 +16,14 @@ struct Picks {
 }
 
 impl CpuModel {
-    /// Runs columns, each with its output; repeated, each time one position further and with the tokens chosen the time before.
-    /// A choice is the largest logit. Columns of one sequence stand together in the order of their positions.
+    /// Runs columns with their outputs; repetitions move one position further and use the tokens chosen before. The
+    /// largest logit is chosen. Columns of one sequence are contiguous and in order of position.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`] past the context, or for a sequence that there is not; [`RuntimeError::State`].
+    /// [`RuntimeError::Limit`] past the context, or for an unknown sequence; [`RuntimeError::State`].
     ///
     /// # Panics
-    /// If a column takes the token that its sequence chose, and none was chosen.
+    /// If a column uses its sequence's chosen token, and none was chosen.
     pub fn run_step(
         &mut self,
         columns: &[Column],
@@ -41,12 +41,11 @@ impl CpuModel {
         Ok(out)
     }
 
-    /// Rows of values that columns may have in place of embeddings ([`Column::row`]), `[n, n_embd]`: steps that run from now on
-    /// have them. The values go to the residual stream as they are: families that multiply embeddings by a factor do not
-    /// multiply rows.
+    /// Sets input rows that columns may use in place of embeddings ([`Column::row`]), `[n, n_embd]`, for steps from now
+    /// on. The values enter the residual stream unchanged: embedding scales do not apply to them.
     ///
     /// # Errors
-    /// [`RuntimeError::Shape`] if values are no whole rows.
+    /// [`RuntimeError::Shape`] if the values are not whole rows.
     pub fn set_rows(&mut self, rows: &[f32]) -> Result<(), RuntimeError> {
         n_row(rows, self.graph.input_width(), u32::MAX)?;
         self.inputs = rows.to_vec();
@@ -59,7 +58,7 @@ impl CpuModel {
         self.masks = masks.to_vec();
     }
 
-    /// As [`Self::run_step`], once, and shows `watch` the inputs of every product before it is calculated.
+    /// As [`Self::run_step`], once; passes the inputs of every product to `watch`.
     ///
     /// # Errors
     /// As [`Self::run_step`].
@@ -90,7 +89,7 @@ impl CpuModel {
             let last = rows[run.end - 1];
             self.seqs.state_at[last.seq as usize] = Some(last.pos + 1);
         }
-        // Work is handed out faster from one of the threads that do it.
+        // Spawning tasks is faster from a worker thread.
         let (mut logits, hidden) = platform::among_threads(|| self.run(&rows, &picks, watch));
         let mut out = StepOutputs { hidden, ..StepOutputs::default() };
         let n_vocab = logits.len() / picks.head.len().max(1);
@@ -135,7 +134,7 @@ impl CpuModel {
         Ok(())
     }
 
-    /// Runs the nodes as far as they are needed: logits and hidden states of the rows that have them.
+    /// Runs the nodes as far as needed: returns logits and hidden states of the rows that have them.
     fn run(&mut self, rows: &[Row], picks: &Picks, watch: Watch<'_>) -> (Vec<f32>, Vec<f32>) {
         let graph = self.graph.clone();
         let mut hidden = Vec::new();
@@ -145,7 +144,7 @@ impl CpuModel {
             if is_tail && picks.head.is_empty() {
                 continue;
             }
-            // Only the wanted rows of logits are computed: the head is the largest product.
+            // Only the requested rows of logits are computed: the head is the largest product.
             let head_input = match node.op {
                 Op::MulMat { x, .. } if is_tail && picks.head.len() < rows.len() => Some(x),
                 _ => None,
@@ -171,7 +170,7 @@ impl CpuModel {
         (logits.map(|v| std::mem::take(&mut values[v.0])).unwrap_or_default(), hidden)
     }
 
-    /// Frees the values that no node after this one reads.
+    /// Frees values whose last reader is this node.
     fn free(&self, graph: &Graph, node: usize, values: &mut [Vec<f32>]) {
         for v in graph.nodes[node].op.inputs() {
             if self.last_use[v.0] == node {
@@ -181,7 +180,7 @@ impl CpuModel {
     }
 }
 
-/// The matrices of products that are not by experts, with what they are multiplied by.
+/// The matrices of products other than by experts, with their inputs.
 fn products(op: &Op) -> Vec<(ValueId, WeightId)> {
     match op {
         Op::MulMat { x, weight, .. } => vec![(*x, *weight)],
@@ -190,12 +189,12 @@ fn products(op: &Op) -> Vec<(ValueId, WeightId)> {
     }
 }
 
-/// These rows of a value.
+/// Selected rows of a value.
 fn gather(x: &[f32], width: usize, rows: &[usize]) -> Vec<f32> {
     rows.iter().flat_map(|r| &x[r * width..][..width]).copied().collect()
 }
 
-/// The first of the largest logits; an id beyond the vocabulary if none is finite.
+/// Index of the first of the largest logits; out of range if none is finite.
 fn largest(logits: &[f32]) -> u32 {
     let mut best = (u32::MAX, f32::NEG_INFINITY);
     for (id, v) in (0u32..).zip(logits) {

@@ -1,4 +1,4 @@
-//! All memory of a model on its devices, made from the plan's list before the first token.
+//! All device memory of a model, created from the plan's list before the first token.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use crate::graph::Graph;
 use crate::plan::{BufferSlot, BufferSpec, BufferUsage, Groups, N_READBACK, PlanConfig, Segments, Slot};
 use crate::tensors::Tensors;
 
-/// A device of a model, with what it has of it.
+/// A device and its part of a model.
 pub(super) struct Part {
     pub(super) gpu: Arc<Gpu>,
     pub(super) buffers: Buffers,
 }
 
-/// Every buffer of a model on a device. Weights, tables and layers that only other devices have are `None`; buffers of the
-/// head, which is on the last device, are the placeholder on the others, where nobody binds or writes them.
+/// All buffers of a model on a device. Weights, tables and layers of other devices are `None`; buffers of the head,
+/// which is on the last device, are placeholders on the others, where nothing binds or writes them.
 pub(super) struct Buffers {
     pub(super) groups: Vec<Vec<Option<wgpu::Buffer>>>,
     pub(super) aux: Vec<Option<wgpu::Buffer>>,
     pub(super) no_aux: wgpu::Buffer,
     pub(super) acts: Vec<wgpu::Buffer>,
     pub(super) kv: Vec<Option<(wgpu::Buffer, KvLayout)>>,
-    /// What is copied from a place of the cache to another goes through it: a page of the largest layer.
+    /// Scratch for copies within the cache: one page of the largest layer.
     pub(super) page: Option<wgpu::Buffer>,
-    /// Layers of recurrent state: those of all sequences one after the other, each of so many bytes.
+    /// Recurrent state by layer: all sequences contiguous, with the bytes of each.
     pub(super) states: Vec<Option<(wgpu::Buffer, u64)>>,
-    /// Snapshots of what sequences have beside the pages of their tables.
+    /// Snapshots of the state outside paged tables.
     pub(super) snapshots: Vec<Snapshot>,
     pub(super) step: wgpu::Buffer,
-    /// Rows of values that columns may have in place of embeddings.
+    /// Input rows that columns may use in place of embeddings.
     pub(super) rows: Option<wgpu::Buffer>,
-    /// Counters, all 0 as buffers are when they are new.
+    /// Counters, initially 0 like all new buffers.
     pub(super) arrived: wgpu::Buffer,
     pub(super) ring: wgpu::Buffer,
-    /// A table for each rotation, one at least.
+    /// RoPE tables, at least one.
     pub(super) ropes: Vec<Option<wgpu::Buffer>>,
     pub(super) sampler: wgpu::Buffer,
     pub(super) adjust: wgpu::Buffer,
@@ -46,31 +46,31 @@ pub(super) struct Buffers {
     pub(super) logits: wgpu::Buffer,
     pub(super) logits_staging: wgpu::Buffer,
     pub(super) ring_staging: Vec<wgpu::Buffer>,
-    /// Where experts stay with the processor, it reads here which of them are wanted.
+    /// Readback of the experts that columns use, if experts are offloaded.
     #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "no experts are offloaded there"))]
     pub(super) route_staging: Option<wgpu::Buffer>,
-    /// Where there are several devices, what crosses to the next is read here.
+    /// Readback of values that cross to the next device.
     pub(super) crossing_staging: Option<wgpu::Buffer>,
 }
 
-/// What a device must have, because its dispatches bind it.
+/// A resource that the device must have, because its dispatches bind it.
 fn own<T>(of: &Option<T>) -> &T {
     of.as_ref().expect("a device has what its dispatches bind")
 }
 
 impl Buffers {
-    /// A buffer through which anything can be read back.
+    /// A staging buffer for any readback.
     pub(super) fn any_staging(&self) -> &wgpu::Buffer {
         self.crossing_staging.as_ref().unwrap_or(&self.logits_staging)
     }
 
-    /// The buffer of a shard of weights that the device has.
+    /// The buffer of a shard of weights on this device.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn weights(&self, group: usize, shard: usize) -> &wgpu::Buffer {
         own(&self.groups[group][shard])
     }
 
-    /// What a binding is bound to.
+    /// The resource of a binding.
     pub(super) fn of(&self, slot: Slot) -> wgpu::BindingResource<'_> {
         let part = |layer: usize, offset, size| {
             let (buffer, size) = (&own(&self.kv[layer]).0, wgpu::BufferSize::new(size));
@@ -105,7 +105,7 @@ impl Buffers {
     }
 }
 
-/// Makes all buffers of every device, and sends the weights.
+/// Creates all buffers of every device, and uploads the weights.
 pub(super) async fn make_buffers(
     gpus: &[Arc<Gpu>],
     graph: &Graph,
@@ -115,7 +115,7 @@ pub(super) async fn make_buffers(
     tensors: &impl Tensors,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Vec<Part>, RuntimeError> {
-    // All memory is there before anything is read.
+    // Allocate all memory before anything is read.
     let mut parts = Vec::new();
     for (device, gpu) in gpus.iter().enumerate() {
         let list = segments.buffers.iter().filter(|b| b.device == device);
@@ -132,15 +132,15 @@ pub(super) async fn make_buffers(
     Ok(parts)
 }
 
-/// A place for what a sequence has beside the pages of its table.
+/// A snapshot of a sequence's state outside paged tables.
 pub(super) struct Snapshot {
     /// By layer of recurrent state.
     pub(super) states: Vec<Option<wgpu::Buffer>>,
-    /// By layer of the KV cache, where it has a window.
+    /// By layer of the KV cache with a window.
     pub(super) windows: Vec<Option<wgpu::Buffer>>,
 }
 
-/// Buffers of a list that have not been given their place, and the placeholder.
+/// Created buffers of a list, not yet assigned, and the placeholder.
 struct Made(HashMap<BufferSlot, wgpu::Buffer>, wgpu::Buffer);
 
 impl Made {
@@ -160,17 +160,17 @@ impl Made {
         Ok(Made(made, placeholder.expect("every device has a placeholder")))
     }
 
-    /// The buffer, or the placeholder where another device has it.
+    /// The buffer, or the placeholder if another device has it.
     fn or_placeholder(&mut self, slot: BufferSlot) -> wgpu::Buffer {
         self.0.remove(&slot).unwrap_or_else(|| self.1.clone())
     }
 
-    /// The same for one that dispatches bind.
+    /// The same for a buffer that dispatches bind.
     fn bound(&mut self, slot: Slot) -> wgpu::Buffer {
         self.or_placeholder(BufferSlot::Bound(slot))
     }
 
-    /// Buffers of a kind, those that the device has.
+    /// All buffers of a kind that the device has.
     fn all(&mut self, n: usize, slot: impl Fn(usize) -> Slot) -> Vec<Option<wgpu::Buffer>> {
         (0..n).map(|i| self.0.remove(&BufferSlot::Bound(slot(i)))).collect()
     }
@@ -233,7 +233,7 @@ fn usage(usage: BufferUsage) -> wgpu::BufferUsages {
     }
 }
 
-/// The name of a buffer in messages of the device and of its driver.
+/// The name of a buffer in messages of the device and its driver.
 fn label(slot: BufferSlot, graph: &Graph, groups: &Groups) -> String {
     match slot {
         BufferSlot::Bound(slot) => match slot {

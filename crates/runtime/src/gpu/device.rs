@@ -1,4 +1,4 @@
-//! The device: choosing an adapter, negotiating features and limits, and making objects that are counted.
+//! The device: adapter selection, features and limits, and creation of counted objects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,50 +10,50 @@ use super::reports::{Reports, Trouble};
 use crate::error::RuntimeError;
 use crate::platform::Promise;
 
-/// How to open a device.
+/// Options for opening a device.
 #[derive(Clone, Debug, Default)]
 pub struct GpuOptions {
-    /// Part of the adapter's name, or its number in [`adapters`]; else the fastest.
+    /// Part of the adapter's name, or its index in [`adapters`]; `None`: the fastest.
     pub adapter: Option<String>,
-    /// Take no adapter that is a program, unless `adapter` names one.
+    /// Exclude software renderers, unless `adapter` selects one.
     pub no_software: bool,
-    /// Use no more than this feature set.
+    /// Limit kernels to this feature set.
     pub set: Option<FeatureSet>,
-    /// Leave `f16` arithmetic out.
+    /// Disable `f16` arithmetic.
     pub no_f16: bool,
     /// Bounds checks in shaders.
     pub checked: bool,
     /// A pipeline cache that [`Gpu::pipeline_cache`] returned earlier.
     pub pipeline_cache: Option<Vec<u8>>,
-    /// Lower the limits, to test how models are split.
+    /// Lower the limit of binding sizes, to test the splitting of models.
     pub max_binding_bytes: Option<u64>,
-    /// In a browser: `requestDevice` asks for subgroups, which wgpu itself cannot, and the shader language has what
-    /// kernels with subgroups use. Without effect elsewhere.
+    /// In a browser: `requestDevice` requests subgroups, which wgpu cannot do itself, and WGSL supports what kernels
+    /// with subgroups use. No effect elsewhere.
     pub web_subgroups: bool,
 }
 
-/// An adapter, for people.
+/// Description of an adapter.
 #[derive(Clone, Debug)]
 pub struct AdapterSummary {
     /// Its name.
     pub name: String,
-    /// The graphics interface, such as Vulkan.
+    /// The graphics API, for example Vulkan.
     pub backend: String,
-    /// Discrete, integrated, processor ...
+    /// Discrete, integrated, CPU ...
     pub kind: String,
     /// The driver's name and version.
     pub driver: String,
-    /// What kernels can use.
+    /// Capabilities that kernels can use.
     pub caps: Caps,
-    /// Bytes of one buffer, at most.
+    /// Maximum bytes per buffer.
     pub max_buffer_bytes: u64,
-    /// Features that matter here.
+    /// Relevant features.
     pub features: Vec<&'static str>,
     /// Shapes of cooperative matrices, as text.
     pub cooperative: Vec<String>,
 }
 
-/// How many objects were made on a device; none of these may grow after warm-up.
+/// Numbers of objects created on a device; none may grow after warm-up.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Buffers.
@@ -73,7 +73,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Buffers, bind groups and pipelines made so far.
+    /// Buffers, bind groups and pipelines created so far.
     pub fn objects(&self) -> [u64; 3] {
         [&self.buffers, &self.bind_groups, &self.pipelines].map(|c| c.load(Ordering::Relaxed))
     }
@@ -81,7 +81,7 @@ impl Counters {
 
 /// An open device.
 pub struct Gpu {
-    // The first to be dropped: a device that is dropped, too, is not lost.
+    // Dropped first: dropping the device afterwards is not reported as a loss.
     reports: Arc<Reports>,
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
@@ -110,12 +110,12 @@ fn backends() -> wgpu::Backends {
     wgpu::Backends::BROWSER_WEBGPU
 }
 
-/// Every adapter, fastest kind first.
+/// All adapters, fastest kind first.
 pub async fn adapters() -> Vec<AdapterSummary> {
     adapters_with(&GpuOptions::default()).await
 }
 
-/// Every adapter, fastest kind first, as devices opened with these options would see it.
+/// All adapters, fastest kind first, as devices opened with these options would see them.
 pub async fn adapters_with(options: &GpuOptions) -> Vec<AdapterSummary> {
     list().await.iter().map(|a| summary(a, a.features(), &a.limits(), options)).collect()
 }
@@ -164,12 +164,12 @@ fn wanted(options: &GpuOptions) -> wgpu::Features {
     f
 }
 
-/// Whether an adapter is a program that runs shaders on the processor.
+/// True if an adapter is a software renderer.
 fn is_software(info: &wgpu::AdapterInfo) -> bool {
     info.device_type == wgpu::DeviceType::Cpu
 }
 
-/// What kernels can use of a device with these features and limits, or of one that could have them.
+/// Capabilities of a device with these features and limits.
 fn caps(
     adapter: &wgpu::Adapter,
     features: wgpu::Features,
@@ -184,8 +184,8 @@ fn caps(
     let subgroups = features.contains(wgpu::Features::SUBGROUP) || web_subgroups;
     let software = is_software(&info);
     let subgroup = (subgroups && min >= 4).then_some((min, max));
-    // Browsers have processors that run four threads at once and pay much for barriers; natively they are there for
-    // tests of what GPUs run.
+    // Browsers run shaders on CPUs with four threads per register, where barriers are expensive; natively software
+    // devices exist to test what GPUs run.
     let alone = match options.set {
         None => software && cfg!(target_arch = "wasm32"),
         Some(set) => set == FeatureSet::Alone,
@@ -196,10 +196,10 @@ fn caps(
         coop: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP)
             && (min, max) == (32, 32)
             && has_coop_16(adapter),
-        // Metal's barriers order memory within a workgroup alone.
+        // Metal's barriers order memory within a workgroup only.
         coherent: features.contains(wgpu::Features::MEMORY_DECORATION_COHERENT | wgpu::Features::SUBGROUP)
             && matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12),
-        // Vulkan and Direct3D have an instruction for it, and drivers of hardware without one are few; Metal has none.
+        // Vulkan and Direct3D have an instruction for it, supported by nearly all hardware; Metal has none.
         int_dot: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12) && !software,
         vendor: info.vendor,
         integrated: info.device_type == wgpu::DeviceType::IntegratedGpu,
@@ -270,8 +270,8 @@ fn cooperative(_: &wgpu::Adapter) -> Vec<String> {
     Vec::new()
 }
 
-/// A device with every feature that kernels can use and the adapter's own limits: for who opens it to share it
-/// ([`Gpu::with_device`]) and adds what else is needed.
+/// The descriptor of a device with every feature that kernels can use and the adapter's limits, for callers who open
+/// the device themselves ([`Gpu::with_device`]) and add their own requirements.
 pub fn device_descriptor(adapter: &wgpu::Adapter, options: &GpuOptions) -> wgpu::DeviceDescriptor<'static> {
     let mut features = adapter.features() & wanted(options);
     let caps = caps(adapter, features, &adapter.limits(), options);
@@ -289,7 +289,7 @@ pub fn device_descriptor(adapter: &wgpu::Adapter, options: &GpuOptions) -> wgpu:
 }
 
 impl Gpu {
-    /// Opens a device with every feature that kernels can use and the adapter's own limits.
+    /// Opens a device with every feature that kernels can use and the adapter's limits.
     ///
     /// # Errors
     /// [`RuntimeError::NoAdapter`], [`RuntimeError::NoSuchAdapter`], [`RuntimeError::Software`], [`RuntimeError::Open`].
@@ -303,13 +303,13 @@ impl Gpu {
         Ok(Gpu::with_device(adapter, device, queue, options))
     }
 
-    /// Uses a device that was opened elsewhere, on which others work, too. The more of what [`device_descriptor`] asks for
-    /// it has, the faster kernels are; a device with nothing but WebGPU's default limits will do.
+    /// Uses a device that was opened elsewhere and may be shared. The more of [`device_descriptor`] it supports, the
+    /// faster kernels are; WebGPU's default limits suffice.
     ///
-    /// wgpu keeps one callback of each kind for a device, and those for a lost device and for uncaptured errors are set here,
-    /// so that both become errors of what is asked of the device next. Who wants to hear of them registers with
-    /// [`Self::on_lost`] and [`Self::on_uncaptured_error`] rather than with wgpu, and no `Gpu` but the last one made with
-    /// a device hears of it: engines that share a device share its `Gpu`.
+    /// wgpu keeps one callback of each kind per device. This sets those for device loss and uncaptured errors, so that
+    /// both become errors of the next call. Register your own with [`Self::on_lost`] and [`Self::on_uncaptured_error`]
+    /// rather than with wgpu. Only the last `Gpu` created for a device receives the events: engines that share a device
+    /// must share its `Gpu`.
     pub fn with_device(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
@@ -332,17 +332,17 @@ impl Gpu {
         }
     }
 
-    /// Calls `f` with the reason when the device is lost: at once if it is already.
+    /// Calls `f` with the reason when the device is lost; immediately if it already is.
     pub fn on_lost(&self, f: impl Fn(&str) + Send + Sync + 'static) {
         self.reports.on_lost(Box::new(f));
     }
 
-    /// Calls `f` with every error that no error scope captures, of whoever uses the device.
+    /// Calls `f` with every uncaptured error of any user of the device.
     pub fn on_uncaptured_error(&self, f: impl Fn(&wgpu::Error) + Send + Sync + 'static) {
         self.reports.on_error(Box::new(f));
     }
 
-    /// What kernels can use on this device.
+    /// Capabilities for kernels.
     pub fn caps(&self) -> &Caps {
         &self.caps
     }
@@ -352,27 +352,27 @@ impl Gpu {
         &self.summary
     }
 
-    /// Shaders check bounds.
+    /// True if shaders check bounds.
     pub fn checked(&self) -> bool {
         self.checked
     }
 
-    /// Time can be measured inside a pass.
+    /// True if time can be measured within a pass.
     pub fn has_timestamps(&self) -> bool {
         self.timestamps
     }
 
-    /// How many objects were made.
+    /// Counters of created objects.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The driver's compiled pipelines, to be given to a later [`GpuOptions`]; none where wgpu has no such cache.
+    /// The driver's compiled pipelines, for a later [`GpuOptions`]; `None` if wgpu has no such cache.
     pub fn pipeline_cache(&self) -> Option<Vec<u8>> {
         self.pipelines.cache_data()
     }
 
-    /// As [`Self::check`], after a look at the device: one that was destroyed says so only then.
+    /// As [`Self::check`], after polling the device: a destroyed device reports its loss only then.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -381,13 +381,13 @@ impl Gpu {
         self.check()
     }
 
-    /// Fails if the device has reported an error since it was opened. Waiting for the device is enough of a look at it.
+    /// Fails if the device has reported an error since it was opened. Waiting for the device polls it.
     ///
     /// # Errors
     /// [`RuntimeError::DeviceLost`], [`RuntimeError::OutOfMemory`], [`RuntimeError::Refused`].
     pub fn check(&self) -> Result<(), RuntimeError> {
         if matches!(self.reports.trouble(), Some(Trouble::Refused(_))) {
-            // Objects of a lost device are refused before it says that it is lost, once it has done what it was sent.
+            // Objects of a lost device are rejected before it reports the loss, once it has finished its work.
             crate::platform::settle(&self.device, None);
         }
         match self.reports.trouble() {
@@ -398,7 +398,7 @@ impl Gpu {
         }
     }
 
-    /// Destroys the device, for whoever uses it.
+    /// Destroys the device, for all of its users.
     pub fn destroy(&self) {
         self.device.destroy();
         // A browser calls back in a later turn of its event loop.
@@ -406,7 +406,7 @@ impl Gpu {
         self.reports.lost("destroyed".into());
     }
 
-    /// Makes a buffer.
+    /// Creates a buffer.
     ///
     /// # Errors
     /// [`RuntimeError::OutOfMemory`], [`RuntimeError::Refused`].
@@ -425,7 +425,7 @@ impl Gpu {
             usage,
             mapped_at_creation: false,
         });
-        // Both scopes are popped before anything is awaited: they belong to this thread.
+        // Both scopes are popped before any await: they belong to this thread.
         let (refused, out) = (validation.pop(), memory.pop());
         if let Some(e) = refused.await {
             return Err(self.failed(label, &e.to_string()));
@@ -433,14 +433,14 @@ impl Gpu {
         if out.await.is_some() {
             return Err(RuntimeError::OutOfMemory { what: label.into(), n_byte: size });
         }
-        // A lost device makes buffers without an error, but nothing can use them.
+        // A lost device creates buffers without an error, but nothing can use them.
         self.check_alive()?;
         self.counters.buffers.fetch_add(1, Ordering::Relaxed);
         self.counters.buffer_bytes.fetch_add(buffer.size(), Ordering::Relaxed);
         Ok(buffer)
     }
 
-    /// Binds buffers to the names of a kernel.
+    /// Binds buffers by the names in a kernel.
     pub(crate) fn bind_group(
         &self,
         label: &str,
@@ -489,13 +489,13 @@ impl Gpu {
         Ok(bytes)
     }
 
-    /// Waits until the device has done everything that was submitted and written.
+    /// Waits until the device has finished all submitted work and writes.
     pub(crate) async fn finish(&self) -> Result<(), RuntimeError> {
         let (index, done) = self.mark();
         self.reach(index, done).await
     }
 
-    /// Sends what was written; the promise is kept once the device has done all up to here.
+    /// Submits pending writes; the promise resolves once the device has finished everything up to here.
     pub(crate) fn mark(&self) -> (wgpu::SubmissionIndex, Promise<()>) {
         let index = self.submit(None);
         let (keeper, done) = crate::platform::promise();
@@ -503,7 +503,7 @@ impl Gpu {
         (index, done)
     }
 
-    /// Waits for what [`Self::mark`] promised.
+    /// Waits for [`Self::mark`].
     pub(crate) async fn reach(
         &self,
         index: wgpu::SubmissionIndex,
@@ -515,7 +515,7 @@ impl Gpu {
         self.check()
     }
 
-    /// The device's own trouble if it has any, else the reason given.
+    /// The device's pending error, if any; otherwise the given reason.
     pub(crate) fn failed(&self, what: &str, reason: &str) -> RuntimeError {
         crate::platform::settle(&self.device, None);
         self.check()
@@ -523,12 +523,12 @@ impl Gpu {
             .unwrap_or_else(|| RuntimeError::Refused { what: what.into(), reason: reason.into() })
     }
 
-    /// A recorder of commands.
+    /// A command encoder.
     pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
         self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
     }
 
-    /// Sends commands.
+    /// Submits commands.
     pub(crate) fn submit(&self, encoder: Option<wgpu::CommandEncoder>) -> wgpu::SubmissionIndex {
         self.counters.submits.fetch_add(1, Ordering::Relaxed);
         self.queue.submit(encoder.map(wgpu::CommandEncoder::finish))
@@ -539,7 +539,7 @@ fn choose<'a>(all: &'a [wgpu::Adapter], options: &GpuOptions) -> Result<&'a wgpu
     let first = all.first().ok_or_else(|| RuntimeError::NoAdapter { hint: hint().into() })?;
     let Some(wanted) = &options.adapter else {
         let info = first.get_info();
-        // Programs come last, so there is nothing else.
+        // Software renderers come last, so there is no other adapter.
         return match options.no_software && is_software(&info) {
             true => Err(RuntimeError::Software { adapter: info.name }),
             false => Ok(first),

@@ -1,18 +1,18 @@
-//! Rows of values that columns have in place of their tokens' embeddings.
+//! Input rows that columns use in place of their tokens' embeddings.
 
 use super::model::GpuModel;
 use crate::error::RuntimeError;
 use crate::step::n_row;
 
 impl GpuModel {
-    /// Uploads rows of values that columns may have in place of embeddings ([`Column::row`](crate::Column::row)), `[n, n_embd]`:
-    /// the steps that are sent from now on have them. The values go to the residual stream as they are: families that multiply
-    /// embeddings by a factor do not multiply rows.
+    /// Uploads input rows that columns may use in place of embeddings ([`Column::row`](crate::Column::row)), `[n,
+    /// n_embd]`, for steps submitted from now on. The values enter the residual stream unchanged: embedding scales do
+    /// not apply to them.
     ///
     /// # Errors
     /// [`RuntimeError::Limit`] for more rows than a chunk has columns, if the plan has no rows
-    /// ([`PlanConfig::rows`](crate::plan::PlanConfig::rows)), and while a step waits to be read that was not sent whole
-    /// ([`Self::takes_step`]), which needs the rows before; [`RuntimeError::Shape`] if values are no whole rows.
+    /// ([`PlanConfig::rows`](crate::plan::PlanConfig::rows)), and while an incompletely submitted step, which needs the
+    /// earlier rows, waits to be read ([`Self::takes_step`]); [`RuntimeError::Shape`] if the values are not whole rows.
     pub fn set_rows(&mut self, rows: &[f32]) -> Result<(), RuntimeError> {
         let (width, ld) = self.rows;
         let most = if width == 0 { 0 } else { self.config.max_col };

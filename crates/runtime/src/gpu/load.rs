@@ -1,4 +1,4 @@
-//! Loading: weights stream from a source through small chunks into their device layout.
+//! Loading: weights stream from a source in small chunks into their device layout.
 
 use std::collections::VecDeque;
 
@@ -12,45 +12,44 @@ use crate::plan::{Aux, Group, Groups};
 use crate::platform::Promise;
 use crate::tensors::{Tensors, read_rows};
 
-/// What loading is at.
+/// Stages of loading.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Kernels are compiled.
+    /// Compiling kernels.
     Compile,
-    /// Weights are read and sent.
+    /// Reading and uploading weights.
     Upload,
 }
 
-/// How far loading is. Where both stages go on at the same time, compiling is reported when it begins and when it has
-/// ended, sending in between.
+/// Progress of loading. If both stages run concurrently, compiling is reported at its start and end, uploading in
+/// between.
 #[derive(Copy, Clone, Debug)]
 pub struct Progress {
     /// The stage.
     pub stage: Stage,
-    /// Units done: bytes, or kernels.
+    /// Finished units: bytes, or kernels.
     pub done: u64,
-    /// Units in all.
+    /// Total units.
     pub total: u64,
 }
 
-/// Bytes that are read at once.
+/// Bytes per read.
 pub(crate) const CHUNK: usize = 1 << 20;
 
-/// Chunks at most that are on their way to the device.
+/// Maximum number of chunks in the upload queue.
 const AHEAD: usize = 4;
 
-/// Bytes that are on their way: wgpu holds a copy of every write until the device has taken it. While some are, the next
-/// ones are read.
+/// Upload queue: wgpu holds a copy of every write until the device has taken it. Reading continues meanwhile.
 #[derive(Default)]
 pub(crate) struct Flight {
-    /// Written since the last submission.
+    /// Bytes written since the last submission.
     n_byte: usize,
-    /// Submissions of at least a chunk each, the oldest first.
+    /// Submissions of at least a chunk each, oldest first.
     sent: VecDeque<(wgpu::SubmissionIndex, Promise<()>)>,
 }
 
 impl Flight {
-    /// Counts what was written, and waits for the oldest where too much is under way.
+    /// Records a write, and waits for the oldest submission if the queue is full.
     pub(crate) async fn sent(&mut self, gpu: &Gpu, n_byte: usize) -> Result<(), RuntimeError> {
         self.n_byte += n_byte;
         if self.n_byte < CHUNK {
@@ -89,27 +88,27 @@ async fn all_of(w: &Weight, tensors: &impl Tensors) -> Result<Vec<f32>, RuntimeE
     floats(w, &bytes)
 }
 
-/// Bytes of weights that are sent when a model is loaded.
+/// Progress of uploading weights.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Sent {
     done: u64,
-    /// To all devices.
+    /// Over all devices.
     total: u64,
 }
 
 impl Sent {
-    /// None of so many.
+    /// No progress of `total` bytes.
     pub(crate) fn of(total: u64) -> Self {
         Sent { done: 0, total }
     }
 }
 
-/// Bytes of a file's row of a group.
+/// Bytes per row of a group in the file.
 fn row_bytes(g: &Group) -> usize {
     g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes()
 }
 
-/// Bytes of the files that go to these buffers of a device.
+/// Bytes to upload to these buffers of a device.
 pub(crate) fn n_byte(groups: &Groups, buffers: &[Vec<Option<wgpu::Buffer>>]) -> u64 {
     let shards = groups.groups.iter().zip(buffers).filter(|(g, _)| !g.streamed).flat_map(|(g, buffers)| {
         let here = g.shards.iter().zip(buffers).filter(|(_, buffer)| buffer.is_some());
@@ -118,7 +117,7 @@ pub(crate) fn n_byte(groups: &Groups, buffers: &[Vec<Option<wgpu::Buffer>>]) -> 
     shards.sum()
 }
 
-/// Fills the buffers of every group that a device has, shard by shard.
+/// Fills the buffers of every group on a device, shard by shard.
 pub(crate) async fn groups(
     gpu: &Gpu,
     graph: &Graph,
@@ -135,7 +134,7 @@ pub(crate) async fn groups(
             let Some(buffer) = buffer else { continue };
             let layout = g.layout(shard);
             if g.streamed {
-                // Experts come when they are wanted; the format's table is here already.
+                // Offloaded experts are uploaded on demand; the format's table is uploaded now.
                 layout.pack(g.format, g.n_col, 0, &[], |at, run| {
                     if !run.is_empty() {
                         gpu.queue.write_buffer(buffer, at, run);
@@ -144,7 +143,7 @@ pub(crate) async fn groups(
                 continue;
             }
             let row_bytes = row_bytes(g);
-            // Rows of a chunk: whole steps of the layout, so that its pieces fall on words.
+            // Rows per chunk: whole steps of the layout, so that its pieces fall on words.
             let step = layout.row_step();
             let per = ((CHUNK / row_bytes.max(1)) as u32 / step * step).max(step);
             let mut row = shard.row0;
@@ -165,7 +164,7 @@ pub(crate) async fn groups(
     gpu.finish().await
 }
 
-/// Rows of a group that may span several of its members and experts, whose shares are counted without gaps.
+/// Rows of a group, which may span several members and experts; the experts' shares are counted without padding.
 pub(crate) async fn rows(
     graph: &Graph,
     group: &Group,
@@ -191,7 +190,7 @@ pub(crate) async fn rows(
     Ok(())
 }
 
-/// Scales and biases of the rows of one expert, as an aux buffer has them.
+/// Scales and biases of the rows of one expert, in the layout of an aux buffer.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) async fn affine_of(
     graph: &Graph,
@@ -231,7 +230,7 @@ fn floats(w: &Weight, bytes: &[u8]) -> Result<Vec<f32>, RuntimeError> {
     Ok(out)
 }
 
-/// The words of an aux buffer; zeros for rows that come with experts of the processor.
+/// The words of an aux buffer; zeros for rows of offloaded experts.
 pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Result<Vec<f32>, RuntimeError> {
     let mut out = vec![0.0; aux.n_word()];
     for (w, at) in &aux.vectors {
@@ -258,7 +257,7 @@ pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Res
     for expert in 0..aux.n_expert as usize {
         for (n_row, scale, bias, by) in &runs {
             for b in &bias[expert * n_row..(expert + 1) * n_row] {
-                // ((W x) * scale + bias) * by: the tensor's scale leaves the bias alone.
+                // ((W x) * scale + bias) * by: the tensor's scale does not apply to the bias.
                 out[at..at + 2].copy_from_slice(&[scale[expert] * by, *b * by]);
                 at += 2;
             }
@@ -285,7 +284,7 @@ pub(crate) async fn aux_buffers(
     Ok(())
 }
 
-/// Fills the tables of each rotation for a context; the placeholder of a model without rotations stays empty.
+/// Fills the RoPE tables for a context; the placeholder of a model without RoPE stays empty.
 pub(crate) async fn ropes(
     gpu: &Gpu,
     ropes: &[Rope],

@@ -1,4 +1,4 @@
-//! Making a model: planned, compiled and loaded, on a device or on several.
+//! Planning, compiling and loading a model, on one or several devices.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,8 +25,8 @@ use crate::platform::{Aside, Clock};
 use crate::tensors::Tensors;
 
 impl GpuModel {
-    /// Plans, compiles and loads a model; kernels are compiled while weights are read and sent, where there are threads.
-    /// Tensors are kept where experts stay with the processor ([`PlanConfig::experts`]), and read when tokens want them.
+    /// Plans, compiles and loads a model; kernels are compiled while weights are uploaded, if there are threads. The
+    /// tensors' source is kept if experts are offloaded ([`PlanConfig::experts`]), for reads on demand.
     ///
     /// # Errors
     /// [`RuntimeError`] if the model does not fit the device, a tensor cannot be read, or the device fails.
@@ -40,13 +40,14 @@ impl GpuModel {
         GpuModel::load_on(&[gpu], graph, config, tensors, progress).await
     }
 
-    /// The same on several devices, each of which gets layers, with their cache, by its share ([`PlanConfig::shares`]). The last
-    /// has the head and chooses tokens. What a layer makes crosses to the next device through the CPU, so no token is sent
-    /// before the one before it has run.
+    /// The same on several devices: each gets layers with their cache, in proportion to its share
+    /// ([`PlanConfig::shares`]). The last has the head and samples. Activations cross to the next device through the
+    /// CPU, so each token waits for the previous one.
     ///
     /// # Errors
-    /// As [`Self::load`]; [`PlanError::Cut`] if there are fewer places to cut the model than devices need, [`PlanError::Shares`]
-    /// if shares are not one for each device, [`PlanError::NoDevice`] for none, [`PlanError::OneDevice`] in a browser.
+    /// As [`Self::load`]; [`PlanError::Cut`] if the model cannot be cut into that many parts, [`PlanError::Shares`] if
+    /// the number of shares differs from the number of devices, [`PlanError::NoDevice`] for none,
+    /// [`PlanError::OneDevice`] in a browser.
     pub async fn load_on(
         gpus: &[Arc<Gpu>],
         graph: &Graph,
@@ -83,7 +84,7 @@ impl GpuModel {
         let (compiled, compile) = aside.join();
         compiled?;
         progress(compiling(n_kernel));
-        // Sequence s has the s-th run of pages until something else is said, as far as there are so many.
+        // By default sequence s has the s-th run of pages, modulo the pool.
         let at = step::pages_at(config.max_col as usize);
         let pages: Vec<u32> =
             (0..config.n_seq * config.pages_per_seq()).map(|page| page % config.n_page().max(1)).collect();
@@ -133,7 +134,7 @@ impl GpuModel {
     }
 }
 
-/// Compiling ends early if the model is given up.
+/// Stops compiling early if loading is cancelled.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -142,7 +143,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Where weights lie, and what runs on each device.
+/// Placement of weights, and the segments of each device.
 fn planned(
     gpus: &[Arc<Gpu>],
     graph: &Graph,
@@ -155,7 +156,7 @@ fn planned(
     Ok((groups, segments))
 }
 
-/// Kernels of each device that have not been compiled there.
+/// Kernels of each device that are not compiled there.
 fn missing(gpus: &[Arc<Gpu>], segments: &Segments) -> Vec<Vec<Dispatch>> {
     let of = |(device, gpu): (usize, &Arc<Gpu>)| {
         let missing = gpu.missing(segments.of_device(device).map(|p| &p.dispatch));

@@ -1,4 +1,4 @@
-//! A model on the device: all its dispatches ready, and the replay.
+//! A model on the device: its prepared dispatches, and their replay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,25 +18,25 @@ use crate::graph::AdapterScale;
 use crate::plan::{BufferSpec, Memory, PlanConfig, Planned};
 use crate::step::Column;
 
-/// How long loading took; compiling and sending weights go on at the same time where there are threads.
+/// Loading times; compiling and uploading overlap if there are threads.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadTimes {
     /// Until the last kernel was compiled.
     pub compile: Duration,
-    /// Until the last weight was on its way.
+    /// Until the last weight was submitted.
     pub upload: Duration,
-    /// All of it, the plan included.
+    /// Total, including planning.
     pub total: Duration,
 }
 
 /// A loaded model.
 pub struct GpuModel {
-    /// The device that has the head and chooses tokens: the last, if there are several.
+    /// The device with the head, which samples: the last of several.
     pub(super) gpu: Arc<Gpu>,
     pub(super) config: PlanConfig,
     pub(super) ready: ReadySegments,
     pub(super) buffers: Buffers,
-    /// The other devices, which have the layers before.
+    /// The other devices, with the earlier layers.
     pub(super) others: Vec<Part>,
     /// Bodies of several stages.
     pub(super) streams: Option<Streams>,
@@ -44,11 +44,11 @@ pub struct GpuModel {
     /// All buffers of all devices.
     pub(super) specs: Vec<BufferSpec>,
     pub(super) all_cols: u32,
-    /// Rows that can be chosen from at once.
+    /// Rows that can be sampled at once.
     pub(super) n_choice: u32,
-    /// Steps that were sent and not read.
+    /// Submitted, unread steps.
     pub(super) steps: Steps,
-    /// Values of a column of what logits are made of, and from one column to the next.
+    /// Width of the final hidden state, and its column stride.
     pub(super) hidden: (u32, u32),
     pub(super) hidden_cols: u32,
     pub(super) scales: Vec<ScalePlace>,
@@ -57,44 +57,44 @@ pub struct GpuModel {
     pub(super) n_layer: usize,
     /// Words of a step, reused.
     pub(super) words: Vec<u32>,
-    /// Picks that the device has for certain.
+    /// Picks that the device certainly has.
     pub(super) picks: Vec<u32>,
-    /// Tokens that each sequence has chosen so far, those under way included: the place in its ring.
+    /// Tokens chosen per sequence, including those in flight: the position in its ring.
     pub(super) ring_at: Vec<u32>,
     pub(super) next_staging: usize,
-    /// Sequences whose logits are adjusted before a token is chosen.
+    /// Sequences with adjusted logits.
     pub(super) adjusts: Vec<bool>,
     pub(super) pace: Pace,
     pub(super) times: LoadTimes,
     pub(super) ablation: Ablation,
     pub(super) has_state: bool,
-    /// Values of a row of embeddings, and from one row to the next.
+    /// Width of an input row, and the row stride.
     pub(super) rows: (u32, u32),
-    /// Rows of embeddings that were uploaded.
+    /// Uploaded input rows.
     pub(super) n_row: u32,
     /// Differences between components and positions of the columns, reused.
     pub(super) shifts: Vec<u32>,
-    /// All devices have the columns of the step: none was chosen since they were written.
+    /// True if all devices have the step's columns: no token was chosen since they were written.
     pub(super) is_shared: bool,
-    /// Tokens that the recurrent state of each sequence has seen; `None` if nobody knows.
+    /// Tokens that the recurrent state of each sequence has processed; `None` if unknown.
     pub(super) state_at: Vec<Option<u32>>,
-    /// The window of every layer of the KV cache.
+    /// The window of each layer of the KV cache.
     pub(super) windows: Vec<u32>,
 }
 
 impl GpuModel {
-    /// The device that has the head and chooses tokens.
+    /// The device with the head, which samples.
     pub fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
     }
 
-    /// All devices in the order of the layers that they have, with their buffers.
+    /// All devices in layer order, with their buffers.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&Gpu, &Buffers)> {
         let others = self.others.iter().map(|p| (&*p.gpu, &p.buffers));
         others.chain([(&*self.gpu, &self.buffers)])
     }
 
-    /// Devices that have layers.
+    /// Number of devices with layers.
     pub fn n_device(&self) -> usize {
         self.others.len() + 1
     }
@@ -104,7 +104,7 @@ impl GpuModel {
         &self.config
     }
 
-    /// Memory of one of the devices, to the byte.
+    /// Memory of one device, to the byte.
     pub fn memory_of(&self, device: usize) -> Memory {
         Memory::of(self.specs.iter().filter(|b| b.device == device))
     }
@@ -114,26 +114,26 @@ impl GpuModel {
         &self.memory
     }
 
-    /// How long loading took.
+    /// Loading times.
     pub fn load_times(&self) -> LoadTimes {
         self.times
     }
 
-    /// What experts that stay with the processor have cost so far; `None` if all are on the device.
+    /// Cost of offloaded experts so far; `None` if all are on the device.
     pub fn expert_reads(&self) -> Option<ExpertReads> {
         self.streams.as_ref().and_then(Streams::reads)
     }
 
-    /// Whether tokens are worth sending before earlier ones were read. Software devices run at once what they are sent, and
-    /// where experts stay with the processor it waits for each token anyway.
+    /// True if it pays to submit tokens before earlier ones are read. Software devices execute during submission, and
+    /// with offloaded experts every token waits anyway.
     pub fn runs_ahead(&self) -> bool {
         !self.gpu.caps().software && self.streams.is_none()
     }
 
-    /// Fails where experts stay with the processor, or layers are on several devices.
+    /// Fails with offloaded experts or several devices.
     ///
     /// # Errors
-    /// [`RuntimeError::NeedsExperts`] or [`RuntimeError::NeedsOneDevice`] with what was asked.
+    /// [`RuntimeError::NeedsExperts`] or [`RuntimeError::NeedsOneDevice`], naming the operation.
     pub(super) fn needs_experts(&self, what: &'static str) -> Result<(), RuntimeError> {
         match &self.streams {
             Some(s) if s.reads().is_some() => Err(RuntimeError::NeedsExperts { what }),
@@ -142,22 +142,22 @@ impl GpuModel {
         }
     }
 
-    /// Makes things anew for every dispatch from now on; for measurements alone.
+    /// Recreates objects for every dispatch from now on, for measurements.
     pub fn set_ablation(&mut self, ablation: Ablation) {
         self.ablation = ablation;
     }
 
-    /// Columns of a step that choose or have logits at most.
+    /// Maximum number of columns per step that choose or have logits.
     pub fn all_cols(&self) -> u32 {
         self.all_cols
     }
 
-    /// Columns of a step whose hidden states can be read at most.
+    /// Maximum number of columns per step whose hidden states are read.
     pub fn hidden_cols(&self) -> u32 {
         self.hidden_cols
     }
 
-    /// Classes of products of a token, those with the most weights first, and one of each.
+    /// Classes of products of a token with one example each, those with the most weights first.
     pub(crate) fn products(&self) -> Vec<(ProductClass, MulMatVec)> {
         let mut all: Vec<(ProductClass, MulMatVec, u64)> = Vec::new();
         for r in [&self.ready.decode[0].body, &self.ready.decode[0].head].into_iter().flatten() {
@@ -172,10 +172,10 @@ impl GpuModel {
         all.into_iter().map(|(class, call, _)| (class, call)).collect()
     }
 
-    /// Makes the products anew with other numbers.
+    /// Rebuilds the products with another tuning.
     ///
     /// # Errors
-    /// [`RuntimeError`] if the device refuses a kernel.
+    /// [`RuntimeError`] if the device rejects a kernel.
     pub fn retune(&mut self, tuning: &Tuning) -> Result<(), RuntimeError> {
         self.config.tuning = tuning.clone();
         for r in self.ready.all_mut() {
@@ -195,7 +195,7 @@ impl GpuModel {
         Ok(())
     }
 
-    /// Dispatches of one token of a sequence that fills the context: (per layer, in all with a greedy choice).
+    /// Dispatches of one token at a full context: (per layer, total with greedy sampling).
     pub fn dispatches_per_token(&self) -> (f64, usize) {
         let d = self.ready.decode_at(self.config.n_ctx - 1);
         let layers = d.body.iter().filter(|r| r.planned.part != "embed").count();
@@ -203,7 +203,7 @@ impl GpuModel {
         (per_layer, d.body.len() + d.head.len() + self.ready.argmax.len())
     }
 
-    /// What a token runs, in order: part of the model, kernel, and why it was chosen.
+    /// Dispatches of a token, in order: part of the model, kernel, and the reason for choosing it.
     pub fn explain(&self) -> Vec<(&'static str, &'static str, String)> {
         let d = self.ready.decode_at(self.config.n_ctx - 1);
         let line =
@@ -211,7 +211,7 @@ impl GpuModel {
         [&d.body, &d.head, &self.ready.argmax].into_iter().flatten().map(line).collect()
     }
 
-    /// What one run of a batch of `n_col` columns at `pos` consists of.
+    /// Segments of one run of a batch of `n_col` columns at `pos`.
     fn batch(&self, n_col: u32, pos: u32) -> [&ReadySegment; 3] {
         if n_col == 1 {
             let d = self.ready.decode_at(pos);
@@ -227,12 +227,12 @@ impl GpuModel {
         self.batch(n_col, pos).into_iter().flatten().map(|r| &r.planned).collect()
     }
 
-    /// What a submission of a prompt may take, about; 100 ms if nothing is said.
+    /// Sets the approximate time limit of a prefill submission; default: 100 ms.
     pub fn set_prompt_bound(&mut self, bound: Duration) {
         self.pace.set_bound(bound);
     }
 
-    /// Puts columns in place, and says which have logits.
+    /// Writes the columns of a step, and their picks.
     pub(super) fn write(
         &mut self,
         columns: impl Iterator<Item = Column>,
@@ -279,16 +279,16 @@ impl GpuModel {
         On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation }
     }
 
-    /// Dispatches of a body that go in one submission.
+    /// Dispatches of a body per submission.
     pub(super) fn per_submit(&self, body: Body, n_col: u32) -> usize {
         let n_cut = if n_col == 1 { 1 } else { self.pace.n_cut(n_col as usize) };
         self.ready.body(body).len().div_ceil(n_cut).max(1)
     }
 
-    /// Sets the scales of adapters, [`AdapterScale::of`] says which; what runs from now on has them.
+    /// Sets the LoRA scales, indexed by [`AdapterScale::of`], for work submitted from now on.
     ///
     /// # Panics
-    /// If there are fewer than the graph names.
+    /// If there are fewer scales than the graph uses.
     pub fn set_adapter_scales(&mut self, scales: &[f32]) {
         for p in &self.scales {
             let words = [p.by * scales[p.scale.of], 0.0].repeat(p.n_row);
@@ -300,7 +300,7 @@ impl GpuModel {
         }
     }
 
-    /// Waits until the device has done everything.
+    /// Waits until the device has finished all work.
     ///
     /// # Errors
     /// Device errors.
@@ -311,7 +311,7 @@ impl GpuModel {
         self.gpu.finish().await
     }
 
-    /// Records one run of a batch of `n_col` columns for the profiler, with a call after every dispatch.
+    /// Records one run of a batch of `n_col` columns for the profiler, with a callback after every dispatch.
     pub(crate) fn record_timed(
         &self,
         pass: &mut wgpu::ComputePass<'_>,
@@ -328,9 +328,9 @@ impl GpuModel {
         }
     }
 
-    /// Puts tokens of the first sequence in place without running them, for the profiler.
+    /// Writes tokens of the first sequence without running them, for the profiler.
     pub(crate) fn stage_columns(&mut self, tokens: &[u32], pos: u32) {
-        // What is timed changes the recurrent state and the picks, too.
+        // The timed run changes the recurrent state and the picks, too.
         self.state_at[0] = None;
         self.picks.clear();
         let n = tokens.len() as u32;
@@ -339,7 +339,7 @@ impl GpuModel {
     }
 }
 
-/// Rows of products whose scale is that of an adapter, in the buffers of small vectors.
+/// Location of a LoRA's scales in the aux buffers.
 pub(super) struct ScalePlace {
     pub(super) scale: AdapterScale,
     pub(super) aux: usize,

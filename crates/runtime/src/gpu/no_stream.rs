@@ -1,5 +1,5 @@
-//! [`Streams`] in a browser, where there are none: a page keeps no file from which experts could be read at any time, it has
-//! one device, and the code for it would be downloaded by all.
+//! [`Streams`] in a browser, where there are none: a page has no file to read experts from on demand and a single
+//! device, and every page would download the code.
 
 use super::reads::ExpertReads;
 use super::ready::{Devices, Ready, ReadyStage};
@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::plan::Groups;
 use crate::tensors::Tensors;
 
-/// A body that runs.
+/// A running body.
 #[expect(dead_code, reason = "nothing runs it here")]
 pub(super) struct Run<'a> {
     pub(super) devices: Devices<'a>,
@@ -18,7 +18,7 @@ pub(super) struct Run<'a> {
     pub(super) from: usize,
 }
 
-/// There is no value of it.
+/// Uninhabited.
 pub(super) enum Streams {}
 
 impl Streams {

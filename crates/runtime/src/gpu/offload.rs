@@ -1,9 +1,10 @@
-//! Experts that stay with the processor: read when columns want them, into places on the device.
+//! CPU-offloaded experts: read on demand into slots on the device.
 //!
-//! What runs before a product by such experts is sent, and the route comes back. Experts that have no place get one, and the
-//! route gets places for experts; then the product runs as if its matrix held no others. Where columns want more experts
-//! than there are places, it runs in rounds, each of which leaves out the columns of the others. Nothing but bytes moves:
-//! every column is multiplied by the same kernels in the same order as with all experts on the device.
+//! The dispatches before a product by such experts are submitted, and the route is read back. Missing experts get
+//! slots, and the route is rewritten from experts to slots; then the product runs as if its matrix held only those. If
+//! columns use more experts than there are slots, the product runs in rounds, each of which skips the columns of the
+//! others. Only data move: every column is multiplied by the same kernels in the same order as with all experts on the
+//! device.
 
 use std::error::Error;
 use std::future::Future;
@@ -23,12 +24,12 @@ use crate::plan::{Crossing, Group, Groups, OffloadedExperts};
 use crate::platform::for_each;
 use crate::tensors::Tensors;
 
-/// Pieces of at most [`CHUNK`] that are read before they are sent; [`Flight`] lets four times as much be under way.
+/// Pieces of at most [`CHUNK`] read before they are uploaded; [`Flight`] allows four times as much in flight.
 const AT_ONCE: usize = 16;
 
 type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send + 'a>>;
 
-/// [`Tensors`] as an object.
+/// Object-safe [`Tensors`].
 trait AnyTensors {
     fn read<'a>(&'a self, name: &'a str, offset: u64, buf: &'a mut [u8]) -> Reading<'a>;
 }
@@ -39,7 +40,7 @@ impl<T: Tensors> AnyTensors for T {
     }
 }
 
-/// Where experts are read from, of whatever kind.
+/// The source of experts.
 struct Origin(Box<dyn AnyTensors + Send + Sync>);
 
 impl Tensors for Origin {
@@ -56,27 +57,27 @@ impl Tensors for Origin {
 /// The words of a route that name experts.
 pub(super) struct Names {
     value: ValueId,
-    /// As the device made them.
+    /// As the device wrote them.
     words: Vec<u32>,
     /// As they are there now.
     now: Vec<u32>,
 }
 
-/// The experts of a model that stay with the processor.
+/// The offloaded experts of a model.
 pub(super) struct Offload {
     tensors: Origin,
-    /// Its weights alone.
+    /// Its weights only.
     graph: Graph,
     groups: Groups,
-    /// By group, for those that have some of their experts on the device.
+    /// By group, for groups of offloaded experts.
     places: Vec<Option<Places>>,
     reads: ExpertReads,
-    /// What was read last, reused.
+    /// Read buffers, reused.
     bytes: Vec<Vec<u8>>,
 }
 
 impl Offload {
-    /// None if all experts are on the device.
+    /// `None` if all experts are on the device.
     pub(super) fn new(
         graph: &Graph,
         groups: Groups,
@@ -99,8 +100,8 @@ impl Offload {
         self.reads
     }
 
-    /// Runs a stage of these experts. What comes before it is sent; of the stage itself the last round is left, so that it goes
-    /// with what follows.
+    /// Runs a stage of offloaded experts. Submits everything before it; the last round of the stage itself is left for
+    /// the next submission.
     pub(super) async fn run(
         &mut self,
         run: &mut Run<'_>,
@@ -115,7 +116,7 @@ impl Offload {
         };
         let is_first = names.as_ref().is_none_or(|n| n.value != value);
         if is_first {
-            // The last submission carries the copy that is read.
+            // The last submission carries the copy to read.
             run.send(run.from..at - (at - run.from).min(run.per_submit));
             let words = read_names(on, run, at, experts, act).await?;
             *names = Some(Names { value, now: words.clone(), words });
@@ -137,7 +138,7 @@ impl Offload {
             let place = |e: u32| round.binary_search(&e).ok().and_then(|_| self.place(experts.group, e));
             let words = experts.placed(&n.words, place);
             if words != n.now {
-                // What has been recorded since reads what is there now.
+                // Recorded dispatches read the current route.
                 run.send(run.from..at);
                 let first = 4 * u64::from(experts.words(run.n_col).0);
                 on.gpu.queue.write_buffer(&on.buffers.acts[act], first, bytemuck::cast_slice(&words));
@@ -155,7 +156,7 @@ impl Offload {
         self.places[group].as_ref().and_then(|p| p.place(expert))
     }
 
-    /// In which rounds these experts come.
+    /// Rounds of these experts.
     fn rounds(&mut self, group: usize, wanted: &[u32]) -> Result<Vec<Vec<u32>>, RuntimeError> {
         let places = self.of(group);
         match wanted.iter().position(|e| *e >= places.n_expert()) {
@@ -164,7 +165,7 @@ impl Offload {
         }
     }
 
-    /// Brings the experts of a round to the device, and says how many were not there.
+    /// Uploads the missing experts of a round, and returns their number.
     async fn bring(&mut self, on: On<'_>, group: usize, round: &[u32]) -> Result<u64, RuntimeError> {
         let given = self.of(group).admit(round);
         let pieces: Vec<Piece> =
@@ -181,8 +182,8 @@ impl Offload {
         Ok(given.len() as u64)
     }
 
-    /// Reads rows of experts and sends them to their places; returns how many bytes that were. Reading is a copy, taking blocks
-    /// apart is work, so that goes on in several threads.
+    /// Reads rows of experts and uploads them to their slots; returns the bytes read. Reading copies and repacking
+    /// computes, so both use several threads.
     async fn send(&mut self, on: On<'_>, group: usize, some: &[Piece]) -> Result<usize, RuntimeError> {
         let Offload { tensors, graph, groups, bytes, reads, .. } = self;
         let g = &groups.groups[group];
@@ -204,7 +205,7 @@ impl Offload {
         Ok(n_byte)
     }
 
-    /// Sends scales and biases of an expert to its place, if it has any.
+    /// Uploads scales and biases of an expert to its slot, if it has any.
     async fn send_affine(
         &mut self,
         on: On<'_>,
@@ -225,17 +226,17 @@ impl Offload {
     }
 }
 
-/// Rows of an expert on their way to its place.
+/// Rows of an expert to upload to its slot.
 struct Piece {
-    /// The first of them, counted through all experts of the file.
+    /// The first row, counted over all experts of the file.
     from: u32,
     n_row: u32,
-    /// Where they go: the buffer, and the first row there.
+    /// Destination: the buffer, and the first row there.
     shard: usize,
     to: u32,
 }
 
-/// An expert's share of a group in pieces that are read at once.
+/// An expert's share of a group, in pieces to read at once.
 fn pieces(g: &Group, expert: u32, place: u32) -> Vec<Piece> {
     let row0 = place * g.stride;
     let shard = g.shards.iter().position(|s| (s.row0..s.row0 + s.n_row).contains(&row0));
@@ -252,7 +253,7 @@ fn pieces(g: &Group, expert: u32, place: u32) -> Vec<Piece> {
     (0..g.share).step_by(per as usize).map(piece).collect()
 }
 
-/// Sends the rest of what comes before dispatch `at`, which makes a route, and reads which experts that names.
+/// Submits the rest before dispatch `at`, which writes a route, and reads the experts in it.
 async fn read_names(
     on: On<'_>,
     run: &mut Run<'_>,

@@ -1,4 +1,4 @@
-//! Dispatches that are ready to be recorded: pipelines and bind groups, by plan and segment.
+//! Dispatches ready to be recorded: pipelines and bind groups, by plan and segment.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use super::pipeline::Compiled;
 use crate::error::RuntimeError;
 use crate::plan::{Columns, Crossing, Place, Planned, Stage, dispatches};
 
-/// What is made anew for every dispatch, as engines without a plan do, to measure what reuse is worth.
+/// Objects to recreate for every dispatch, as engines without a plan do, to measure the benefit of reuse.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ablation {
     /// The bind group.
     pub bind_groups: bool,
-    /// A buffer of parameters of 64 bytes, written once. No kernel here reads it: sizes are constants of pipelines.
+    /// A parameter buffer of 64 bytes, written once. No kernel reads it: sizes are pipeline constants.
     pub parameters: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Ready {
     pub(super) device: usize,
 }
 
-/// What dispatches are recorded and sent with.
+/// Recorder and device of dispatches.
 #[derive(Clone, Copy)]
 pub(super) struct On<'a> {
     pub(super) gpu: &'a Gpu,
@@ -36,7 +36,7 @@ pub(super) struct On<'a> {
     pub(super) ablation: Ablation,
 }
 
-/// The devices of a model: the main one is the last.
+/// The devices of a model; the main one is the last.
 #[derive(Clone, Copy)]
 pub(super) struct Devices<'a> {
     pub(super) others: &'a [Part],
@@ -51,7 +51,7 @@ impl<'a> Devices<'a> {
 
 pub(super) type ReadySegment = Vec<Ready>;
 
-/// A stage: dispatches of a body in a range.
+/// A stage: a range of dispatches of a body.
 #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "a body is one stage in a browser"))]
 pub(super) struct ReadyStage {
     pub(super) place: Place,
@@ -61,7 +61,7 @@ pub(super) struct ReadyStage {
 }
 
 impl ReadyStage {
-    /// Stages of dispatches that follow one another.
+    /// Stages of consecutive dispatches.
     pub(super) fn all(stages: &[Stage]) -> Vec<ReadyStage> {
         let mut end = 0;
         let ready = |s: &Stage| {
@@ -75,7 +75,7 @@ impl ReadyStage {
 
 pub(super) struct ReadyDecode {
     pub(super) max_key: u32,
-    /// All stages, one after the other.
+    /// All stages, consecutive.
     pub(super) body: ReadySegment,
     pub(super) stages: Vec<ReadyStage>,
     pub(super) head: ReadySegment,
@@ -83,12 +83,12 @@ pub(super) struct ReadyDecode {
 
 pub(super) struct ReadyPrompt {
     pub(super) max_col: u32,
-    /// All stages, one after the other.
+    /// All stages, consecutive.
     pub(super) body: ReadySegment,
     pub(super) stages: Vec<ReadyStage>,
     pub(super) heads: Vec<ReadyHead>,
     pub(super) hidden: ReadySegment,
-    /// The activation buffer that has what logits are made of.
+    /// Activation buffer with the final hidden states.
     pub(super) hidden_at: usize,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct ReadyHead {
 }
 
 impl ReadyPrompt {
-    /// The logits of so many picks.
+    /// The head for `n_row` picks.
     pub(super) fn head_of(&self, n_row: u32) -> &ReadyHead {
         let heads = &self.heads;
         heads.iter().find(|h| n_row <= h.max_row).unwrap_or(&heads[heads.len() - 1])
@@ -120,9 +120,9 @@ pub(super) struct ReadySegments {
 /// All layers, in one of the plans.
 #[derive(Clone, Copy)]
 pub(super) enum Body {
-    /// Of a token at this position.
+    /// A token at this position.
     One { pos: u32 },
-    /// Of so many columns.
+    /// A batch of columns.
     Many { n_col: u32 },
 }
 
@@ -179,7 +179,7 @@ impl On<'_> {
         self.gpu.counters().dispatches.fetch_add(segment.len() as u64, Ordering::Relaxed);
     }
 
-    /// Binds what a dispatch needs the slow way.
+    /// Creates and binds a dispatch's resources without reuse.
     fn record_ablated(&self, pass: &mut wgpu::ComputePass<'_>, r: &Ready) {
         if self.ablation.parameters {
             let parameters = self.gpu.device.create_buffer(&wgpu::BufferDescriptor {
@@ -197,7 +197,7 @@ impl On<'_> {
         }
     }
 
-    /// Sends dispatches in one submission, with what `after` puts behind them.
+    /// Submits dispatches together with the commands of `after`.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn send(
         &self,
@@ -216,7 +216,7 @@ impl On<'_> {
     }
 }
 
-/// Compiles a dispatch of a device and binds what it needs.
+/// Compiles a dispatch of a device and binds its resources.
 pub(super) fn make_ready(on: On<'_>, device: usize, p: &Planned) -> Result<Ready, RuntimeError> {
     let compiled = on.gpu.compile(&p.dispatch)?;
     let group = bind(on.gpu, on.buffers, &compiled, p);
@@ -229,7 +229,7 @@ fn bind(gpu: &Gpu, buffers: &Buffers, compiled: &Compiled, p: &Planned) -> wgpu:
     gpu.bind_group(p.part, &compiled.layout, p.dispatch.kernel, &bound)
 }
 
-/// The largest tile of columns of the products and of attention in a body: fewer columns take as long.
+/// The largest tile of columns of products and attention in a body: fewer columns take as long.
 pub(super) fn tile_of(body: &[Stage]) -> usize {
     let tile = |p: &Planned| match p.columns {
         Columns::XTiles(tile) | Columns::YTiles(tile) => tile as usize,

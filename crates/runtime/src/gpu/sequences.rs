@@ -1,11 +1,11 @@
-//! The sequences of a model on the device: their pages, and their recurrent state.
+//! Sequences on the device: pages, windows and recurrent state.
 
 use chaski_kernels::{KvLayout, step};
 
 use super::model::GpuModel;
 
 impl GpuModel {
-    /// Gives a sequence pages from its `first` on: the page table of layers whose pages do not take turns.
+    /// Sets entries of a sequence's page table, from `first`, for layers without reused pages.
     pub fn set_pages(&mut self, seq: u32, first: u32, pages: &[u32]) {
         let table = step::pages_at(self.config.max_col as usize) as u32 + seq * self.config.pages_per_seq();
         let at = 4 * u64::from(table + first);
@@ -14,28 +14,27 @@ impl GpuModel {
         }
     }
 
-    /// All layers of the cache, in the order of devices.
+    /// All layers of the cache, by device.
     pub(super) fn cache_layers(&self) -> impl Iterator<Item = &KvLayout> {
         self.parts().flat_map(|(_, b)| b.kv.iter().flatten()).map(|(_, layout)| layout)
     }
 
-    /// Whether layers have windows so small that their pages take turns.
+    /// True if some layers have windows so small that their pages are reused.
     pub fn has_window(&self) -> bool {
         self.cache_layers().any(|layout| layout.wrap > 0)
     }
 
-    /// Copies a page in every layer that has a page table.
+    /// Copies a page in every layer with a page table.
     pub fn copy_page(&mut self, from: u32, to: u32) {
         self.copy_pages(|layout| (layout.wrap == 0).then_some((from, to, 1)));
     }
 
-    /// Copies the pages that take turns from one sequence to another.
+    /// Copies the reused pages of windows from one sequence to another.
     pub fn copy_window(&mut self, from: u32, to: u32) {
         self.copy_pages(|l| (l.wrap > 0).then_some((from * l.wrap, to * l.wrap, l.wrap)));
     }
 
-    /// Copies so many pages of each layer, from the first of one to the first of the other. A buffer is not copied to
-    /// itself, so they go through another one.
+    /// Copies pages of each layer. A buffer cannot be copied to itself, so they go through a scratch buffer.
     fn copy_pages(&self, of: impl Fn(&KvLayout) -> Option<(u32, u32, u32)>) {
         for (gpu, buffers) in self.parts() {
             let Some(on_way) = &buffers.page else { continue };
@@ -59,38 +58,38 @@ impl GpuModel {
         }
     }
 
-    /// Whether a sequence that has been written up to position `top` (exclusive) can go on at `pos`: in layers whose pages
-    /// take turns, what a token there looks back on may have been overwritten.
+    /// True if a sequence that was written up to position `top` (exclusive) can continue at `pos`: in layers with
+    /// reused pages, tokens in its window may have been overwritten.
     pub fn can_go_on(&self, top: u32, pos: u32) -> bool {
-        // Beside the window there is room for a chunk and a page.
+        // In addition to the window there is room for a chunk and a page.
         let back = self.config.max_col + self.config.page;
         let has_room = |l: &KvLayout| l.wrap == 0 || top <= l.wrap * l.page;
         top <= pos + back || self.cache_layers().all(has_room)
     }
 
-    /// Whether the model has recurrent state.
+    /// True if the model has recurrent state.
     pub fn has_state(&self) -> bool {
         self.has_state
     }
 
-    /// Tokens that the recurrent state of a sequence has seen; `None` if that is not known, as after a profile.
+    /// Tokens that the recurrent state of a sequence has processed; `None` if unknown, as after a profile.
     pub fn state_at(&self, seq: u32) -> Option<u32> {
         self.state_at[seq as usize]
     }
 
-    /// Snapshots that there is room for; 0 for models whose sequences have nothing but pages.
+    /// Capacity for snapshots; 0 for models without state outside paged tables.
     pub fn n_snapshot(&self) -> u32 {
         self.buffers.snapshots.len() as u32
     }
 
-    /// Copies what a sequence of `at` tokens has beside the pages of its table to a snapshot: its recurrent state and its windows.
+    /// Copies the state outside paged tables of a sequence of `at` tokens to a snapshot: recurrent state and windows.
     pub fn keep_snapshot(&mut self, seq: u32, snapshot: u32, at: u32) {
         self.copy_snapshot(seq, snapshot, at, |encoder, (sequence, from), (copy, to), n_byte| {
             encoder.copy_buffer_to_buffer(sequence, from, copy, to, n_byte);
         });
     }
 
-    /// Brings a snapshot, which was made after `at` tokens, back into a sequence.
+    /// Restores a snapshot, taken after `at` tokens, to a sequence.
     pub fn restore_snapshot(&mut self, seq: u32, snapshot: u32, at: u32) {
         self.copy_snapshot(seq, snapshot, at, |encoder, (sequence, from), (copy, to), n_byte| {
             encoder.copy_buffer_to_buffer(copy, to, sequence, from, n_byte);
@@ -98,7 +97,7 @@ impl GpuModel {
         self.state_at[seq as usize] = Some(at);
     }
 
-    /// Every part of a snapshot: where it is in the sequence, and in the snapshot.
+    /// Locations of every part of a snapshot: in the sequence, and in the snapshot.
     fn copy_snapshot(
         &self,
         seq: u32,
@@ -119,7 +118,7 @@ impl GpuModel {
                 let (Some((cache, layout)), Some(to)) = (layer, to) else { continue };
                 let n_kept = u64::from(window.div_ceil(layout.page) + 1).min(layout.wrap.into());
                 for (page, i, n) in kept_pages(layout, *window, at) {
-                    // The pages of a plane lie one after the other, here and there.
+                    // The pages of a plane are contiguous in both.
                     let mut base = 0;
                     for (start, n_byte) in layout.page_ranges(seq * layout.wrap + page) {
                         copy(&mut encoder, (cache, start), (to, base + i * n_byte), n * n_byte);
@@ -132,8 +131,8 @@ impl GpuModel {
     }
 }
 
-/// The pages of a window that a sequence of `at` tokens looks back on, in runs: the first in the sequence's rotation, its number
-/// among these pages, and how many follow one another.
+/// The pages of a window of a sequence of `at` tokens, in runs: first page among the sequence's reused pages, index in
+/// the snapshot, and length.
 fn kept_pages(layout: &KvLayout, window: u32, at: u32) -> Vec<(u32, u64, u64)> {
     let (first, end) = (at.saturating_sub(window) / layout.page, at.div_ceil(layout.page));
     let start = first % layout.wrap;
@@ -171,7 +170,7 @@ mod tests {
         // Positions 4 to 11, and 5 to 12.
         assert_eq!(kept_pages(&layout, 8, 12), [(1, 0, 2)]);
         assert_eq!(kept_pages(&layout, 8, 13), [(1, 0, 3)]);
-        // Pages 3 to 5 and 4 to 6, of which the fifth is the first again.
+        // Pages 3 to 5 and 4 to 6, where the fifth is the first again.
         assert_eq!(kept_pages(&layout, 8, 21), [(3, 0, 2), (0, 2, 1)]);
         assert_eq!(kept_pages(&layout, 8, 25), [(4, 0, 1), (0, 1, 2)]);
     }

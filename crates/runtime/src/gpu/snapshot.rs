@@ -1,4 +1,4 @@
-//! What the device knows of a sequence, as bytes: to keep it, and to go on from there another time.
+//! A sequence's device state as bytes, for saving and restoring.
 
 use chaski_kernels::KvLayout;
 
@@ -7,7 +7,7 @@ use super::load::Flight;
 use super::model::GpuModel;
 use crate::error::RuntimeError;
 
-/// A part of what a device knows of a sequence, and the buffer through which it is read.
+/// A piece of a sequence's state, and the buffer for reading it.
 struct Lies<'a> {
     gpu: &'a Gpu,
     staging: &'a wgpu::Buffer,
@@ -17,7 +17,7 @@ struct Lies<'a> {
 }
 
 impl GpuModel {
-    /// What bytes of a snapshot mean: they fit models and plans of which this says the same.
+    /// Layout of a snapshot's bytes: models and plans with equal layouts can exchange snapshots.
     pub fn snapshot_layout(&self) -> String {
         let layers = self.cache_layers().map(|l| {
             let page: u64 = l.page_ranges(0).iter().map(|r| r.1).sum();
@@ -28,7 +28,7 @@ impl GpuModel {
         format!("gpu {k} {v} {} {}", self.config.page, layers.chain(states).collect::<Vec<_>>().join(" "))
     }
 
-    /// Bytes of a snapshot of a sequence that has `n_page` pages.
+    /// Bytes of a snapshot of a sequence with `n_page` pages.
     pub fn snapshot_bytes(&self, n_page: u32) -> u64 {
         let pages = self.cache_layers().map(|l| {
             let page: u64 = l.page_ranges(0).iter().map(|r| r.1).sum();
@@ -37,12 +37,12 @@ impl GpuModel {
         pages.chain(self.states()).sum()
     }
 
-    /// Bytes of all layers of recurrent state, in the order of devices.
+    /// Bytes of all layers of recurrent state, by device.
     fn states(&self) -> impl Iterator<Item = u64> {
         self.parts().flat_map(|(_, b)| b.states.iter().flatten()).map(|(_, n_byte)| *n_byte)
     }
 
-    /// Where the pages of a sequence, and its state, lie: layers of the cache first, in the order of devices.
+    /// Locations of a sequence's pages and state: layers of the cache first, by device.
     fn places(&self, seq: u32, pages: &[u32]) -> Vec<Lies<'_>> {
         let (mut out, mut states) = (Vec::new(), Vec::new());
         for (gpu, buffers) in self.parts() {
@@ -62,7 +62,7 @@ impl GpuModel {
         out
     }
 
-    /// Copies what there is of a sequence, in these pages, into a vector.
+    /// Copies a sequence, stored in these pages, into a vector.
     ///
     /// # Errors
     /// Device errors.
@@ -82,7 +82,8 @@ impl GpuModel {
         Ok(out)
     }
 
-    /// Puts a snapshot of [`Self::snapshot_bytes`] back, to these pages of a sequence, which has seen `n` tokens then.
+    /// Restores a snapshot of [`Self::snapshot_bytes`] to these pages of a sequence, which has then processed `n`
+    /// tokens.
     ///
     /// # Errors
     /// Device errors.
@@ -93,7 +94,7 @@ impl GpuModel {
         n: u32,
         bytes: &[u8],
     ) -> Result<(), RuntimeError> {
-        /// Bytes written at once, so that few are under way.
+        /// Bytes per write, to bound the upload queue.
         const PIECE: usize = 1 << 20;
         let (mut from, mut flight, mut last) = (0, Flight::default(), &*self.gpu);
         for Lies { gpu, buffer, at, n_byte, .. } in self.places(seq, pages) {

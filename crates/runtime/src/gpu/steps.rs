@@ -1,10 +1,10 @@
-//! Steps: tokens of one sequence or of several that run together. Each column may have an output: the next token, chosen on
-//! the device, its logits, or its final hidden state. Choices under masks wait for these (`masks.rs`).
+//! Steps: tokens of one or several sequences that run together. Each column may have an output: the next token, sampled
+//! on the device, its logits, or its final hidden state. Choices under masks wait for these (`masks.rs`).
 //!
-//! A step goes to the device in pieces where all of it would take longer than [`Pace`](super::pace::Pace) allows. Pieces that
-//! find no room when the step is sent follow when it is read. With offloaded experts or several devices, where values are
-//! read while the step runs, all of it runs when it is read. Neither changes a bit of the results: a piece runs by the plan
-//! of the whole step.
+//! A step is submitted in pieces if it would take longer than [`Pace`](super::pace::Pace) allows. Pieces that exceed
+//! the queue when the step is submitted follow when it is read. With offloaded experts or several devices, which need
+//! readbacks during a step, the whole step runs when it is read. Neither changes a bit of the results: a piece runs by
+//! the plan of the whole step.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,35 +21,36 @@ use crate::error::RuntimeError;
 use crate::platform::{Promise, promise};
 use crate::step::{Column, ColumnOutput, StepOutputs, check_inputs, check_runs};
 
-/// How a step runs.
+/// Options of a step.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct StepOptions {
-    /// How often, each time one position further and with the tokens chosen the time before.
+    /// Number of runs, each one position further with the tokens chosen before.
     pub repeat: u32,
-    /// Columns that kernels are chosen for, at least as many as there are: a part of a chunk runs with those of the chunk.
+    /// Number of columns that kernels are chosen for, at least the actual number: part of a chunk runs with the chunk's
+    /// kernels.
     pub n_planned: u32,
-    /// [`Choose::Sample`] unless all sequences that choose are greedy.
+    /// [`Choose::Sample`] unless all choosing sequences are greedy.
     pub choose: Choose,
 }
 
-/// A step whose outputs nobody has read.
+/// A submitted, unread step.
 pub(super) struct Sent {
     columns: Vec<Column>,
     pub(super) picks: Picks,
     options: StepOptions,
-    /// Columns that the device has got.
+    /// Submitted columns.
     n_sent: usize,
     /// Masks of the columns that choose under one; `None` until they are provided.
     pub(super) masks: Option<Vec<u32>>,
     /// Outputs of the last piece that was sent, if its choices wait for masks.
     pub(super) held: Option<PiecePicks>,
-    /// The readback of the rings.
+    /// Staging slot of the rings.
     slot: usize,
-    /// The columns that choose: the sequence, and the place in its ring of its first token.
+    /// Choosing columns: the sequence, and the ring position of its first token.
     chosen: Vec<(u32, u32)>,
     /// The last submission.
     index: Option<wgpu::SubmissionIndex>,
-    /// Of a step without outputs: that it has run.
+    /// Completion of a step without outputs.
     done: Option<Promise<()>>,
 }
 
@@ -65,54 +66,54 @@ impl Sent {
     }
 }
 
-/// Steps under way, oldest first.
+/// Steps in flight, oldest first.
 #[derive(Default)]
 pub(super) struct Steps(pub(super) VecDeque<Sent>);
 
-/// Steps that may be under way at once: one runs, and one waits for it.
+/// Maximum number of steps in flight: one runs, and one waits for it.
 const UNDER_WAY: usize = 2;
 
 impl GpuModel {
-    /// Columns of a step that can choose at most.
+    /// Maximum number of choosing columns per step.
     pub fn n_choice(&self) -> u32 {
         self.n_choice
     }
 
-    /// Columns of a step at most: as many as a chunk has; fewer where sequences with recurrent state are beside each other.
+    /// Maximum number of columns per step: a chunk; fewer with several sequences with recurrent state.
     pub fn step_cols(&self) -> u32 {
         let mixed = self.has_state() && self.config.n_seq > 1;
         if mixed { self.all_cols } else { self.config.max_col }
     }
 
-    /// Repetitions of a step at most.
+    /// Maximum number of repetitions of a step.
     pub fn max_repeat(&self) -> u32 {
         self.config.ring / STAGING as u32
     }
 
-    /// Columns of a step that the device runs in the time that a submission may take ([`Self::set_prompt_bound`]), as far as
-    /// that is known: whole tiles. Where experts are offloaded, as many as a step can have, since each may want all experts.
+    /// Columns that the device runs within the time limit of a submission ([`Self::set_prompt_bound`]), as far as
+    /// known, in whole tiles. With offloaded experts a full step, since each may need all experts.
     pub fn prompt_piece(&self) -> u32 {
         let most = self.step_cols();
         if self.expert_reads().is_some() { most } else { self.pace.n_col(most as usize) as u32 }
     }
 
-    /// Another step can be sent before the oldest is read: two may be under way, but only one whose logits or hidden states are
-    /// read, or that was not sent whole.
+    /// True if another step can be submitted before the oldest is read: two may be in flight, but only one whose logits
+    /// or hidden states are read, or that is incompletely submitted.
     pub fn takes_step(&self) -> bool {
         let is_quick = |s: &Sent| s.picks.n_read() == 0 && !s.is_left();
         self.steps.0.len() < UNDER_WAY && self.steps.0.iter().all(is_quick)
     }
 
-    /// Columns of a step under way have not been sent.
+    /// True if a step in flight has unsubmitted columns.
     pub(super) fn has_step_left(&self) -> bool {
         self.steps.0.iter().any(Sent::is_left)
     }
 
-    /// Sends columns, each with its output; nobody waits. Columns of one sequence stand together in the order of their
-    /// positions, and only the last of them may choose. A step that repeats has one column of each sequence, and all choose.
+    /// Submits columns with their outputs, without waiting. Columns of one sequence are contiguous and in order of
+    /// position, and only the last may choose. A repeated step has one column per sequence, and all choose.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`] for more than there is room for; [`RuntimeError::State`]; device errors.
+    /// [`RuntimeError::Limit`] if a limit is exceeded; [`RuntimeError::State`]; device errors.
     pub fn send_step(
         &mut self,
         columns: &[Column],
@@ -187,7 +188,7 @@ impl GpuModel {
         check_inputs(columns, self.n_row, if c.rows { c.n_ctx } else { 0 })
     }
 
-    /// Sends the next piece of a step: as many columns as the device runs in the time that a submission may take.
+    /// Submits the next piece of a step: as many columns as fit in the time limit of a submission.
     fn send_piece(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
         let left = step.columns.len() - step.n_sent;
         let n = if step.options.repeat > 1 { left } else { self.pace.n_col(left) };
@@ -221,7 +222,8 @@ impl GpuModel {
         self.gpu.check()
     }
 
-    /// Runs all stages of a body but what of the last can go with what follows; returns the first dispatch that is left.
+    /// Runs all stages of a body except for the end of the last, which goes with the outputs; returns its first
+    /// dispatch.
     async fn stream(&mut self, body: Body, n_col: u32) -> Result<usize, RuntimeError> {
         let per_submit = self.per_submit(body, n_col);
         let Some(streams) = &mut self.streams else { return Ok(0) };
@@ -235,7 +237,7 @@ impl GpuModel {
         streams.run(run, self.ready.stages(body)).await
     }
 
-    /// Runs a step with offloaded experts or on several devices, for which values are read on the way.
+    /// Runs a step with offloaded experts or on several devices, with readbacks on the way.
     async fn run_streamed(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
         let n = step.columns.len() as u32;
         let picks = self.place(step, 0..step.columns.len());
@@ -259,26 +261,26 @@ impl GpuModel {
         self.gpu.check()
     }
 
-    /// Puts the columns of a piece in place; returns those of them that have outputs.
+    /// Writes the columns of a piece; returns its picks.
     fn place(&mut self, step: &Sent, piece: Range<usize>) -> PiecePicks {
         let picks = step.picks.within(piece.start as u32..piece.end as u32);
         self.write(step.columns[piece].iter().copied(), picks.head.iter().copied());
         if picks.n_choice > 0 && picks.head.len() == 1 {
-            // A token that is chosen alone is the first column of what follows.
+            // A single chosen token becomes the first column of the next step.
             self.picks.clear();
             self.picks.push(0);
         }
         picks
     }
 
-    /// Lets columns have the tokens that their sequences chose.
+    /// Records the replacement of columns' tokens by the last chosen ones.
     fn record_take(&self, tape: &mut Tape<'_>, columns: &[Column]) {
         if columns.iter().any(|c| c.token.is_none()) {
             tape.run(&self.ready.take_chosen, columns.len() as u32);
         }
     }
 
-    /// The hidden states and logits of `n` columns that are wanted, in the given repetition.
+    /// Records the hidden states and logits of `n` columns in the given repetition.
     fn record_head(&self, tape: &mut Tape<'_>, step: &Sent, (n, i): (u32, u32), picks: &PiecePicks) {
         if !picks.hidden.is_empty() {
             self.record_hidden(tape, step, n, picks);
@@ -322,7 +324,7 @@ impl GpuModel {
         }
     }
 
-    /// The hidden states of `n` columns, of which some are read back behind the logits of the step.
+    /// Records the hidden states of `n` columns, some of which are read back after the step's logits.
     fn record_hidden(&self, tape: &mut Tape<'_>, step: &Sent, n: u32, picks: &PiecePicks) {
         let plan = self.ready.prompt_of(step.options.n_planned);
         tape.run(&plan.hidden, n);
@@ -337,7 +339,7 @@ impl GpuModel {
         }
     }
 
-    /// After the last piece: the rings of the sequences that chose.
+    /// Records the readback of the rings, after the last piece.
     pub(super) fn record_readback(&self, tape: &mut Tape<'_>, step: &mut Sent) {
         if step.is_left() {
             return;
@@ -350,7 +352,7 @@ impl GpuModel {
         }
     }
 
-    /// Notes a submission. Of a step without outputs nothing is read, so somebody must tell when it has run.
+    /// Records a submission. A step without outputs has no readback, so it needs a completion callback.
     pub(super) fn submitted(&self, step: &mut Sent, index: wgpu::SubmissionIndex) {
         step.index = Some(index);
         if step.picks.n() == 0 && !step.is_left() {
@@ -360,14 +362,14 @@ impl GpuModel {
         }
     }
 
-    /// The outputs of the oldest step that was not read. Dropping the future gives the step up; a recurrent state that it
-    /// may have left half way is then not known ([`RuntimeError::State`]).
+    /// Outputs of the oldest unread step. Dropping the future abandons the step; recurrent state that it may have left
+    /// in between is then unknown ([`RuntimeError::State`]).
     ///
     /// # Errors
     /// Device errors.
     ///
     /// # Panics
-    /// If no step is under way, or it waits for masks.
+    /// If no step is in flight, or it waits for masks.
     pub async fn read_step(&mut self) -> Result<StepOutputs, RuntimeError> {
         let mut step = self.steps.0.pop_front().expect("a step is under way");
         assert!(!step.waits(), "masks come before the outputs are read");
@@ -394,10 +396,10 @@ impl GpuModel {
         Ok(out)
     }
 
-    /// Sends what of a step the device has not got yet, as it finds room.
+    /// Submits the rest of a step as the queue allows.
     async fn send_rest(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
         if step.is_left() {
-            // In case that the device fails, or nobody polls any more.
+            // In case the device fails, or the future is dropped.
             step.ends().for_each(|(seq, _)| self.state_at[seq] = None);
             if self.streams.is_some() {
                 self.run_streamed(step).await?;
@@ -411,13 +413,13 @@ impl GpuModel {
         Ok(())
     }
 
-    /// Sends what the device has not got of the steps under way, as it finds room, and runs those with offloaded experts. They are
-    /// still to be read.
+    /// Submits the rest of the steps in flight as the queue allows, and runs those with offloaded experts. They remain
+    /// to be read.
     ///
     /// # Errors
     /// As for [`Self::read_step`].
     pub async fn flush(&mut self) -> Result<(), RuntimeError> {
-        // No step is sent after one that is not sent whole.
+        // No step is submitted after an incomplete one.
         let Some(mut last) = self.steps.0.pop_back() else { return Ok(()) };
         assert!(!last.waits(), "masks come before a step is sent whole");
         self.send_rest(&mut last).await?;
@@ -425,7 +427,7 @@ impl GpuModel {
         Ok(())
     }
 
-    /// Logits and hidden states that a step left where they are read back.
+    /// Reads the logits and hidden states of a step.
     async fn read_rows_of(&self, step: &Sent) -> Result<(Vec<f32>, Vec<f32>), RuntimeError> {
         let n_byte = 4 * step.picks.words_read(self.ld_logits, self.hidden.1);
         let bytes = self.gpu.read(&self.buffers.logits_staging, n_byte, step.index.clone()).await?;
@@ -434,7 +436,7 @@ impl GpuModel {
         Ok((rows(logits, (self.n_vocab, self.ld_logits)), rows(hidden, self.hidden)))
     }
 
-    /// Forgets the steps that nobody has read. What of them the device has got still runs.
+    /// Drops all unread steps. Submitted parts still run.
     pub fn drop_steps(&mut self) {
         for step in std::mem::take(&mut self.steps.0).iter().filter(|s| s.is_left()) {
             step.ends().for_each(|(seq, _)| self.state_at[seq] = None);
@@ -450,7 +452,7 @@ fn body_of(step: &Sent, i: u32) -> Body {
     }
 }
 
-/// Rows of `width` values, every `ld` values.
+/// Rows of `width` values with stride `ld`.
 fn rows(bytes: &[u8], (width, ld): (u32, u32)) -> Vec<f32> {
     let (width, ld) = (width as usize, ld as usize);
     let mut out = Vec::with_capacity(bytes.len() / 4 / ld.max(1) * width);

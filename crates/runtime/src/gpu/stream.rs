@@ -1,7 +1,8 @@
-//! Bodies of several stages: the CPU carries values from device to device, and brings offloaded experts.
+//! Bodies of several stages: the CPU carries values between devices, and provides offloaded experts.
 //!
-//! A stage is sent when all that it takes is there. What crosses to the next device is copied, read, and written there; a
-//! stage of offloaded experts waits for its route. What of the last stage is left goes with the outputs of the step.
+//! A stage is submitted when all of its inputs are available. Values that cross to the next device are copied, read,
+//! and written there; a stage of offloaded experts waits for its route. The end of the last stage goes with the outputs
+//! of the step.
 
 use std::ops::Range;
 
@@ -15,19 +16,19 @@ use crate::graph::Graph;
 use crate::plan::{Groups, Place};
 use crate::tensors::Tensors;
 
-/// A body that runs.
+/// A running body.
 pub(super) struct Run<'a> {
     pub(super) devices: Devices<'a>,
     pub(super) body: &'a [Ready],
     pub(super) n_col: u32,
-    /// Dispatches of a submission at most.
+    /// Maximum number of dispatches per submission.
     pub(super) per_submit: usize,
-    /// The first dispatch that was not sent.
+    /// The first unsubmitted dispatch.
     pub(super) from: usize,
 }
 
 impl Run<'_> {
-    /// Sends dispatches, which are all of one device.
+    /// Submits dispatches of one device.
     pub(super) fn send(&mut self, part: Range<usize>) {
         self.from = self.from.max(part.end);
         let Some(first) = self.body[part.clone()].first() else { return };
@@ -37,7 +38,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs what is left of a stage, and carries what the next takes to its device.
+    /// Runs the rest of a stage, and carries the inputs of the next to its device.
     async fn cross(&mut self, before: &ReadyStage, after: &ReadyStage) -> Result<(), RuntimeError> {
         let [from, to] = [before, after].map(|s| self.devices.on(s.place.device()));
         let end = before.range.end;
@@ -70,7 +71,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// None if every body is one stage.
+    /// `None` if every body is one stage.
     pub(super) fn new(
         graph: &Graph,
         groups: Groups,
@@ -81,12 +82,12 @@ impl Streams {
         (offload.is_some() || n_device > 1).then_some(Streams { offload })
     }
 
-    /// What offloaded experts have cost, if there are any.
+    /// Cost of offloaded experts, if any.
     pub(super) fn reads(&self) -> Option<ExpertReads> {
         self.offload.as_ref().map(Offload::reads)
     }
 
-    /// Sends stages up to the last, and of that what cannot go with what follows; returns the first dispatch that is left.
+    /// Submits all stages except for the end of the last; returns its first dispatch.
     pub(super) async fn run(
         &mut self,
         mut run: Run<'_>,
@@ -107,7 +108,7 @@ impl Streams {
         Ok(run.from)
     }
 
-    /// Gives the other devices the columns that the main one has made of a step by choosing tokens.
+    /// Copies the columns that the main device has written by choosing tokens to the other devices.
     pub(super) async fn share_step(&self, devices: Devices<'_>, n_col: u32) -> Result<(), RuntimeError> {
         let On { gpu, buffers, .. } = devices.main;
         let n_byte = 4 * (step::HEADER + step::COLUMN * n_col as usize) as u64;

@@ -1,7 +1,7 @@
-//! The tuner: tries numbers for the products of a token on the device itself, by the time of whole tokens.
+//! The tuner: tries parameters of a token's products on the device, by the time of whole tokens.
 //!
-//! A kernel alone is a poor guide: what it costs depends on what runs before and after it. So each candidate takes its
-//! place in the loaded model, which then makes some tokens.
+//! Timing a kernel alone is misleading: its cost depends on what runs before and after it. So each candidate is put
+//! into the loaded model, which then generates some tokens.
 
 use std::time::Duration;
 
@@ -15,28 +15,28 @@ use crate::error::RuntimeError;
 use crate::platform::Clock;
 use crate::step::{Column, ColumnOutput};
 
-/// What became of one class of products.
+/// Outcome for one class of products.
 #[derive(Clone, Debug)]
 pub struct TuneStep {
-    /// Which products.
+    /// The class.
     pub class: ProductClass,
-    /// Every candidate with the time of a token; the first is what there was.
+    /// Every candidate with the time of a token, starting with the current one.
     pub tried: Vec<(MatVecTune, Duration)>,
     /// The choice.
     pub chosen: MatVecTune,
 }
 
-/// A candidate must be better by this much: repeated measurements differ by half of it.
+/// Minimum improvement of a candidate: repeated measurements differ by half of it.
 const GAIN: f64 = 0.99;
-/// Measurements of a candidate, of which the least counts.
+/// Measurements per candidate; the smallest counts.
 const REPEAT: usize = 4;
 
 impl GpuModel {
-    /// Tries candidates for every class of products until the time is used up, keeps what is better, and says what was
-    /// found. The model must have been told nothing yet: its sequence is overwritten.
+    /// Tries candidates for every class of products within the time limit, keeps improvements, and returns the
+    /// measurements. It overwrites the model's sequence.
     ///
     /// # Errors
-    /// [`RuntimeError::NeedsExperts`] where experts stay with the processor; device errors.
+    /// [`RuntimeError::NeedsExperts`] with offloaded experts; device errors.
     pub async fn tune(
         &mut self,
         budget: Duration,
@@ -85,8 +85,8 @@ impl GpuModel {
     }
 }
 
-/// From what a product has to the best of its neighbours, and on from there as long as that leads somewhere: the best, and
-/// all that was tried. `start` is the time with what it has; `time` says it for another choice, `None` if no time is left.
+/// Hill climbing from the current parameters to the best neighbour, as long as it improves: returns the best, and all
+/// measurements. `start` is the current time; `time` measures a candidate, `None` if the time is up.
 pub(super) async fn climb(
     call: &MulMatVec,
     caps: &Caps,

@@ -1,4 +1,4 @@
-//! Expansion of attention: q, k and v with their rotation and the cache, and the scores over it.
+//! Expansion of attention: q, k and v with RoPE and the cache write, and attention over the cache.
 
 use chaski_graph::{RopePairing, Score, Sections};
 use chaski_kernels::ops::attention::Attention;
@@ -14,7 +14,7 @@ use super::steps::{HeadNorm, Heads, Norm, Part};
 use crate::graph::latent::Latent;
 use crate::graph::{ValueId, WeightId};
 
-/// Where the rows of q, k and v go, and what that costs.
+/// Destinations of the rows of q, k and v, and their cost.
 struct Rows {
     cells: RopeKv,
     layer: usize,
@@ -37,7 +37,7 @@ impl Expander<'_> {
         let layer = heads.layer;
         let kv_layer = self.graph.kv[layer];
         let rows = |p: &Part| self.graph.weights[p.weight.0].n_row;
-        // Without rows of their own values are made of those of the keys; without keys there are none either.
+        // Without rows of their own, values are computed from those of the keys; without keys there are none either.
         let n_row: u32 = parts.iter().map(rows).sum();
         let m_q = parts.first().map_or(0, rows);
         let m_k = parts.get(1).map_or(0, rows);
@@ -48,9 +48,9 @@ impl Expander<'_> {
         let (x, norm) = self.fed(x, norm)?;
         let y_slot = self.act(y);
         let rotated = 3 * u64::from(m_q + m_k);
-        // Rows of q go on as activations, those of k and v to the cache.
+        // Rows of q are activations, those of k and v go to the cache.
         let made = f32s(m_q) + if m_k == 0 { 0 } else { kv.token_bytes() };
-        // Norms of heads and blocks are made of whole heads, by a dispatch of its own.
+        // Norms of heads and blocks need whole heads, and a separate dispatch.
         let direct = cells.plain() && heads.norm.is_none() && parts.len() != 2;
         let (rope, flop) = (heads.rope, 2 * u64::from(n_row) * u64::from(x.k));
         if direct {
@@ -84,8 +84,8 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Products for q, k and v of one column by one dispatch, in one format or a pair of them; false if there is no kernel
-    /// for that.
+    /// Products for q, k and v of one column in one dispatch, in one format or a pair of formats; false if there is no
+    /// such kernel.
     fn qkv_at_once(
         &mut self,
         x: Input,
@@ -142,7 +142,8 @@ impl Expander<'_> {
         }
     }
 
-    /// Queries of attention over latents: their plain channels as wide as the latent, then what is rotated, and the key.
+    /// Queries of latent attention: their plain channels projected to the latent's width, then the RoPE channels, and
+    /// the key.
     pub(super) fn latent(&mut self, o: &Latent, y: ValueId) -> Result<(), PlanError> {
         let kv = self.config.kv_layout(&self.graph.kv[o.layer]);
         self.by_head(o.q, o.keys, y, kv.d, "absorb")?;
@@ -178,7 +179,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Where the rows of q and k go, and how a rotation turns them; none leaves them as they are.
+    /// Destinations of the rows of q and k, and their RoPE; `None` leaves them unchanged.
     pub(super) fn cells(&self, [m_q, m_k]: [u32; 2], rope: Option<usize>, kv: KvLayout) -> RopeKv {
         let sections = rope.and_then(|i| self.sections(i));
         let rope = rope.map(|i| &self.graph.ropes[i]);
@@ -186,7 +187,7 @@ impl Expander<'_> {
         RopeKv { m_q, m_k, n_rot: rope.map_or(0, |r| r.n_rot), pairing, sections, kv }
     }
 
-    /// The sections of a rotation whose positions have components, and where the step has these.
+    /// Sections of RoPE with component positions, and their location in the step.
     pub(super) fn sections(&self, rope: usize) -> Option<(Sections, u32)> {
         self.graph.ropes[rope].sections.zip(self.config.shifts_at())
     }
@@ -209,7 +210,7 @@ impl Expander<'_> {
         let splits = match self.n_col {
             _ if self.caps.alone => 1,
             1 => share.clamp(1, 32),
-            // Tiles would take the few columns along all keys one after the other. The parts are one binding.
+            // Tiles would process the few columns sequentially along all keys. The parts are one binding.
             2..=mul_mat_vec::Columns::MAX => {
                 let range = 4 * u64::from(n_head) * u64::from(kv.d_v + 4) * u64::from(self.n_col);
                 let most = (self.caps.max_binding_bytes / range.max(1)).min(32) as u32;

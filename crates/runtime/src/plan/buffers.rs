@@ -10,26 +10,26 @@ use super::segments::{PlanConfig, Segments, Slot};
 use super::stages::bound;
 use crate::graph::Graph;
 
-/// Readbacks of chosen tokens that may be under way at once.
+/// Maximum number of readbacks of chosen tokens in flight.
 pub const N_READBACK: usize = 4;
 
 /// Identity of a buffer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BufferSlot {
-    /// One that dispatches bind; never [`Slot::Keys`] or [`Slot::Values`], which are parts of [`Slot::Kv`].
+    /// A buffer that dispatches bind; never [`Slot::Keys`] or [`Slot::Values`], which are parts of [`Slot::Kv`].
     Bound(Slot),
-    /// Pages on their way from one place of the cache to another: one page of the largest layer.
+    /// Scratch for copies of pages: one page of the largest layer.
     PageCopy,
     /// The recurrent state of a layer in a snapshot, of [`PlanConfig::n_snapshot`].
     StateCopy {
-        /// Number of the snapshot.
+        /// Index of the snapshot.
         copy: usize,
         /// Layer of recurrent state.
         layer: usize,
     },
     /// The window of a layer in a snapshot.
     WindowCopy {
-        /// Number of the snapshot.
+        /// Index of the snapshot.
         copy: usize,
         /// Layer of the KV cache.
         layer: usize,
@@ -38,7 +38,7 @@ pub enum BufferSlot {
     RingReadback(usize),
     /// Readback of logits or hidden states.
     LogitsReadback,
-    /// Readback of the experts that tokens use, where experts are offloaded to the CPU.
+    /// Readback of the experts that tokens use, if experts are offloaded.
     RouteReadback,
     /// Readback of values that cross to the next device.
     CrossingReadback,
@@ -47,18 +47,18 @@ pub enum BufferSlot {
 /// How a buffer is used.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum BufferUsage {
-    /// Kernels read it; only loading writes it.
+    /// Read by kernels, written only during loading.
     Constant,
-    /// Kernels read and write it; it is copied from and to.
+    /// Read and written by kernels, and by copies.
     Storage,
-    /// The CPU maps it to read.
+    /// Mapped by the CPU for reading.
     Readback,
 }
 
 /// A buffer that a plan needs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct BufferSpec {
-    /// The device that has it.
+    /// The device.
     pub device: usize,
     /// Its identity.
     pub slot: BufferSlot,
@@ -70,10 +70,10 @@ pub struct BufferSpec {
     pub usage: BufferUsage,
 }
 
-/// Memory of one kind.
+/// Memory by purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryItem {
-    /// What it holds.
+    /// Purpose.
     pub what: &'static str,
     /// Buffers.
     pub n_buffer: usize,
@@ -115,7 +115,8 @@ impl Memory {
 struct List {
     buffers: Vec<BufferSpec>,
     device: usize,
-    /// What the device's dispatches bind, where there are several: it has no other weights, layers of the cache and tables.
+    /// Slots that the device's dispatches bind, with several devices: it has no other weights, layers of the cache and
+    /// tables.
     bound: Option<HashSet<Slot>>,
 }
 
@@ -147,7 +148,7 @@ pub(super) fn buffers(
     for device in 0..n_device {
         list.device = device;
         list.bound = (n_device > 1).then(|| {
-            // The step buffer is written everywhere, and what is bound but not read is the same everywhere.
+            // Every device has the step buffer, and the buffers that are bound but not read.
             let bound = bound(segments.of_device(device));
             bound.into_iter().chain([Slot::Step, Slot::Aux(None)]).collect()
         });
@@ -179,7 +180,7 @@ fn of_device(list: &mut List, graph: &Graph, groups: &Groups, segments: &Segment
         list.bound("rotation tables", Constant, Slot::Rope(i), 4 * rope::table_len(r, config.n_ctx) as u64);
     }
     if graph.ropes.is_empty() {
-        // Kernels that can rotate bind a table even if they do not read it.
+        // Kernels that support RoPE bind a table even if they do not read it.
         list.bound("rotation tables", Constant, Slot::Rope(0), 16);
     }
     let ring = config.ring_bytes();

@@ -1,11 +1,11 @@
-//! From stage to stage: where what is planned next runs, and the values that go there.
+//! Transitions between stages: the place of the next dispatches, and the values that cross.
 
 use super::expand::{Expander, ld};
 use super::stages::{Crossing, Place, Stage};
 use crate::graph::ValueId;
 
 impl Expander<'_> {
-    /// What follows is planned for this device.
+    /// Plans for this device from now on.
     pub(super) fn use_device(&mut self, device: usize) {
         std::mem::swap(&mut self.pool, &mut self.pools[self.device]);
         std::mem::swap(&mut self.pool, &mut self.pools[device]);
@@ -19,7 +19,7 @@ impl Expander<'_> {
         self.pools.into_iter().map(|p| p.words).collect()
     }
 
-    /// What follows runs at this place: the stage so far ends, if it is at another.
+    /// Continues at this place: ends the current stage if it is at another.
     pub(super) fn enter(&mut self, place: Place, takes: Vec<Crossing>) {
         if place != self.place {
             let (before, taken) =
@@ -31,7 +31,7 @@ impl Expander<'_> {
         }
     }
 
-    /// The next step runs on the next device: values that live cross.
+    /// Continues on the next device: live values cross.
     pub(super) fn cross(&mut self) {
         let live = || (0..self.home.len()).filter_map(|v| Some((ValueId(v), self.home[v]?)));
         let gives: Vec<Crossing> = live().map(|(value, act)| self.crossing(value, act)).collect();
@@ -49,7 +49,7 @@ impl Expander<'_> {
         }
     }
 
-    /// A value at the border of the device.
+    /// A value that crosses from or to the device.
     fn crossing(&self, value: ValueId, act: usize) -> Crossing {
         let ld = ld(self.graph.width(value));
         Crossing { value, act, n_word: if self.half[value.0] { ld / 2 } else { ld } }

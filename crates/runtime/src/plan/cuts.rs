@@ -1,4 +1,4 @@
-//! Where a body is cut, so that each of several devices gets its share of the bytes and few values cross.
+//! Cuts of a body between devices: by the devices' shares of the bytes, where few values cross.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,31 +8,31 @@ use super::segments::{PlanConfig, PlanError, Planned, Slot};
 use super::stages::bound;
 use crate::graph::{Graph, ValueId};
 
-/// A step of a body as it was planned: where its dispatches begin, and the values that live before it.
+/// A planned step: its first dispatch, and the values live before it.
 pub(super) struct Mark {
     pub(super) dispatch: usize,
     pub(super) live: Vec<ValueId>,
 }
 
-/// Share of all bytes for which another value of the model's width may cross a cut: a balance between even devices and short
+/// Share of all bytes that outweighs one more crossing value of the model's width: balances even devices against cheap
 /// crossings.
 const WIDTH_FOR_SHARE: f64 = 0.02;
 
-/// Where the steps of a body are cut.
+/// Finds the cuts of a body.
 pub(super) struct Cutter<'a> {
     pub(super) graph: &'a Graph,
     pub(super) groups: &'a Groups,
     pub(super) config: &'a PlanConfig,
-    /// The body as one device would run it, for one column.
+    /// The body for one column on a single device.
     pub(super) body: &'a [Planned],
     pub(super) marks: &'a [Mark],
 }
 
 impl Cutter<'_> {
-    /// The first step of every device but the first, by the shares of [`PlanConfig::shares`].
+    /// First step of every device but the first, by [`PlanConfig::shares`].
     ///
     /// # Errors
-    /// [`PlanError::Cut`] if there are fewer places to cut than devices need, [`PlanError::Shares`] for shares of other devices.
+    /// [`PlanError::Cut`] if there are too few possible cuts, [`PlanError::Shares`] for a wrong number of shares.
     pub(super) fn cuts(&self, n_device: usize) -> Result<Vec<usize>, PlanError> {
         let before = self.bytes_before();
         let total = before.last().copied().unwrap_or(0).max(1) as f64;
@@ -44,7 +44,7 @@ impl Cutter<'_> {
             end += share;
             let last = cuts.last().copied().unwrap_or(0);
             let free: Vec<&(usize, u32)> = places.iter().filter(|p| p.0 > last).collect();
-            // Every later device needs a place, too.
+            // Every later device needs a cut, too.
             let free = &free[..free.len().saturating_sub(n_device - 2 - nth)];
             let cost = |p: &(usize, u32)| {
                 let off = (before[p.0] as f64 / total - end).abs();
@@ -62,7 +62,7 @@ impl Cutter<'_> {
         &self.body[self.marks[i].dispatch..end]
     }
 
-    /// Bytes that the steps before each, and before the end, keep on a device: what an earlier step binds as well counts there.
+    /// Bytes that the steps before each cut keep on a device; weights bound by several steps count for the first.
     fn bytes_before(&self) -> Vec<u64> {
         let (mut seen, mut sum, mut out) = (HashSet::new(), 0, vec![0]);
         for i in 0..self.marks.len() {
@@ -85,8 +85,8 @@ impl Cutter<'_> {
         }
     }
 
-    /// Steps before which the body may be cut, with the values a column that cross there. All steps that use a layer of the cache
-    /// or of recurrent state stay together, and only whole columns cross.
+    /// Possible cuts, with the number of values per column that cross there. All steps that use a layer of the cache or
+    /// of recurrent state stay together, and only whole columns cross.
     fn places(&self) -> Vec<(usize, u32)> {
         let mut users: Vec<(Slot, Range<usize>)> = Vec::new();
         for i in 0..self.marks.len() {
@@ -108,7 +108,7 @@ impl Cutter<'_> {
     }
 }
 
-/// Shares that add up to 1: equal ones if none are asked for.
+/// Shares normalised to 1: equal ones by default.
 fn shares(asked: &[f32], n_device: usize) -> Result<Vec<f64>, PlanError> {
     if asked.is_empty() {
         return Ok(vec![1.0 / n_device as f64; n_device]);

@@ -1,4 +1,4 @@
-//! Plans as text, a line for each dispatch: for people, and for tests that show how a change alters a plan.
+//! Plans as text, one line per dispatch: for inspection and snapshot tests.
 
 use std::fmt;
 
@@ -45,7 +45,8 @@ impl fmt::Display for Planned {
 }
 
 impl fmt::Display for Stage {
-    /// A line for each dispatch, between lines for the values that come and go. Dispatches of offloaded experts say their group.
+    /// One line per dispatch, between lines for the values that come and go. Dispatches of offloaded experts name their
+    /// group.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let experts = match self.place {
             Place::Device(_) => String::new(),
@@ -65,7 +66,7 @@ impl fmt::Display for Stage {
 }
 
 impl fmt::Display for Columns {
-    /// How a grid grows with the columns: nothing if it does not.
+    /// Growth of a grid with the columns: empty if it does not grow.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Columns::Fixed => Ok(()),
@@ -83,7 +84,7 @@ impl fmt::Display for Columns {
 }
 
 impl Groups {
-    /// The buffers of weights, a line for each: the matrices of a group one after the other, and small vectors.
+    /// The buffers of weights, one line each: the matrices of a group in order, and small vectors.
     pub fn describe(&self, graph: &Graph) -> String {
         let name = |id: &WeightId| graph.weights[id.0].name.as_str();
         let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Expansion: the dispatches of every step, for one column and for many, and the buffers that they share.
+//! Expansion: the dispatches of every step, for one column and for many, and the allocation of activation buffers.
 
 use chaski_graph::Act;
 use chaski_kernels::ops::binary::{Binary, Function};
@@ -18,17 +18,17 @@ use super::steps::{Form, Fused, Norm, Part, Step, Steps};
 use crate::graph::recurrent::Recurrent;
 use crate::graph::{Graph, Op, ValueId, WeightId};
 
-/// Values from column to column of an activation of this width.
+/// Column stride of an activation of this width, in values.
 pub(super) fn ld(width: u32) -> u32 {
     width.next_multiple_of(8)
 }
 
-/// Bytes of so many f32.
+/// Bytes of `n` f32.
 pub(super) fn f32s(n: u32) -> u64 {
     4 * u64::from(n)
 }
 
-/// Activation buffers, given out and taken back in order of execution.
+/// Activation buffers, allocated and freed in execution order.
 #[derive(Default)]
 pub(super) struct Pool {
     pub(super) words: Vec<u64>,
@@ -36,7 +36,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// The free buffer that fits best, grown if none is large enough.
+    /// The best-fitting free buffer, enlarged if none is large enough.
     pub(super) fn acquire(&mut self, words: u64) -> usize {
         let best = (0..self.free.len()).min_by_key(|i| {
             let have = self.words[self.free[*i]];
@@ -60,12 +60,12 @@ impl Pool {
     }
 }
 
-/// What a product reads: a buffer of columns of `k` values.
+/// Input of a product: a buffer of columns of `k` values.
 #[derive(Clone, Copy)]
 pub(super) struct Input {
     pub(super) slot: Slot,
     pub(super) k: u32,
-    /// Values are f16, two a word.
+    /// Values are f16, two per word.
     pub(super) f16: bool,
 }
 
@@ -73,48 +73,48 @@ pub(super) struct Expander<'a> {
     pub(super) graph: &'a Graph,
     pub(super) steps: &'a Steps,
     pub(super) groups: &'a mut Groups,
-    /// What the device can do, and all devices.
+    /// Capabilities of the device, and of all devices.
     pub(super) caps: &'a Caps,
     pub(super) devices: &'a [&'a Caps],
     pub(super) config: &'a PlanConfig,
-    /// Buffers of the device.
+    /// Buffers of the current device.
     pub(super) pool: Pool,
-    /// Those of the other devices.
+    /// Buffers of the other devices.
     pub(super) pools: Vec<Pool>,
-    /// The device whose steps are planned, and the first step of every device but the first.
+    /// The current device, and the first step of every device but the first.
     pub(super) device: usize,
     pub(super) cuts: Vec<usize>,
-    /// Buffer on the device of every value that lives now.
+    /// Buffer of every live value on the device.
     pub(super) home: Vec<Option<usize>>,
-    /// Which values are f16: only products read them that would round them anyway.
+    /// Values stored as f16: only products read them, which would round them anyway.
     pub(super) half: Vec<bool>,
-    /// How the values that say which experts columns use are laid out.
+    /// Layouts of the values that hold routes.
     pub(super) routes: Vec<Option<Route>>,
     pub(super) out: Segment,
-    /// Where what is planned runs, the values that it takes, and the stages before it.
+    /// The current place, its inputs, and the stages before it.
     pub(super) place: Place,
     pub(super) takes: Vec<Crossing>,
     pub(super) stages: Vec<Stage>,
-    /// Steps of the body, where somebody asks for them.
+    /// Steps of the body, if recorded.
     pub(super) marks: Option<Vec<Mark>>,
-    /// Words of values that cross from a device to the next, at most.
+    /// Maximum words of values that cross between devices.
     pub(super) crossing_words: u64,
-    /// Columns at most.
+    /// Maximum number of columns.
     pub(super) n_col: u32,
     /// Workgroups for attention of one column, for heads of up to 64 channels and for larger ones.
     pub(super) spread: [u32; 2],
-    /// Counters of workgroups that kernels need.
+    /// Number of workgroup counters that kernels need.
     pub(super) arrived: u32,
-    /// Words in which routes name experts that stay with the processor, at most.
+    /// Maximum words in which routes name offloaded experts.
     pub(super) route_words: u32,
     pub(super) logits: ValueId,
     pub(super) ld_logits: u32,
-    /// Columns are the step's picks: products of several count these.
+    /// Columns are the step's picks: products of several columns use their number.
     pub(super) is_picked: bool,
 }
 
 impl Expander<'_> {
-    /// Frees all buffers: the next body starts afresh in the same ones.
+    /// Frees all buffers, for the next body.
     pub(super) fn reset(&mut self) {
         self.home.fill(None);
         self.use_device(0);
@@ -123,7 +123,7 @@ impl Expander<'_> {
         }
     }
 
-    /// All steps before the head, in stages; values that the head reads stay alive.
+    /// All steps before the head, in stages; values that the head reads stay live.
     pub(super) fn body(&mut self, body: &[Step], head: &[Step], n_col: u32) -> Result<Vec<Stage>, PlanError> {
         self.n_col = n_col;
         (self.place, self.takes) = (Place::Device(self.device), Vec::new());
@@ -132,7 +132,7 @@ impl Expander<'_> {
         for (i, s) in body.iter().chain(head).enumerate() {
             self.touched(s).into_iter().for_each(|v| last[v.0] = i);
         }
-        // The head reads the wanted column through a copy that knows f32 alone.
+        // The head reads the picked columns through an f32 copy.
         head.iter().flat_map(|s| self.steps.inputs(self.graph, s)).for_each(|v| self.half[v.0] = false);
         for (i, s) in body.iter().enumerate() {
             if self.cuts.contains(&i) {
@@ -158,7 +158,7 @@ impl Expander<'_> {
         Ok(std::mem::take(&mut self.stages))
     }
 
-    /// Which values are f16 in steps of so many columns.
+    /// Values that are f16 in steps of up to `n_col` columns.
     pub(super) fn half_of<'b>(&self, steps: impl IntoIterator<Item = &'b Step>, n_col: u32) -> Vec<bool> {
         let takes = |k: &u32| n_col > 1 && self.devices.iter().all(|c| MulMat::takes_f16(c, *k, n_col));
         let mut half: Vec<bool> = self.graph.widths.iter().map(takes).collect();
@@ -173,7 +173,7 @@ impl Expander<'_> {
         half
     }
 
-    /// Values whose buffers a step reads or writes; a norm's result has one where there are many columns.
+    /// Values whose buffers a step reads or writes; a norm's result has one if there are many columns.
     fn touched(&self, s: &Step) -> Vec<ValueId> {
         let norm = s.norm().filter(|_| self.n_col > 1).map(|n| n.out);
         let inputs = self.steps.inputs(self.graph, s).into_iter();
@@ -205,7 +205,7 @@ impl Expander<'_> {
         &mut self.out.last_mut().expect("it was just pushed").work
     }
 
-    /// The buffer of a value, a new one if it has none yet.
+    /// The buffer of a value, allocated if necessary.
     pub(super) fn act(&mut self, v: ValueId) -> Slot {
         if v == self.logits {
             return Slot::Logits;
@@ -247,7 +247,7 @@ impl Expander<'_> {
         self.pool.acquire(self.words(width))
     }
 
-    /// A product of one column, with what was measured for its shape.
+    /// A product of one column, with the tuning for its shape.
     pub(super) fn mat_vec(
         &mut self,
         mut call: MulMatVec,
@@ -281,7 +281,7 @@ impl Expander<'_> {
         }
     }
 
-    /// A node by itself, whose values are where `op` and `y` say.
+    /// A single node; `op` and `y` refer to places.
     fn node(&mut self, op: &Op, y: ValueId) -> Result<(), PlanError> {
         match *op {
             Op::Embed { table } => self.embed(table, false, y),
@@ -321,7 +321,7 @@ impl Expander<'_> {
         }
     }
 
-    /// Nodes that run together, of which `x` is the first input.
+    /// A fused step; `x` is its first input.
     fn fused(&mut self, f: &Fused, x: ValueId, y: ValueId) -> Result<(), PlanError> {
         match f.form {
             Form::Project { norm, part, add } => self.project(x, norm, &[part], add, y),
@@ -396,7 +396,7 @@ impl Expander<'_> {
             };
             let columns = self.many(Columns::Y);
             let bind = vec![("w", Slot::Weights { group, shard }), ("ids", Slot::Step), ("y", y_slot)];
-            // One shard has the row; the others have nothing to do.
+            // One shard has the row; the others write nothing.
             let first = sh.row0 <= base;
             let row = self.graph.weights[table.0].n_byte() / u64::from(rows.max(1));
             let n_byte = if first { row + f32s(self.graph.width(y)) } else { 4 };
@@ -421,7 +421,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Products of one input whose rows follow one another in y.
+    /// Products of one input whose rows are concatenated in y.
     pub(super) fn projects(
         &mut self,
         x: Input,
@@ -441,8 +441,8 @@ impl Expander<'_> {
         self.project_rows(x, None, parts, aux, add, y, ldy, name)
     }
 
-    /// What products of `x` read: `x` itself and the norm that they take in, or what the norm makes of many columns,
-    /// once for all steps that want it.
+    /// Input of products of `x`: `x` itself with the norm to fuse, or for many columns the norm's result, computed once
+    /// for all steps that share it.
     pub(super) fn fed(&mut self, x: ValueId, norm: Option<Norm>) -> Result<(Input, Option<Norm>), PlanError> {
         let Some(norm) = norm.filter(|_| self.n_col > 1) else { return Ok((self.input(x), norm)) };
         if self.home[norm.out.0].is_none() {
@@ -463,7 +463,7 @@ impl Expander<'_> {
         ldy: u32,
         name: &'static str,
     ) -> Result<(), PlanError> {
-        // Runs of rows that lie together: (group, first row there, rows, first row of y).
+        // Contiguous runs of rows: (group, first row there, rows, first row of y).
         let mut runs: Vec<(usize, u32, u32, u32)> = Vec::new();
         let mut y0 = 0;
         for p in parts {
@@ -559,7 +559,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// The group that holds exactly these weights in order, unsplit.
+    /// The group that consists of exactly these weights in order, unsplit.
     pub(super) fn together(&self, parts: &[Part]) -> Option<usize> {
         let (group, row) = self.groups.home(parts.first()?.weight);
         let g = &self.groups.groups[group];

@@ -1,7 +1,7 @@
-//! Expansion of steps by experts: routing, products by the experts that columns use, and their sum.
+//! Expansion of MoE steps: routing, products by experts, and their weighted sum.
 //!
-//! One column takes the rows of its experts straight from the weights. Many columns are sorted by expert first, and what
-//! is made slot by slot stands in that order until the sum.
+//! One column reads the rows of its experts directly. Many columns are sorted by expert first, and per-slot results
+//! stay in that order until the sum.
 
 use chaski_graph::{Act, Routing};
 use chaski_kernels::ops::expert_lists::ExpertLists;
@@ -19,30 +19,30 @@ use super::steps::{Norm, Part};
 use super::streaming::OffloadedExperts;
 use crate::graph::{ValueId, WeightId};
 
-/// What is multiplied, and by which experts.
+/// Input and experts of a product.
 #[derive(Clone, Copy)]
 struct By {
     x: Input,
-    /// x has a column for each slot.
+    /// x has one column per slot.
     per_slot: bool,
     norm: Option<Norm>,
     route: Route,
     route_slot: Slot,
-    /// What routes them; slots that are heads have nothing that does.
+    /// The route; `None` if slots are heads.
     routed: Option<ValueId>,
-    /// Slots are heads: values from head to head of x.
+    /// Slots are heads: head stride of x, in values.
     heads: Option<u32>,
 }
 
-/// Where products go.
+/// Destination of products.
 #[derive(Clone, Copy)]
 struct To {
     y: Slot,
-    /// Values from slot to slot, or from column to column of a sum.
+    /// Slot stride, or column stride of a sum, in values.
     ldy: u32,
-    /// Gated, by one column.
+    /// Gated, for one column.
     act: Option<Act>,
-    /// Summed up, by one column; true adds to what is there.
+    /// Summed, for one column; true accumulates in place.
     sum: Option<bool>,
     name: &'static str,
 }
@@ -180,7 +180,7 @@ impl Expander<'_> {
         Ok(By { x, per_slot, norm, route: layout, route_slot, routed: Some(route), heads: None })
     }
 
-    /// Products of every head of x with a matrix of its own, whose results stand `ldy` values apart in y.
+    /// Products of every head of x with its own matrix; results have stride `ldy` in y.
     pub(super) fn by_head(
         &mut self,
         x: ValueId,
@@ -191,7 +191,7 @@ impl Expander<'_> {
     ) -> Result<(), PlanError> {
         let w = &self.graph.weights[weight.0];
         let (n_head, k) = (w.n_expert, w.n_col);
-        // Heads stand as far apart across columns as within one, and begin on whole vectors.
+        // Heads have the same distance across columns as within one, and are aligned to vectors.
         let d = self.graph.width(x) / n_head.max(1);
         for v in [x, y] {
             if self.ld_of(v) != self.graph.width(v) || d % 8 != 0 {
@@ -215,7 +215,7 @@ impl Expander<'_> {
         let route_slot = self.act_of_route(route);
         let layout = self.routes[route.0].expect("routing comes before what it routes");
         let (m, ldy) = (self.graph.width(y), self.ld_of(y));
-        // With one expert a column, the column itself can be weighted.
+        // With one expert per column, the column itself can be weighted.
         let per_slot = self.graph.slots(x) > 0;
         let ldx = if per_slot { ld(self.graph.width(x)) } else { self.ld_of(x) };
         let (x, y) = (self.act(x), self.act(y));
@@ -232,7 +232,7 @@ impl Expander<'_> {
         Slot::Act(self.home[route.0].expect("routing comes before what it routes"))
     }
 
-    /// A buffer of `width` values for every slot.
+    /// A buffer of `width` values per slot.
     fn slots_tmp(&mut self, width: u32, route: &Route) -> usize {
         let words = self.words(width) * u64::from(route.n_used);
         self.pool.acquire(words)
@@ -252,7 +252,7 @@ impl Expander<'_> {
         (at == g.share).then_some(group)
     }
 
-    /// Products by the experts of a group, buffer by buffer: each has some of them.
+    /// Products by the experts of a group, one dispatch per buffer: each holds some of them.
     fn expert_rows(
         &mut self,
         by: &By,
@@ -281,7 +281,7 @@ impl Expander<'_> {
                 ("y", to.y),
                 ("route", route_slot),
             ];
-            // Each column takes its experts, of which this buffer has a part.
+            // Each column uses its experts, part of which are in this buffer.
             let used = u64::from(route.n_used) * u64::from(sh.n_row / stride);
             let n_flop = 2 * used * u64::from(n_row) * u64::from(x.k) / u64::from(n_place);
             let made = if to.act.is_some() { n_row / 2 } else { n_row };
@@ -292,7 +292,7 @@ impl Expander<'_> {
                 let slots = if to.sum.is_some() { Slots::Sum } else { Slots::Each { ldy: to.ldy } };
                 let epilogue = match (to.act, to.sum) {
                     (Some(act), _) => Epilogue::Glu(act),
-                    // What an earlier buffer has made is there already.
+                    // Accumulate to the result of an earlier buffer.
                     (None, Some(add)) if add || shard > 0 => Epilogue::Add,
                     _ => Epilogue::Store,
                 };
@@ -342,7 +342,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// If the experts of a group are offloaded, what follows is a stage of the CPU, which takes the route.
+    /// If the experts of a group are offloaded, starts a stage of the CPU, whose input is the route.
     fn enter_experts(&mut self, routed: Option<ValueId>, group: usize, route: Route) {
         let Some(value) = routed else { return };
         let experts = OffloadedExperts { group, route, many: self.n_col > 1 };

@@ -1,8 +1,8 @@
-//! Which weights lie together on the device.
+//! Grouping of weights on the device.
 //!
-//! Matrices that multiply the same input (q, k, v; gate, up) and have the same format are stored one after the other,
-//! so that one binding holds them all. A matrix larger than a binding is split by rows. Small vectors (norms, biases,
-//! scales) travel in one `aux` buffer for every step that wants them.
+//! Matrices that multiply the same input (q, k, v; gate, up) and have the same format are stored contiguously, so that
+//! one binding holds them all. A matrix larger than a binding is split by rows. Small vectors (norms, biases, scales)
+//! go to one `aux` buffer per step.
 
 use chaski_kernels::{Caps, DeviceLayout, Format, Matrix};
 
@@ -24,24 +24,24 @@ pub struct Shard {
 /// Weights of one format and row length, rows one after the other.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Members and the row at which each begins; of experts, the row of each expert's share.
+    /// Members and the first row of each; for experts, the row within an expert's share.
     pub members: Vec<(WeightId, u32)>,
     /// Their format.
     pub format: &'static Format,
-    /// Experts that there is room for, whose shares of all members follow one another; 1 for other matrices.
+    /// Capacity in experts, whose shares of all members are contiguous; 1 for other matrices.
     pub n_expert: u32,
-    /// Rows of an expert's share.
+    /// Rows per expert's share.
     pub share: u32,
-    /// Rows from share to share; more than a share has where that is no whole number of steps of the layout and shares are
-    /// written one by one.
+    /// Row stride between shares: more than a share if that is not a whole number of layout steps and shares are
+    /// written individually.
     pub stride: u32,
-    /// Experts stay with the processor: there is room for some, and which they are changes.
+    /// Experts are offloaded: there is room for some, and they change.
     pub streamed: bool,
-    /// Rows in all.
+    /// Total rows.
     pub n_row: u32,
-    /// Values a row.
+    /// Values per row.
     pub n_col: u32,
-    /// How the rows are split over buffers.
+    /// The split of the rows over buffers.
     pub shards: Vec<Shard>,
 }
 
@@ -57,7 +57,7 @@ impl Group {
     }
 }
 
-/// Scale and bias of a run of rows; with experts, of a run of each.
+/// Scale and bias of a run of rows; for experts, of a run of each.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct AuxRow {
     /// Rows.
@@ -66,27 +66,27 @@ pub struct AuxRow {
     pub bias: Option<WeightId>,
     /// `[n_expert]`, else one.
     pub scale: Option<WeightId>,
-    /// Multiplies both.
+    /// Factor of both.
     pub by: f32,
 }
 
-/// The small vectors of a step, norm weights mostly, then (scale, bias) of every row.
+/// The small vectors of a step, mostly norm weights, then (scale, bias) of every row.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Aux {
-    /// Vectors and the word at which each begins.
+    /// Vectors and the first word of each.
     pub vectors: Vec<(WeightId, u32)>,
-    /// Runs of rows, from [`Self::affine_at`] on; empty if no row has a scale or a bias.
+    /// Runs of rows, from [`Self::affine_at`]; empty if no row has a scale or a bias.
     pub rows: Vec<AuxRow>,
-    /// Word at which the rows begin.
+    /// First word of the rows.
     pub affine_at: u32,
-    /// Experts that have all these rows, one after the other.
+    /// Number of experts with these rows, contiguous.
     pub n_expert: u32,
-    /// The group of these experts if they stay with the processor: their scales and biases come with them.
+    /// The group of these experts if they are offloaded: their scales and biases are uploaded with them.
     pub streamed: Option<usize>,
 }
 
 impl Aux {
-    /// These vectors, each on a multiple of `step` words.
+    /// These vectors, each aligned to `step` words.
     fn of(graph: &Graph, vectors: &[WeightId], step: u32) -> Self {
         let (mut aux, mut at) = (Aux { n_expert: 1, ..Aux::default() }, 0);
         for id in vectors {
@@ -98,7 +98,7 @@ impl Aux {
         aux
     }
 
-    /// Where the scales of rows that have this one lie: first word, rows, what it is multiplied by. A bias follows each.
+    /// Locations of the rows with this scale: first word, rows, factor. A bias follows each scale.
     pub fn places(&self, scale: WeightId) -> Vec<(usize, usize, f32)> {
         let (mut out, mut at) = (Vec::new(), self.affine_at as usize);
         for _ in 0..self.n_expert.max(1) {
@@ -162,7 +162,7 @@ impl Groups {
         Ok(g)
     }
 
-    /// Adds runs of neighbours that can share a binding; `slots` if they are experts that stay with the processor.
+    /// Adds runs of adjacent weights that can share a binding; `slots` if they are offloaded experts.
     fn add(
         &mut self,
         graph: &Graph,
@@ -179,7 +179,7 @@ impl Groups {
             let rows: u32 = run.iter().map(|r| graph.weights[r.0].n_row).sum::<u32>() + w.n_row;
             let joins = run.first().is_some_and(|first| {
                 let f = &graph.weights[first.0];
-                // Experts are split between one and the next, so that only the share of one must fit.
+                // Experts are split between one and the next, so only one share must fit.
                 let least = rows / w.n_expert;
                 let fits = Format::of(w.ty)
                     .is_some_and(|f| DeviceLayout::new(f, least, w.n_col).n_byte <= caps.max_binding_bytes);
@@ -216,14 +216,14 @@ impl Groups {
         let (n_expert, share) = (slots.unwrap_or(w.n_expert), n_row);
         let stride = if slots.is_some() { share.next_multiple_of(DeviceLayout::ROW_STEP) } else { share };
         n_row = stride * n_expert;
-        // Whole steps of four rows a shard, so that packing stays on word borders.
+        // Whole steps of four rows per shard, so that packing stays on word borders.
         let bytes = |rows: u32| DeviceLayout::new(format, rows, w.n_col).n_byte;
         let mut per = n_row.max(1);
         if w.n_expert > 1 {
             let fits = |n: &u32| bytes(n * stride) <= caps.max_binding_bytes;
             per = (1..=n_expert).rev().find(fits).unwrap_or(0) * stride;
         } else if bytes(per) > caps.max_binding_bytes {
-            // Whatever the rows, a buffer holds the format's table and up to 16 bytes of padding for each plane.
+            // A buffer also holds the format's table and up to 16 bytes of padding per plane.
             let fixed = bytes(0);
             let row = (bytes(64) - fixed).div_ceil(64);
             per = (caps.max_binding_bytes.saturating_sub(fixed + 64) / row / 4 * 4) as u32;
@@ -246,12 +246,12 @@ impl Groups {
         self.home[w.0].expect("every matrix of a step has a group")
     }
 
-    /// The aux buffer of vectors, each of which begins on a multiple of eight words.
+    /// The aux buffer of vectors, each aligned to eight words.
     pub fn vectors(&mut self, graph: &Graph, weights: &[WeightId]) -> usize {
         self.keep(Aux::of(graph, weights, 8))
     }
 
-    /// The aux buffer of small tensors, one after the other without gaps.
+    /// The aux buffer of small tensors, contiguous.
     pub fn packed(&mut self, graph: &Graph, weights: &[WeightId]) -> usize {
         self.keep(Aux::of(graph, weights, 1))
     }
@@ -264,7 +264,7 @@ impl Groups {
         })
     }
 
-    /// The aux buffer of a norm and of parts whose rows follow one another; none if there is nothing to hold.
+    /// The aux buffer of a norm and of parts whose rows are concatenated; `None` if it would be empty.
     pub fn aux(&mut self, graph: &Graph, norm: Option<Norm>, parts: &[Part]) -> Option<usize> {
         let any = parts.iter().any(|p| p.bias.is_some() || p.scale.is_some() || p.by != 1.0);
         if norm.is_none() && !any {
@@ -285,11 +285,11 @@ impl Groups {
             let group = &self.groups[at];
             aux.n_expert = group.n_expert;
             if group.streamed && any {
-                // Scales of adapters are the same for all experts, and written when somebody sets them.
+                // LoRA scales are common to all experts, and written when they are set.
                 let is_own = |w: WeightId| graph.scales.iter().all(|s| s.weight != w);
                 let differs = |p: &Part| p.bias.is_some() || p.scale.is_some_and(is_own);
                 aux.streamed = parts.iter().any(differs).then_some(at);
-                // Rows are counted as those of the matrix, where shares may stand apart.
+                // Rows are counted as in the matrix, where shares may be apart.
                 let n_row = group.stride - group.share;
                 aux.rows.push(AuxRow { n_row, bias: None, scale: None, by: 1.0 });
             }

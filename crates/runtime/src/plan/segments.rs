@@ -1,4 +1,4 @@
-//! What a plan consists of: dispatches with what they bind, in segments that always run together.
+//! Parts of a plan: dispatches with their bindings, in segments that always run together.
 
 use chaski_kernels::ops::mul_mat_vec::{Act, MulMatVec};
 use chaski_kernels::step::{self, Choice};
@@ -13,72 +13,73 @@ use crate::STATE_COPIES;
 use crate::formats::FormatError;
 use crate::graph::{Graph, KvLayer};
 
-/// Why a graph cannot be planned for a device.
+/// Reasons why a graph cannot be planned for a device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A tensor in a type that is no weight format.
+    /// A tensor whose type is not a weight format.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// Rows that do not fit.
+    /// Rows too large for a binding.
     #[error(
         "tensor `{tensor}`: rows of {n_col} values are no whole blocks, or larger than a binding of the device"
     )]
     Row {
         /// The tensor.
         tensor: String,
-        /// Values a row.
+        /// Values per row.
         n_col: u32,
     },
     /// A buffer larger than a binding.
     #[error("{what} needs {n_byte} bytes, but a binding of the device holds {limit}; {help}")]
     TooLarge {
-        /// Which buffer.
+        /// The buffer.
         what: &'static str,
         /// Its size.
         n_byte: u64,
         /// The device's limit.
         limit: u64,
-        /// What to do.
+        /// A hint.
         help: &'static str,
     },
-    /// The graph has no result.
+    /// The graph has no logits.
     #[error("the graph lacks {what}")]
     Missing {
-        /// What it lacks.
+        /// The missing part.
         what: &'static str,
     },
-    /// Experts that shall stay with the processor, of a model that has none.
+    /// Expert offload of a model without experts.
     #[error("the model has no experts that could stay with the processor")]
     NoExperts,
-    /// Experts that shall stay with the processor, in a browser.
+    /// Expert offload in a browser.
     #[error("experts cannot stay with the processor in a browser")]
     NoStreaming,
-    /// Fewer places for experts than a token uses, or more than there are experts.
+    /// Fewer expert slots than a token uses, or more than there are experts.
     #[error("a layer cannot have {found} slots for experts: a token uses {least}, and there are {most}")]
     ExpertSlots {
-        /// Places asked for.
+        /// Requested slots.
         found: u32,
-        /// Experts that a token uses.
+        /// Experts per token.
         least: u32,
-        /// Experts.
+        /// Total experts.
         most: u32,
     },
-    /// A model on several devices, in a browser.
+    /// Several devices in a browser.
     #[error("a model cannot be split over several devices in a browser")]
     OneDevice,
-    /// Fewer places to cut a model than devices need.
+    /// Too few possible cuts for the devices.
     #[error("the model cannot be split over {n_device} devices: there are {n_place} places to cut it")]
     Cut {
         /// Devices.
         n_device: usize,
-        /// Places between two steps where only whole columns cross, and where no layer of the cache has users on both sides.
+        /// Possible cuts: between steps where only whole columns cross and no layer of the cache has users on both
+        /// sides.
         n_place: usize,
     },
     /// No device.
     #[error("a model needs at least one device")]
     NoDevice,
-    /// Shares that are not one for each device.
+    /// A wrong number of shares.
     #[error(
         "the shares of {n_device} devices are {found:?}, but must be as many numbers, none negative, not all 0"
     )]
@@ -93,51 +94,51 @@ pub enum PlanError {
     Dispatch(#[from] DispatchError),
 }
 
-/// Sizes that a plan is made for.
+/// Sizes and options of a plan.
 #[derive(Clone, Debug)]
 pub struct PlanConfig {
-    /// Tokens of a sequence, at most.
+    /// Maximum number of tokens per sequence.
     pub n_ctx: u32,
     /// Sequences.
     pub n_seq: u32,
-    /// Columns of a prefill chunk, at most.
+    /// Maximum number of columns per prefill chunk.
     pub max_col: u32,
-    /// Tokens a page of the KV cache.
+    /// Tokens per page of the KV cache.
     pub page: u32,
-    /// Pages that the sequences share; `None`: a context for each.
+    /// Pages shared by all sequences; `None`: one context per sequence.
     pub pool: Option<u32>,
     /// Types of the keys and of the values in the KV cache.
     pub kv: (GgmlType, GgmlType),
-    /// Stage tiles of matrix products in f16 where the device can.
+    /// Stage tiles of matrix products in f16 if the device can.
     pub f16_tiles: bool,
-    /// How products with weights of integers take their inputs; `None` chooses by the device.
+    /// Precision of activations in products with weights of integers; `None`: automatic.
     pub inputs: Option<Act>,
-    /// What was measured on this device.
+    /// Tuning measured on this device.
     pub tuning: Tuning,
     /// Slots of each sequence's ring of chosen tokens, a power of two.
     pub ring: u32,
-    /// Rules by which nodes become steps.
+    /// Fusion rules.
     pub fusions: Fusions,
-    /// Experts that stay with the processor.
+    /// CPU offload of experts.
     pub experts: Streaming,
-    /// Columns may be rows of values in place of tokens, and their positions may have three components.
+    /// Allow input rows in place of tokens, and positions with three components.
     pub rows: bool,
-    /// Share of the weights and of the cache of each device, in any unit, where there are several; equal shares if empty.
+    /// Share of weights and cache per device, in any unit; empty: equal shares.
     pub shares: Vec<f32>,
 }
 
 impl PlanConfig {
-    /// Pages of one sequence.
+    /// Pages per sequence.
     pub fn pages_per_seq(&self) -> u32 {
         self.n_ctx.div_ceil(self.page)
     }
 
-    /// Pages of the pool: those asked for, or what all sequences have if none shares any.
+    /// Pages of the pool: as configured, or enough for all sequences.
     pub fn n_page(&self) -> u32 {
         self.pool.unwrap_or(self.pages_per_seq() * self.n_seq)
     }
 
-    /// Bytes of a page of the largest layer, through which pages are copied.
+    /// Bytes of a page of the largest layer, the scratch for copies of pages.
     pub fn page_bytes(&self, graph: &Graph) -> Option<u64> {
         let bytes = |l: &KvLayer| self.kv_layout(l).page_ranges(0).iter().map(|r| r.1).sum::<u64>();
         graph.kv.iter().map(bytes).max()
@@ -149,13 +150,13 @@ impl PlanConfig {
         words + if self.rows { step::SHIFT * self.max_col as usize } else { 0 }
     }
 
-    /// Where the step buffer has the components of positions, if columns have any.
+    /// Word offset of the position components in the step buffer, if columns have any.
     pub fn shifts_at(&self) -> Option<u32> {
         let at = step::shifts_at(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize);
         self.rows.then_some(at as u32)
     }
 
-    /// Where the step buffer has what choosing tokens reads and writes.
+    /// Layout of the step buffer for kernels that choose tokens.
     pub fn choice(&self) -> Choice {
         Choice::of(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize, self.ring)
     }
@@ -165,36 +166,34 @@ impl PlanConfig {
         4 * u64::from(self.ring) * u64::from(self.n_seq)
     }
 
-    /// Bytes of so many words for every sequence.
+    /// Bytes of `n_word` words per sequence.
     pub fn per_seq(&self, n_word: usize) -> u64 {
         4 * n_word as u64 * u64::from(self.n_seq)
     }
 
-    /// Pages of a sequence that take turns in a layer with a window; 0 where there is a page for every part of it.
+    /// Pages per sequence that are reused in turn, in a layer with a window; 0 if every page is kept.
     ///
-    /// A chunk is written before its first token looks back, so the window and the chunk must have room; a page more, and
-    /// a sequence can be set back by a page at any time.
+    /// A chunk is written before its first token attends, so window and chunk must fit; one more page, so that a
+    /// sequence can always be rewound by a page.
     fn wrap(&self, layer: &KvLayer) -> u32 {
         let pages = (u64::from(layer.window) + u64::from(self.max_col)).div_ceil(self.page.into()) + 1;
         let fewer = layer.window > 0 && pages < u64::from(self.pages_per_seq());
         if fewer { pages as u32 } else { 0 }
     }
 
-    /// Pages of a layer that a snapshot holds: those of the window that a sequence looks back on. 0 where tables say which
-    /// pages a sequence has.
+    /// Pages of a layer in a snapshot: those of the window. 0 for layers with page tables.
     pub fn pages_kept(&self, layer: &KvLayer) -> u32 {
         self.wrap(layer).min(layer.window.div_ceil(self.page) + 1)
     }
 
-    /// Bytes of the pages of a layer that a snapshot holds.
+    /// Bytes of the pages of a layer in a snapshot.
     pub fn kept_bytes(&self, layer: &KvLayer) -> u64 {
         let page: u64 = self.kv_layout(layer).page_ranges(0).iter().map(|r| r.1).sum();
         page * u64::from(self.pages_kept(layer))
     }
 
-    /// Snapshots of what sequences have beside the pages of their tables: recurrent state, and windows. There are
-    /// [`STATE_COPIES`] for each sequence; fewer where windows would take more memory than the KV cache, but as many as that
-    /// for one.
+    /// Number of snapshots of state outside paged tables: recurrent state, and windows. [`STATE_COPIES`] per sequence;
+    /// fewer if windows would take more memory than the KV cache, but at least enough for one sequence.
     pub fn n_snapshot(&self, graph: &Graph) -> u32 {
         let state: u64 = graph.states.iter().map(|l| l.n_byte()).sum();
         let windows: u64 = graph.kv.iter().map(|l| self.kept_bytes(l)).sum();
@@ -209,7 +208,7 @@ impl PlanConfig {
         }
     }
 
-    /// Pages of all sequences in a layer: those of the pool, or those that take turns.
+    /// Pages of all sequences in a layer: the pool, or the reused pages.
     pub fn pages_in(&self, layer: &KvLayer) -> u32 {
         match self.wrap(layer) {
             0 => self.n_page(),
@@ -236,7 +235,7 @@ impl PlanConfig {
     }
 }
 
-/// What a binding is bound to.
+/// The buffer of a binding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Slot {
     /// A shard of a weight group.
@@ -252,23 +251,23 @@ pub enum Slot {
     Act(usize),
     /// The KV cache of a layer.
     Kv(usize),
-    /// The keys in it.
+    /// The keys of a layer's cache.
     Keys(usize),
-    /// The values in it.
+    /// The values of a layer's cache.
     Values(usize),
     /// A layer of recurrent state.
     State(usize),
-    /// Counters of workgroups that have ended, all 0 between dispatches.
+    /// Counters of finished workgroups, all 0 between dispatches.
     Arrived,
-    /// What changes from token to token.
+    /// The step buffer.
     Step,
-    /// Rows of values that columns may have in place of embeddings.
+    /// Input rows that columns may use in place of embeddings.
     Rows,
     /// Chosen tokens.
     Ring,
-    /// Tables of a rotation.
+    /// RoPE tables.
     Rope(usize),
-    /// Parameters of the draw, of every sequence.
+    /// Sampling parameters of every sequence.
     Sampler,
     /// Biases and penalties on logits, of every sequence.
     Adjust,
@@ -278,33 +277,33 @@ pub enum Slot {
     Logits,
 }
 
-/// How a grid grows with the number of columns.
+/// Growth of a grid with the number of columns.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Columns {
-    /// It does not.
+    /// None.
     Fixed,
     /// Along x.
     X,
     /// Along y.
     Y,
-    /// Along x, in tiles of so many.
+    /// Along x, in tiles of this many columns.
     XTiles(u32),
-    /// Along y, in tiles of so many.
+    /// Along y, in tiles of this many columns.
     YTiles(u32),
     /// Along z.
     Z,
-    /// Along y, so many for each.
+    /// Along y, this many per column.
     YTimes(u32),
     /// Along x, in tiles of the columns of an expert.
     XExperts(Route),
-    /// Along x, in tiles of columns for each slot.
+    /// Along x, in tiles of columns per slot.
     XSlots(Route),
-    /// In proportion, from the whole grid for so many columns: workgroups are counted through x and y, those of later
-    /// columns last.
+    /// Proportionally, from the whole grid for this many columns: workgroups are counted through x and y, those of
+    /// later columns last.
     Share(u32),
 }
 
-/// A dispatch with what it binds.
+/// A dispatch with its bindings.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// Kernel, constants and grid.
@@ -313,53 +312,53 @@ pub struct Planned {
     pub bind: Vec<(&'static str, Slot)>,
     /// How the grid grows.
     pub columns: Columns,
-    /// Which step of the model it belongs to, for profiles.
+    /// Part of the model, for profiles.
     pub part: &'static str,
-    /// What it must do, for profiles.
+    /// Work, for profiles.
     pub work: Work,
-    /// The call, if it is a product of one column: the tuner makes it anew with other numbers.
+    /// The call, if it is a product of one column, for retuning.
     pub product: Option<MulMatVec>,
 }
 
-/// What a dispatch must move and calculate at least: each value once, products and sums alone.
+/// Minimum work of a dispatch: each value moved once, products and sums only.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Bytes of weights, read once for all columns.
     pub weights: u64,
-    /// Bytes of activations and cache cells, read and written, of a column.
+    /// Bytes of activations and cache cells, read and written, per column.
     pub col_byte: u64,
-    /// Operations of a column.
+    /// Operations per column.
     pub col_flop: u64,
     /// Bytes of recurrent state, read and written once for all columns.
     pub state: u64,
-    /// Bytes of the KV cache for each token of the sequence, read once for all columns.
+    /// Bytes of the KV cache per token of the sequence, read once for all columns.
     pub key_byte: u64,
-    /// Operations for each pair of a column and a token that it looks back on.
+    /// Operations per pair of a column and a visible token.
     pub pair_flop: u64,
 }
 
 impl Work {
-    /// Adds what a column costs.
+    /// Adds work per column.
     pub(crate) fn col(&mut self, n_byte: u64, n_flop: u64) -> &mut Self {
         self.col_byte += n_byte;
         self.col_flop += n_flop;
         self
     }
 
-    /// Adds what looking back costs: bytes a token, operations a pair.
+    /// Adds work of attention: bytes per token, operations per pair.
     pub(crate) fn key(&mut self, n_byte: u64, n_flop: u64) -> &mut Self {
         self.key_byte += n_byte;
         self.pair_flop += n_flop;
         self
     }
 
-    /// Bytes of `n_col` columns of which the first is at `pos`.
+    /// Bytes for `n_col` columns, the first at `pos`.
     pub fn n_byte(&self, n_col: u32, pos: u32) -> u64 {
         let (n, pos) = (u64::from(n_col), u64::from(pos));
         self.weights + self.state + n * self.col_byte + (pos + n) * self.key_byte
     }
 
-    /// Operations of `n_col` columns of which the first is at `pos`.
+    /// Operations for `n_col` columns, the first at `pos`.
     pub fn n_flop(&self, n_col: u32, pos: u32) -> u64 {
         let (n, pos) = (u64::from(n_col), u64::from(pos));
         n * self.col_flop + (n * pos + n * (n + 1) / 2) * self.pair_flop
@@ -396,7 +395,7 @@ pub type Segment = Vec<Planned>;
 /// One token, for sequences of at most `max_key` tokens.
 #[derive(Clone, Debug)]
 pub struct DecodePlan {
-    /// Tokens of the sequence at most, this one included.
+    /// Maximum number of tokens of the sequence, including the current one.
     pub max_key: u32,
     /// All layers.
     pub body: Vec<Stage>,
@@ -407,74 +406,74 @@ pub struct DecodePlan {
 /// Several columns, for batches of at most `max_col`.
 #[derive(Clone, Debug)]
 pub struct PromptPlan {
-    /// Columns at most.
+    /// Maximum number of columns.
     pub max_col: u32,
     /// All layers.
     pub body: Vec<Stage>,
-    /// Logits of some of the columns, for few and for more.
+    /// Logits of some of the columns, for several numbers of them.
     pub heads: Vec<HeadPlan>,
-    /// What the logits would be made of, for every column.
+    /// Final hidden states of all columns.
     pub hidden: Hidden,
 }
 
 /// Logits of the columns that are the step's picks.
 #[derive(Clone, Debug)]
 pub struct HeadPlan {
-    /// Picks at most.
+    /// Maximum number of picks.
     pub max_row: u32,
-    /// Copies these columns of the body's result together.
+    /// Gathers these columns of the body's result.
     pub pick: Segment,
-    /// The logits, a row for each.
+    /// The logits, one row per pick.
     pub head: Segment,
 }
 
-/// The last norm of every column: what embeddings are made of.
+/// The last norm of every column, for embeddings.
 #[derive(Clone, Debug, Default)]
 pub struct Hidden {
-    /// What is left to do after the body.
+    /// Dispatches after the body.
     pub segment: Segment,
-    /// The activation buffer that has it then.
+    /// Activation buffer of the result.
     pub act: usize,
 }
 
-/// Everything that a model can be asked to run.
+/// All segments of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     /// All layers and the logits of one column, for short and for long sequences.
     pub decode: Vec<DecodePlan>,
     /// Several columns, for small and for large batches.
     pub prompt: Vec<PromptPlan>,
-    /// Columns get the tokens that their sequences chose last.
+    /// Replaces columns' tokens by the last chosen ones.
     pub take_chosen: Segment,
     /// Masks on the first rows of logits, before penalties, biases and choices.
     pub mask: Segment,
-    /// Biases and penalties on every row of logits, before either choice.
+    /// Biases and penalties on every row of logits, before sampling.
     pub adjust: Segment,
-    /// Greedy choice for every row.
+    /// Greedy sampling of every row.
     pub argmax: Segment,
-    /// Random choice for every row.
+    /// Random sampling of every row.
     pub sample: Segment,
-    /// Rows that can be chosen from at once.
+    /// Rows that can be sampled at once.
     pub n_choice: u32,
     /// Words of the masks of as many rows.
     pub mask_words: u64,
     /// Words of every activation buffer, device by device.
     pub act_words: Vec<Vec<u64>>,
-    /// Words of the most values that cross from a device to the next.
+    /// Maximum words of values that cross between devices.
     pub crossing_words: u64,
-    /// Words of the longest run in which a route names experts that stay with the processor; 0 if none do.
+    /// Words of the longest run in which a route names offloaded experts; 0 if there are none.
     pub route_words: u32,
     /// Words of the counters of workgroups.
     pub arrived_words: u64,
-    /// Values of a row that columns may have in place of embeddings, and from one row to the next; 0 if none can.
+    /// Width of an input row, and the row stride; 0 without input rows.
     pub rows: (u32, u32),
     /// Words of the logits.
     pub logits_words: u64,
-    /// Values from row to row of the logits of many columns.
+    /// Row stride of the logits of many columns, in values.
     pub ld_logits: u32,
-    /// Columns that can have logits at once: rows of the largest [`HeadPlan`].
+    /// Maximum number of columns with logits: rows of the largest [`HeadPlan`].
     pub all_cols: u32,
-    /// Values of a column of [`PromptPlan::hidden`], and from one column to the next.
+    /// Width of [`PromptPlan::hidden`], and its column stride.
     pub hidden: (u32, u32),
     /// Columns of it that can be read at once.
     pub hidden_cols: u32,

@@ -1,5 +1,4 @@
-//! Expansion of single nodes that belong to no group: norms of rows, functions value by value, rotations, writes to the
-//! cache.
+//! Expansion of single nodes: norms of rows, element-wise functions, RoPE, writes to the cache.
 
 use chaski_graph::RopePairing;
 use chaski_kernels::ops::altup;
@@ -26,7 +25,7 @@ fn function(name: &str) -> &'static NdFunction {
 }
 
 impl Expander<'_> {
-    /// A node by itself that no other file expands.
+    /// A single node that no other file expands.
     pub(super) fn single(&mut self, op: &Op, y: ValueId) -> Result<(), PlanError> {
         match *op {
             Op::Norm { x, ref norm } => self.row_norm(x, norm, None, 1.0, y),
@@ -100,7 +99,7 @@ impl Expander<'_> {
         self.whole(call.dispatch(self.caps)?, &[("a", a), ("b", b)], y, f.name)
     }
 
-    /// Rows of values in place of embeddings, where columns may come with some; else nothing is left to do in place.
+    /// Input rows in place of embeddings, if columns may have them; otherwise nothing remains to be done in place.
     fn input_rows(&mut self, x: ValueId, y: ValueId) -> Result<(), PlanError> {
         let (k, [ldx, ldy]) = (self.graph.width(y), [x, y].map(|v| self.ld_of(v)));
         if x != y {
@@ -139,7 +138,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Columns of a value, or of its slots, one after the other.
+    /// Columns of a value, or of its slots.
     fn tensor(&self, v: ValueId) -> Tensor {
         let (width, ld) = (self.graph.width(v), self.ld_of(v));
         let n = self.n_col * self.graph.slots(v).max(1);
@@ -152,7 +151,7 @@ impl Expander<'_> {
         }
     }
 
-    /// The same, cut into rows of `d` values.
+    /// The same, divided into rows of `d` values.
     fn rows(&self, v: ValueId, d: u32) -> Tensor {
         let t = self.tensor(v);
         let [width, n, ..] = t.ne;
@@ -160,7 +159,7 @@ impl Expander<'_> {
         Tensor { ne: [d, width / d, n, 1], stride: [1, d, ld, whole], ..t }
     }
 
-    /// A dispatch over tensors of all columns, which reads the operands that are not its result.
+    /// A dispatch over tensors of all columns; its inputs are bound unless they are the result.
     fn whole(
         &mut self,
         dispatch: Dispatch,
@@ -238,7 +237,7 @@ impl Expander<'_> {
                 return Err(PlanError::Missing { what: "a RoPE of neighbouring channels with sections" });
             }
         };
-        // Positions stand between the other words of the columns.
+        // Positions are between the other words of the columns.
         let n = self.n_col;
         let stride = step::COLUMN as u32;
         let pos = Tensor {
@@ -272,10 +271,10 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// Keys and values that are as the cache wants them, one after the other: they lie in different buffers.
+    /// Keys and values in the cache's layout, from separate buffers.
     fn kv_write(&mut self, k: ValueId, v: ValueId, layer: usize) -> Result<(), PlanError> {
         let kv = self.config.kv_layout(&self.graph.kv[layer]);
-        // No rows of q are made, so y is not written.
+        // There are no rows of q, so y is not written.
         let unused = self.tmp(1);
         for (value, [m_k, m_v]) in [(k, [self.graph.width(k), 0]), (v, [0, self.graph.width(v)])] {
             let m = m_k + m_v;

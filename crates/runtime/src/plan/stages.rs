@@ -1,8 +1,8 @@
 //! Stages: where each part of a plan runs, and which values cross from one to the next.
 //!
-//! A plan for one device is a single stage. Offloaded experts are stages of the CPU: it must know which experts columns use
-//! before their products run. With several devices the steps are cut where few values live and each device gets its share of
-//! the bytes; what lives there crosses. The head and the choice of tokens run on the last device.
+//! A plan for one device is a single stage. Offloaded experts are stages of the CPU, which must know the experts of the
+//! columns before their products run. With several devices, the steps are cut where few values are live and each device
+//! gets its share of the bytes; live values cross. The head and sampling run on the last device.
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use super::segments::{Planned, Segment, Slot};
 use super::streaming::OffloadedExperts;
 use crate::graph::ValueId;
 
-/// Where a stage runs.
+/// Location of a stage.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A device of the plan.
     Device(usize),
-    /// The CPU has the weights: it reads the route, which the stage takes, and brings the experts that columns use to slots on a
-    /// device, where the dispatches run.
+    /// The CPU has the weights: it reads the route, the stage's input, and uploads the experts of the columns to slots
+    /// on a device, which runs the dispatches.
     Cpu {
         /// The device.
         device: usize,
@@ -34,14 +34,15 @@ impl Place {
     }
 }
 
-/// A value that crosses from one stage to another.
+/// A value that crosses between stages.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Crossing {
     /// The value.
     pub value: ValueId,
-    /// Its activation buffer on the device of the stage.
+    /// Its activation buffer on the stage's device.
     pub act: usize,
-    /// Words of a column; of a route 0, for the CPU reads only the words that name experts ([`OffloadedExperts::words`]).
+    /// Words per column; 0 for a route, of which the CPU reads only the words that name experts
+    /// ([`OffloadedExperts::words`]).
     pub n_word: u32,
 }
 
@@ -50,16 +51,16 @@ pub fn dispatches(stages: &[Stage]) -> impl Iterator<Item = &Planned> {
     stages.iter().flat_map(|s| &s.segment)
 }
 
-/// Dispatches that run one after the other in one place.
+/// Consecutive dispatches in one place.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// Where.
+    /// The place.
     pub place: Place,
     /// The dispatches.
     pub segment: Segment,
-    /// Values that come from the stage before.
+    /// Inputs from the previous stage.
     pub takes: Vec<Crossing>,
-    /// Values that go to the stage after: the same ones as that takes, in the same order.
+    /// Outputs to the next stage: the same values as its inputs, in the same order.
     pub gives: Vec<Crossing>,
 }
 

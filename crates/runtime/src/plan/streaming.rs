@@ -1,8 +1,7 @@
-//! Experts that stay with the processor: which layers', and how many of them a device has room for.
+//! CPU offload of experts: layers, and expert slots on the device.
 //!
-//! A matrix of such experts has a place for some of them. To kernels it is a matrix of as many experts as there are places:
-//! once the processor knows which experts columns want, it fills places, and writes into the route which place each expert
-//! has in place of the expert.
+//! A matrix of offloaded experts has a slot for some of them. To kernels it is a matrix of as many experts as there are
+//! slots: once the CPU knows the experts of the columns, it fills slots, and rewrites the route from experts to slots.
 
 use chaski_graph::Routing;
 use chaski_kernels::Route;
@@ -10,21 +9,21 @@ use chaski_kernels::Route;
 use super::segments::PlanError;
 use crate::graph::{Graph, Op, ValueId};
 
-/// Which experts stay with the processor.
+/// Offload options.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Streaming {
-    /// Layers whose experts do: the first so many of those that have any; more than there are means all.
+    /// Number of layers with offloaded experts: the first MoE layers; more than the model has means all.
     pub n_layer: u32,
-    /// Places on the device for experts of each such layer; 0: twice as many as a token uses, or a quarter of all if that is
+    /// Expert slots on the device per such layer; 0: twice as many as a token uses, or a quarter of all if that is
     /// more.
     pub n_slot: u32,
 }
 
 impl Streaming {
-    /// Places for the experts of a layer.
+    /// Slots for the experts of a layer.
     ///
     /// # Errors
-    /// [`PlanError::ExpertSlots`] for fewer than a token uses, or more than there are.
+    /// [`PlanError::ExpertSlots`] for fewer than a token uses, or more than there are experts.
     pub fn slots(&self, routing: &Routing) -> Result<u32, PlanError> {
         let Routing { n_expert, n_used, .. } = *routing;
         match self.n_slot {
@@ -34,10 +33,10 @@ impl Streaming {
         }
     }
 
-    /// The routes whose experts stay with the processor, and how many places there are for them.
+    /// Routes of offloaded experts, and the number of slots of each.
     ///
     /// # Errors
-    /// [`PlanError::NoExperts`] if there are none at all; as [`Self::slots`].
+    /// [`PlanError::NoExperts`] if there are no experts; as [`Self::slots`].
     pub(super) fn routes(&self, graph: &Graph) -> Result<Vec<(ValueId, u32)>, PlanError> {
         let all = graph.nodes.iter().filter_map(|n| match &n.op {
             Op::TopkMoe { routing, .. } => Some((n.out, routing)),
@@ -52,19 +51,19 @@ impl Streaming {
     }
 }
 
-/// Offloaded experts that products need: those that columns use must have slots. The stage takes the route.
+/// Offloaded experts of products, which need slots. The stage's input is the route.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct OffloadedExperts {
-    /// The group that has slots for them.
+    /// The group with their slots.
     pub group: usize,
-    /// How the route is laid out.
+    /// Layout of the route.
     pub route: Route,
-    /// Columns are sorted by expert, and the tiles say which expert has which; else the route has one column's experts.
+    /// Columns are sorted by expert, and the tiles name the experts; otherwise the route has one column's experts.
     pub many: bool,
 }
 
 impl OffloadedExperts {
-    /// Words in which the route of `n_col` columns names experts: the first, and how many.
+    /// Words in which the route of `n_col` columns names experts: first, and number.
     pub fn words(&self, n_col: u32) -> (u32, u32) {
         let r = &self.route;
         match self.many {
@@ -73,7 +72,7 @@ impl OffloadedExperts {
         }
     }
 
-    /// The experts that these words name, each once, in ascending order.
+    /// The distinct experts in these words, ascending.
     pub fn wanted(&self, words: &[u32]) -> Vec<u32> {
         let mut all: Vec<u32> = match self.many {
             true => tiles(words).filter(|t| t[1] < t[2]).map(|t| t[0]).collect(),
@@ -84,7 +83,7 @@ impl OffloadedExperts {
         all
     }
 
-    /// The same words with the place of each expert in its place; tiles of experts that have none are empty.
+    /// The same words with slots in place of experts; tiles of experts without slot are empty.
     pub fn placed(&self, words: &[u32], place: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
         match self.many {
             true => tiles(words)
@@ -98,7 +97,7 @@ impl OffloadedExperts {
     }
 }
 
-/// Tiles of a route: expert, first pair, the one past the last.
+/// Tiles of a route: expert, first pair, end of its pairs.
 fn tiles(words: &[u32]) -> impl Iterator<Item = [u32; 3]> {
     words.chunks_exact(Route::TILE_WORDS as usize).map(|t| [t[0], t[1], t[2]])
 }
@@ -142,7 +141,7 @@ mod tests {
 
         let many = OffloadedExperts { many: true, route: Route { n_col: 40, ..route }, ..one };
         assert_eq!(many.words(40), (160, 3 * (80 / 32 + 8)));
-        // Expert 7 has two tiles; the last is empty, as is that of expert 0 once nobody has a place for it.
+        // Expert 7 has two tiles; the last is empty, as is that of expert 0 once it has no slot.
         let words = [0, 0, 2, 7, 2, 34, 7, 34, 36, 0, 0, 0];
         assert_eq!(many.wanted(&words), [0, 7]);
         assert_eq!(many.placed(&words, |e| (e == 7).then_some(1)), [0, 0, 0, 1, 2, 34, 1, 34, 36, 0, 0, 0]);

@@ -1,4 +1,4 @@
-//! The whole plan: the segments for prompts, for single tokens, for logits and for choosing from them.
+//! The whole plan: segments for prefill, for decode, for logits and for sampling.
 
 use chaski_kernels::ops::adjust::{self, Adjust};
 use chaski_kernels::ops::argmax::Argmax;
@@ -22,25 +22,25 @@ use super::stages::Place;
 use super::steps::{Step, Steps};
 use crate::graph::{Graph, ValueId};
 
-/// Into how many parts attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
-/// heads together, the same for heads of more than 64 channels).
+/// Split of a KV head's keys in attention: (up to this many tokens, workgroups of all KV heads, the same for heads of
+/// more than 64 channels).
 ///
-/// One column alone keeps few workgroups busy, so longer sequences are split; but joining the parts takes longer the
-/// more there are, and is a dispatch more where the kernel cannot do it itself. Workgroups for large heads have twice
-/// the threads. Measured on an H200, which has 132 multiprocessors.
+/// A single column has few workgroups, so longer sequences are split; but merging takes longer with more parts, and a
+/// further dispatch if the kernel cannot merge itself. Workgroups of large heads have twice the threads. Measured on an
+/// H200, which has 132 multiprocessors.
 const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 256, 128)];
 
-/// Columns at most of the plans for several, before the one for as many as a chunk may have.
+/// Maximum numbers of columns of the smaller prefill plans, in addition to that for a full chunk.
 ///
-/// What is best for a whole chunk keeps few of a device's processors busy with the end of a prompt or with a short one:
-/// up to eight columns are done by teams of threads that read each weight once, some more by smaller tiles and ranges
-/// of each row. More such plans would save less than compiling their kernels costs.
+/// The best kernels for a full chunk leave the device idle at the end of a prompt or with a short one: up to eight
+/// columns use teams of threads that read each weight once, some more use smaller tiles and split K. More such plans
+/// would save less than compiling their kernels costs.
 const PROMPTS: [u32; 3] = [mul_mat_vec::Columns::MAX, BATCH, 128];
 
-/// As many columns as can have logits, one for each of several answers.
+/// Maximum number of columns with logits, one for each of several answers.
 pub(super) const BATCH: u32 = step::MAX_PICK as u32;
 
-/// Makes the plan for a device.
+/// Builds the plan for a device.
 ///
 /// # Errors
 /// [`PlanError`] if a step has no kernel on this device or a buffer is larger than a binding.
@@ -54,12 +54,12 @@ pub fn plan(
     plan_on(graph, steps, groups, &[caps], config)
 }
 
-/// Makes the plan for devices, each of which gets a part of the layers; the last has the head, and chooses tokens. Groups fit
+/// Builds the plan for devices, each of which gets part of the layers; the last has the head, and samples. Groups fit
 /// the bindings of all.
 ///
 /// # Errors
-/// As [`plan`]; [`PlanError::Cut`] if there are fewer places to cut the graph than devices need, [`PlanError::Shares`] if
-/// [`PlanConfig::shares`] are not one for each device, [`PlanError::NoDevice`] for none.
+/// As [`plan`]; [`PlanError::Cut`] if the graph cannot be cut into that many parts, [`PlanError::Shares`] if
+/// [`PlanConfig::shares`] has a wrong length, [`PlanError::NoDevice`] for none.
 pub fn plan_on(
     graph: &Graph,
     steps: &Steps,
@@ -70,7 +70,7 @@ pub fn plan_on(
     let caps = *devices.last().ok_or(PlanError::NoDevice)?;
     devices.iter().try_for_each(|caps| check_cache(graph, caps, config))?;
     let logits = graph.logits.ok_or(PlanError::Missing { what: "logits" })?;
-    // What follows the product of the logits works in its place.
+    // Operations after the output product work in place.
     let logits = steps.list.last().map_or(logits, |s| steps.output(graph, s));
     let is_head = |s: &Step| steps.output(graph, s) == logits;
     let head_at = steps.list.iter().position(is_head).ok_or(PlanError::Missing { what: "logits" })?;
@@ -121,7 +121,7 @@ pub fn plan_on(
     }
 
     let mut s = Segments { ld_logits, all_cols, n_layer: graph.n_layer, ..Segments::default() };
-    // Where threads are alone, kernels are the same for any number of columns and keys.
+    // Alone kernels are the same for any number of columns and keys.
     let alone = devices.iter().all(|c| c.alone);
     let smaller = PROMPTS.into_iter().filter(|n| *n < config.max_col && !alone);
     for max_col in smaller.chain([config.max_col]) {
@@ -171,7 +171,7 @@ pub fn plan_on(
     Ok(s)
 }
 
-/// The memory that a model will take on a device, before it is loaded.
+/// Memory of a model on a device, before loading.
 ///
 /// # Errors
 /// As [`plan`].
@@ -182,7 +182,7 @@ pub fn memory_need(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<Me
     Ok(Memory::of(&segments.buffers))
 }
 
-/// Where the body is cut, from a plan of one column for the first device alone, which leaves nothing behind.
+/// Cuts of the body, from a single-device plan of one column, which is discarded.
 fn cuts(e: &mut Expander<'_>, body: &[Step], head: &[Step]) -> Result<Vec<usize>, PlanError> {
     e.reset();
     e.marks = Some(Vec::new());
@@ -193,7 +193,7 @@ fn cuts(e: &mut Expander<'_>, body: &[Step], head: &[Step]) -> Result<Vec<usize>
     cutter.cuts(e.devices.len())
 }
 
-/// Choosing tokens from rows of logits, one of each sequence at most.
+/// Sampling from rows of logits, at most one per sequence.
 fn choosers(e: &mut Expander<'_>, s: &mut Segments, n_vocab: u32) -> Result<(), PlanError> {
     let (caps, choice, ld) = (e.caps, e.config.choice(), s.ld_logits);
     let n_row = s.all_cols.min(e.config.n_seq);
@@ -268,12 +268,12 @@ fn prompt_plan(
     Ok(PromptPlan { max_col, body, heads, hidden })
 }
 
-/// What the head reads first: the result of the body.
+/// First input of the head: the result of the body.
 fn head_input(e: &Expander<'_>, head: &[Step]) -> Option<ValueId> {
     e.steps.inputs(e.graph, head.first()?).first().copied()
 }
 
-/// The logits of at most `max_row` of `max_col` columns: those wanted go to a buffer of their own, from which the head reads.
+/// Logits of at most `max_row` of `max_col` columns: the picked ones are gathered to a buffer, which the head reads.
 fn head_plan(e: &mut Expander<'_>, head: &[Step], max_col: u32, max_row: u32) -> Result<HeadPlan, PlanError> {
     let x = head_input(e, head).ok_or(PlanError::Missing { what: "a head" })?;
     let x_home = e.home[x.0].expect("the body made the head's input");
@@ -288,7 +288,7 @@ fn head_plan(e: &mut Expander<'_>, head: &[Step], max_col: u32, max_row: u32) ->
     let columns = e.many(Columns::Y);
     e.push(pick.dispatch(e.caps)?, bind, columns, "pick", 0).col(2 * f32s(width), 0);
     let pick = std::mem::take(&mut e.out);
-    // What products round depends on the number of their columns.
+    // Rounding of products depends on the number of their columns.
     let mut half = e.half_of(head, max_row);
     half[x.0] = false;
     let half = std::mem::replace(&mut e.half, half);
@@ -299,7 +299,7 @@ fn head_plan(e: &mut Expander<'_>, head: &[Step], max_col: u32, max_row: u32) ->
     Ok(HeadPlan { max_row, pick, head })
 }
 
-/// The norm that the head takes in, for every column; without one the body's result is what the head reads.
+/// The norm that the head fuses, for every column; without one the body's result is the head's input.
 fn hidden(e: &mut Expander<'_>, head: &[Step], max_col: u32) -> Result<Hidden, PlanError> {
     let first = head.first().ok_or(PlanError::Missing { what: "a head" })?;
     let x = head_input(e, head).ok_or(PlanError::Missing { what: "a head" })?;
@@ -317,7 +317,7 @@ fn hidden(e: &mut Expander<'_>, head: &[Step], max_col: u32) -> Result<Hidden, P
     Ok(Hidden { segment: std::mem::take(&mut e.out), act })
 }
 
-/// Whether the state and the cache of every layer can be bound; kernels count a cache's cells in 32 bits.
+/// Checks that the state and cache of every layer can be bound; kernels count a cache's cells in 32 bits.
 fn check_cache(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<(), PlanError> {
     for layer in &graph.states {
         let n_byte = layer.n_byte() * u64::from(config.n_seq);
@@ -334,7 +334,7 @@ fn check_cache(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<(), Pl
         let pages = u64::from(config.pages_in(layer));
         let n_cell = pages.saturating_mul(u64::from(config.page) * u64::from(layer.n_kv));
         let countable = u32::try_from(n_cell).is_ok();
-        // So many cells have at least a block of 18 bytes each.
+        // That many cells have at least a block of 18 bytes each.
         let n_byte = if countable { config.kv_layout(layer).n_byte() } else { n_cell.saturating_mul(18) };
         if n_byte > caps.max_binding_bytes || !countable {
             return Err(PlanError::TooLarge {

@@ -13,7 +13,7 @@ pub(super) fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// Every third column has a token, every third the token that was chosen last, and the others rows in reverse order.
+/// Every third column has a token, every third the last chosen token, and the others have rows in reverse order.
 fn case((k, ldx, ldy, n_col): (u32, u32, u32, u32)) -> Case {
     let x = random_values(1, (ldx * n_col) as usize);
     let y = random_values(2, (ldy * n_col) as usize);

@@ -1,4 +1,4 @@
-//! `take_rows`: columns whose input is a row of values take it in place of their token's embedding.
+//! `take_rows`: replaces embeddings by input rows in the columns that have them.
 
 mod cases;
 
@@ -6,7 +6,7 @@ use crate::call::dispatch;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::Op;
 
-/// The row of this operation. Its reference is a copy: the cases have it.
+/// The row of this operation. Its reference, a copy, is in the cases.
 pub const OP: Op = Op {
     name: "take_rows",
     template: template!("take_rows/take_rows.wgsl.jinja"),
@@ -19,18 +19,18 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct TakeRows {
-    /// Values a row.
+    /// Values per row.
     pub k: u32,
-    /// Values from row to row of the uploaded rows.
+    /// Row stride of the uploaded rows, in values.
     pub ldx: u32,
-    /// Values from column to column of y.
+    /// Column stride of y, in values.
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
 }
 
 impl TakeRows {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.

@@ -1,7 +1,7 @@
-//! Fusion: which nodes of a graph run as one step, as a table of rules.
+//! Fusion: groups nodes of a graph into steps by a table of rules.
 //!
-//! A step begins as one node. Each rule of [`RULES`], in order, may let it take in more nodes, so what an earlier rule made
-//! is where a later one starts. Nodes that no rule brings together with others are steps of their own.
+//! A step starts as one node. Each rule of [`RULES`], in order, may add nodes, so later rules build on earlier ones.
+//! Nodes to which no rule applies are steps of their own.
 
 mod draft;
 mod experts;
@@ -36,17 +36,17 @@ fn bit(rule: &Rule) -> u32 {
     1 << RULES.iter().position(|r| r.name == rule.name).expect("rules are rows of the table")
 }
 
-/// The rules that a plan may use. Whichever they are, the model computes the same.
+/// The rules that a plan may use. They do not change results beyond rounding.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 pub struct Fusions(u32);
 
 impl Fusions {
     /// Every rule.
     pub const ALL: Fusions = Fusions((1 << RULES.len()) - 1);
-    /// None: each node is a step.
+    /// No rule: each node is a step.
     pub const NONE: Fusions = Fusions(0);
 
-    /// Whether a rule is among them.
+    /// True if a rule is enabled.
     pub fn has(self, rule: &Rule) -> bool {
         self.0 & bit(rule) != 0
     }
@@ -94,7 +94,7 @@ pub fn fuse(graph: &Graph, rules: Fusions) -> Steps {
     Steps { list, place: state.place, views }
 }
 
-/// The step of node `i` and of others that belong to it; none if those that read it take it in.
+/// The step of node `i` and of the nodes fused with it; `None` if its readers absorb it.
 fn step(state: &mut State<'_>, rules: Fusions, i: usize) -> Option<Step> {
     state.done[i] = true;
     if rules.has(&norms::NORM_OF_PRODUCTS) && norms::fold(state, i) {
@@ -119,7 +119,7 @@ fn step(state: &mut State<'_>, rules: Fusions, i: usize) -> Option<Step> {
     Some(Step::Fused(Fused { rules: used, nodes, out, form }))
 }
 
-/// Node `i` by itself, in the place of an input that ends there if it can.
+/// Node `i` as a step of its own, in place of an input that ends there if possible.
 fn single(state: &mut State<'_>, i: usize) -> Step {
     let into = match *state.op(i) {
         Op::Add { a, b } if a != b => [a, b].into_iter().find(|v| state.dies(*v, i)),
