@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use chaski_models::{Inputs, KvType};
+use chaski_models::KvType;
 use chaski_runtime::gpu::{AdapterSummary, Gpu, Progress};
-use chaski_runtime::kernels::{FeatureSet, Tuning};
+use chaski_runtime::kernels::{ActivationPrecision, FeatureSet, Tuning};
 use ggml_format::{MaybeSend, MaybeSync};
 
 use crate::device::DeviceChoice;
@@ -33,8 +33,8 @@ impl Engine {
 
 impl EngineBuilder {
     /// Adds a LoRA with a scale; may be called several times.
-    pub fn lora(mut self, adapter: Source, scale: f32) -> Self {
-        self.loras.push((adapter, scale));
+    pub fn lora(mut self, file: Source, scale: f32) -> Self {
+        self.loras.push((file, scale));
         self
     }
 
@@ -126,9 +126,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Precision of activations in products with quantised weights during decode.
-    pub fn inputs(mut self, inputs: Inputs) -> Self {
-        self.loader.config.inputs = inputs;
+    /// Precision of activations in products with quantised weights during decode; `None` suits the device.
+    pub fn inputs(mut self, inputs: impl Into<Option<ActivationPrecision>>) -> Self {
+        self.loader.config.inputs = inputs.into();
         self
     }
 
@@ -193,8 +193,8 @@ impl EngineBuilder {
     /// [`Error`]: missing file or device, invalid file, or a model that does not fit.
     pub async fn build(mut self) -> Result<Engine, Error> {
         let mut model = self.loader.source.open().await?;
-        for (adapter, scale) in &self.loras {
-            lora::attach(&mut model, adapter, *scale).await?;
+        for (file, scale) in &self.loras {
+            lora::attach(&mut model, file, *scale).await?;
         }
         let (runner, target, device) = self.loader.load(&model).await?;
         let max_waiting = self.max_waiting;

@@ -130,7 +130,7 @@ fn code_of_model(e: &ModelError) -> Option<&'static str> {
         ModelError::Template(_) => "template",
         ModelError::KvType(_)
         | ModelError::Constraint(_)
-        | ModelError::Adapter(_)
+        | ModelError::Lora(_)
         | ModelError::Draft { .. }
         | ModelError::Token { .. }
         | ModelError::ShortText { .. }

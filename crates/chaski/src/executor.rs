@@ -80,7 +80,7 @@ impl ModelExecutor {
     /// Opens the device and loads the model again.
     pub(crate) async fn reload(&mut self) -> Result<(), Error> {
         // Keep the current scales.
-        self.model.set_adapter_scales(self.runner.adapter_scales())?;
+        self.model.set_lora_scales(self.runner.lora_scales())?;
         (self.runner, self.target, self.device) = self.loader.load(&self.model).await?;
         Ok(())
     }

@@ -44,7 +44,7 @@ pub mod source;
 
 pub use builder::EngineBuilder;
 pub use chaski_models::{
-    EmbedOptions, Embedding, Finish, GenerateOptions, Inputs, KvType, Piece, Speculation, Stats,
+    EmbedOptions, Embedding, Finish, GenerateOptions, KvType, Piece, Speculation, Stats,
 };
 pub use chaski_runtime::gpu::Progress;
 pub use chaski_text::{Grammar, Message, SamplerParams};
@@ -86,7 +86,7 @@ pub mod tools {
 
 /// The errors contained in [`Error`].
 pub mod errors {
-    pub use chaski_models::{AdapterError, InputsError, KvTypeError, ModelError, PoolingError, SessionError};
+    pub use chaski_models::{KvTypeError, LoraError, ModelError, PoolingError, SessionError};
     pub use chaski_runtime::plan::PlanError;
     pub use chaski_runtime::{FormatError, RuntimeError};
     pub use chaski_text::ConstraintError;
@@ -108,9 +108,9 @@ pub mod steps {
 
 /// Kernel capabilities, formats and tuning.
 pub mod kernels {
-    pub use chaski_runtime::kernels::Act;
     pub use chaski_runtime::kernels::{
-        Caps, FORMATS, FeatureSet, Format, KV_TYPES, MatVecTune, ProductClass, Tuned, Tuning, Unit,
+        ActivationPrecision, Caps, FORMATS, FeatureSet, Format, KV_TYPES, MatVecTune, ProductClass, Tuned,
+        Tuning, Unit,
     };
 }
 

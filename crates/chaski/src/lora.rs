@@ -1,6 +1,6 @@
 //! LoRAs of an engine's model: low-rank matrices next to its own, with scales that may change between runs.
 
-use chaski_models::{Adapter, Model, ModelError};
+use chaski_models::{Lora, Model, ModelError};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -10,7 +10,7 @@ impl Engine {
     /// The scale of each LoRA, in the order of [`EngineBuilder::lora`](crate::EngineBuilder::lora), unless
     /// [`GenerateOptions::lora`](crate::GenerateOptions::lora) overrides it.
     pub fn lora_scales(&self) -> Vec<f32> {
-        self.loaded().adapter_scales().to_vec()
+        self.loaded().lora_scales().to_vec()
     }
 
     /// Sets the scale of each LoRA from now on, in all sequences; 0 disables it. If any scale changes,
@@ -19,7 +19,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Model`] if the number of scales differs from the number of LoRAs, or a scale is not finite.
     pub fn set_lora_scales(&mut self, scales: &[f32]) -> Result<(), Error> {
-        Ok(self.runner().set_adapter_scales(scales)?)
+        Ok(self.runner().set_lora_scales(scales)?)
     }
 }
 
@@ -29,6 +29,6 @@ impl Engine {
 /// [`Error::Lora`], which names the LoRA, with the cause as its source.
 pub(crate) async fn attach(model: &mut Model<AnySource>, source: &Source, scale: f32) -> Result<(), Error> {
     let located = |e: ModelError| Error::Lora { file: source.name(), source: Box::new(e) };
-    let adapter = Adapter::open(source.bytes()?).await.map_err(|e| located(e.into()))?;
-    model.attach(adapter, scale).map_err(located)
+    let lora = Lora::open(source.bytes()?).await.map_err(|e| located(e.into()))?;
+    model.attach(lora, scale).map_err(located)
 }

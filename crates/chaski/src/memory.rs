@@ -19,6 +19,6 @@ pub async fn memory_need(
 ) -> Result<Memory, Error> {
     Ok(match caps {
         Some(caps) => config.memory_on_device(model, caps).await?,
-        None => config.memory_on_processor(model).await?,
+        None => config.memory_on_cpu(model).await?,
     })
 }

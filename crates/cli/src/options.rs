@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use chaski::gguf::GgmlType;
-use chaski::kernels::{Caps, FeatureSet};
+use chaski::kernels::{ActivationPrecision, Caps, FeatureSet};
 use chaski::text::{Mirostat, SamplerKind};
-use chaski::{DeviceChoice, Inputs, KvType, SamplerParams, Source};
+use chaski::{DeviceChoice, KvType, SamplerParams, Source};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ggml_format::{FILE_TYPES, FileType};
 
@@ -56,10 +56,19 @@ impl FromStr for Chunks {
     }
 }
 
-/// The names of [`Inputs`].
+/// A precision of activations; `None` is `auto`. An alias, since clap takes an `Option` for an optional argument.
+pub(crate) type Inputs = Option<ActivationPrecision>;
+
 pub(crate) fn inputs() -> impl TypedValueParser<Value = Inputs> {
-    let words = Inputs::ALL.map(|(_, name, about)| PossibleValue::new(name).help(about));
-    PossibleValuesParser::new(words).try_map(|word| word.parse())
+    let words = [
+        ("auto", "i16 if the device has dot products of four bytes, else f32"),
+        ("f32", "32 bits: exact"),
+        ("i16", "16 bits with a scale per run: as exact as sums in f32"),
+        ("i8", "8 bits with a scale per run: fastest, slightly less exact"),
+    ];
+    let words = words.map(|(name, about)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(words)
+        .map(|word| ActivationPrecision::ALL.into_iter().find(|p| p.word() == word))
 }
 
 /// A limit on the feature set.
@@ -150,7 +159,7 @@ pub(crate) struct EngineArgs {
     #[arg(long)]
     pub(crate) f16_tiles: bool,
     /// Activation precision of products with quantised weights: i8 is fastest and slightly less exact
-    #[arg(long, value_parser = inputs(), default_value_t, value_name = "TYPE")]
+    #[arg(long, value_parser = inputs(), default_value = "auto", value_name = "TYPE")]
     pub(crate) inputs: Inputs,
     /// Use the built-in thread counts and ignore results of `chaski tune`
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! The results of `chaski tune` in the cache directory, which every start reads.
 
 use chaski::gpu::AdapterSummary;
-use chaski::kernels::{Act, MatVecTune, ProductClass, Tuned, Tuning};
+use chaski::kernels::{ActivationPrecision, MatVecTune, ProductClass, Tuned, Tuning};
 use serde_json::{Value, json};
 
 use crate::cache;
@@ -44,7 +44,9 @@ fn from_json(v: &Value) -> Option<Tuning> {
     let number = |v: &Value| v.as_u64().and_then(|n| u32::try_from(n).ok());
     let row = |v: &Value| {
         let t = &v["tune"];
-        let act = [Act::F32, Act::I16].into_iter().find(|a| t["inputs"].as_str() == Some(a.word()))?;
+        let act = [ActivationPrecision::F32, ActivationPrecision::I16]
+            .into_iter()
+            .find(|a| t["inputs"].as_str() == Some(a.word()))?;
         let fill = number(&t["fill"]).filter(|f| (256..=1 << 20).contains(f))?;
         let team = number(&t["team"]).filter(|t| (MatVecTune::LEAST_TEAM..=1024).contains(t))?;
         let class = ProductClass {
@@ -66,7 +68,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_again_and_nonsense_is_not() {
         let class = ProductClass { format: "q4_K+q6_K".into(), epilogue: "glu".into(), n_row: 7, n_col: 256 };
-        let tune = MatVecTune { fill: 4096, team: 128, act: Act::I16, doubled: true };
+        let tune = MatVecTune { fill: 4096, team: 128, act: ActivationPrecision::I16, doubled: true };
         let tuning = Tuning { products: vec![Tuned { class, tune }] };
         let mut v = to_json("an adapter", "1.0", &tuning);
         assert_eq!(from_json(&v), Some(tuning));

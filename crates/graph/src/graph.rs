@@ -1,7 +1,7 @@
 //! The graph: what a model computes for a batch of columns (tokens), as plain data.
 //!
-//! Models build it once; it knows no GPU. A value has one column for every token of a batch, so the graph is the same
-//! for one token and for a prompt.
+//! Models build it once; it knows no device. A value has one column per token of the batch, so the same graph serves
+//! decode and prefill.
 
 use crate::act::Act;
 use crate::altup::AltUp;
@@ -15,20 +15,20 @@ use crate::routing::Routing;
 use crate::score::Score;
 use crate::weight::Weight;
 
-/// One operation. Inputs are values made by earlier nodes.
+/// An operation. Inputs are results of earlier nodes.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// Rows of a table, chosen by the tokens.
+    /// Rows of a table, indexed by token.
     Embed {
         /// `[n_vocab, n]`
         table: WeightId,
     },
-    /// x, or for columns that come with a row of values these: embeddings of pictures or of other programs.
+    /// x, or the uploaded embedding rows of columns that have them: embeddings of images or of other programs.
     Input {
         /// Embeddings of the tokens, scaled as the model does.
         x: ValueId,
     },
-    /// Rows of a table, chosen by the tokens' positions.
+    /// Rows of a table, indexed by position.
     EmbedPosition {
         /// `[n_ctx, n]`
         table: WeightId,
@@ -42,11 +42,11 @@ pub enum Op {
         /// Added to the mean square.
         eps: f32,
     },
-    /// Norms of another kind, of single heads, or without weights: norm(x) * weight + bias.
+    /// Norms of other kinds, of single heads, or without weights: norm(x) * weight + bias.
     Norm {
         /// Input, rows of `d` values.
         x: ValueId,
-        /// What each row is scaled to.
+        /// Kind and weights.
         norm: RowNorm,
     },
     /// W x * scale + bias.
@@ -60,49 +60,49 @@ pub enum Op {
         /// `[1]`
         scale: Option<WeightId>,
     },
-    /// Products of one input, the rows of each after those of the one before.
+    /// Several products of one input, concatenated by rows.
     Products {
         /// Input.
         x: ValueId,
         /// Their matrices.
         parts: Vec<Product>,
     },
-    /// Rotates every head by the token's position.
+    /// Applies RoPE to every head, by the token's position.
     Rope {
         /// Input, heads of `d` channels.
         x: ValueId,
-        /// Channels a head.
+        /// Channels per head.
         d: u32,
-        /// Which of [`Graph::ropes`].
+        /// Index in [`Graph::ropes`].
         rope: usize,
     },
-    /// Puts keys and values of the batch into the cache; has no result of its own.
+    /// Writes keys and values of the batch to the KV cache; has no result.
     KvWrite {
-        /// Keys, rotated.
+        /// Keys, after RoPE.
         k: ValueId,
         /// Values.
         v: ValueId,
         /// Layer of the cache.
         layer: usize,
     },
-    /// Causal attention over the cache, this batch included.
+    /// Causal attention over the cache, including this batch.
     Attention {
-        /// Queries, rotated.
+        /// Queries, after RoPE.
         q: ValueId,
         /// Layer of the cache.
         layer: usize,
         /// Query heads.
         n_head: u32,
-        /// How products become scores.
+        /// Transformations of the scores.
         score: Score,
-        /// The score of each head that has no value, if `score` says so: `[n_head]`
+        /// Attention sinks, if `score` enables them: `[n_head]`
         sinks: Option<WeightId>,
     },
     /// act(gate) * up.
     Glu {
-        /// Goes through the activation.
+        /// Input of the activation.
         gate: ValueId,
-        /// Is multiplied.
+        /// The gated value.
         up: ValueId,
         /// The activation.
         act: Act,
@@ -114,18 +114,18 @@ pub enum Op {
         /// The other.
         b: ValueId,
     },
-    /// Which experts every column uses and with which weights, from the router's logits: a value of `n_used` slots.
+    /// Selects the experts of every column and their weights from the router's logits: a value of `n_used` slots.
     TopkMoe {
-        /// Logits, one an expert, and what stands behind them.
+        /// Logits, one per expert.
         x: ValueId,
-        /// `[n_expert]`, added for choosing only.
+        /// `[n_expert]`, added for the selection only.
         bias: Option<WeightId>,
-        /// How to choose.
+        /// Routing parameters.
         routing: Routing,
     },
-    /// W_e x * scale_e + bias_e for the expert e of every slot.
+    /// W_e x * scale_e + bias_e for the expert e of each slot.
     MulMatId {
-        /// Input: one for all slots, or one for each.
+        /// Input: shared by all slots, or one per slot.
         x: ValueId,
         /// The experts of the slots.
         route: ValueId,
@@ -136,9 +136,9 @@ pub enum Op {
         /// `[n_expert]`
         scale: Option<WeightId>,
     },
-    /// The sum over the slots of x, each with its weight.
+    /// Weighted sum of x over the slots.
     MoeReduce {
-        /// Input, one for each slot.
+        /// Input, one per slot.
         x: ValueId,
         /// The weights.
         route: ValueId,
@@ -150,59 +150,59 @@ pub enum Op {
         /// Factor.
         by: f32,
     },
-    /// An operation on recurrent state, or one that goes with them.
+    /// An operation on recurrent state, or a companion of one.
     Recurrent(Recurrent),
-    /// Queries of attention over latents; its keys go to the cache.
+    /// Queries of latent attention (MLA); its keys go to the cache.
     Latent(Latent),
-    /// A step of a residual stream of several rows.
+    /// An AltUp step.
     AltUp(AltUp),
-    /// What stands out of x: max(x - (mean + by * deviation), 0).
+    /// max(x - (mean + by * deviation), 0) along rows.
     Cutoff {
         /// Input.
         x: ValueId,
-        /// Deviations above the mean.
+        /// Threshold in standard deviations above the mean.
         by: f32,
     },
-    /// x * weight, value by value.
+    /// x * weight, element-wise.
     MulWeight {
         /// Input.
         x: ValueId,
         /// `[n]`
         weight: WeightId,
     },
-    /// W_h x_h for every head h of x.
+    /// W_h x_h for each head h of x.
     MulHeads {
-        /// Input, a row for every head.
+        /// Input, one row per head.
         x: ValueId,
         /// `[n_head, n_out, n_in]`
         weight: WeightId,
     },
-    /// Channels of x from `at` on, as many as the result has.
+    /// Channels of x from `at`, as many as the result has.
     Slice {
         /// Input.
         x: ValueId,
-        /// The first of them.
+        /// First channel.
         at: u32,
     },
-    /// f(x), value by value.
+    /// f(x), element-wise.
     Unary {
         /// Input.
         x: ValueId,
         /// The function.
         f: &'static Function,
-        /// Its parameters, those that it has.
+        /// Parameters of the function.
         params: [f32; 4],
     },
-    /// a * b, value by value.
+    /// a * b, element-wise.
     Mul {
         /// One input.
         a: ValueId,
-        /// The other: as wide, or one value a column.
+        /// The other: as wide, or one value per column.
         b: ValueId,
     },
 }
 
-/// A matrix with what is applied to its products row by row: W x * scale + bias.
+/// A product with row-wise scale and bias: W x * scale + bias.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Product {
     /// `[n_out, n_in]`
@@ -216,15 +216,15 @@ pub struct Product {
 /// A norm of rows that are the whole column or its heads.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct RowNorm {
-    /// What rows are scaled to.
+    /// Kind of norm.
     pub kind: NormKind,
-    /// Values a row: a divisor of the column.
+    /// Values per row, a divisor of the column's width.
     pub d: u32,
-    /// Added to the mean square; the least length for [`NormKind::L2`].
+    /// Added to the mean square; the minimum length for [`NormKind::L2`].
     pub eps: f32,
-    /// Multiplies what came of it: `[d]`, or a value for each of the column.
+    /// Factor after the norm: `[d]`, or one per value of the column.
     pub weight: Option<WeightId>,
-    /// Added to that, likewise; only after a weight.
+    /// Addend after the weight, likewise; requires a weight.
     pub bias: Option<WeightId>,
 }
 
@@ -236,7 +236,7 @@ impl RowNorm {
 }
 
 impl Op {
-    /// Values that the operation reads.
+    /// Input values.
     pub fn inputs(&self) -> Vec<ValueId> {
         match *self {
             Op::Embed { .. } | Op::EmbedPosition { .. } => vec![],
@@ -265,7 +265,7 @@ impl Op {
     }
 }
 
-/// An operation and the value that it makes.
+/// An operation and its result.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The operation.
@@ -274,7 +274,7 @@ pub struct Node {
     pub out: ValueId,
 }
 
-/// A layer of the KV cache.
+/// KV cache of a layer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct KvLayer {
     /// KV heads.
@@ -283,47 +283,47 @@ pub struct KvLayer {
     pub d: u32,
     /// Channels of a value.
     pub d_v: u32,
-    /// Values are the first channels of their keys, and are not stored again.
+    /// Values are the leading channels of their keys and are not stored separately.
     pub in_keys: bool,
-    /// How many of the last tokens are looked at, a token itself included; 0 for all.
+    /// Sliding window, in tokens including the current one; 0: unlimited.
     pub window: u32,
 }
 
-/// A scale that may change once the model is loaded: that of an adapter's products.
+/// A scale that can change after the model is loaded: that of a LoRA's products.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub struct AdapterScale {
-    /// `[n]`, all alike: the scale of products that have no bias.
+pub struct LoraScale {
+    /// `[n]`, all equal: the scale of products without bias.
     pub weight: WeightId,
-    /// Which of the scales that callers set.
+    /// Index of the caller's scale.
     pub of: usize,
-    /// What it is multiplied by.
+    /// Constant factor.
     pub by: f32,
 }
 
-/// What a model computes.
+/// The computation of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// Tensors of the file.
     pub weights: Vec<Weight>,
-    /// Values a column of every value, or of every slot of a column.
+    /// Values per column of every value, or per slot.
     pub widths: Vec<u32>,
-    /// Slots of every value: one for each expert that a column uses, or 0 if it is not made slot by slot.
+    /// Slots of every value: one per expert that a column uses, or 0 if the value has no slots.
     pub slots: Vec<u32>,
-    /// Operations in order.
+    /// Operations in execution order.
     pub nodes: Vec<Node>,
     /// Layers of the KV cache.
     pub kv: Vec<KvLayer>,
     /// Layers of recurrent state.
     pub states: Vec<StateLayer>,
-    /// Scales that may change; the file's values do not count.
-    pub scales: Vec<AdapterScale>,
+    /// Scales that can change; their values in the file are ignored.
+    pub scales: Vec<LoraScale>,
     /// Layers of the model.
     pub n_layer: usize,
-    /// Rotations, which [`Op::Rope`] names by number.
+    /// RoPE parameters, which [`Op::Rope`] refers to by index.
     pub ropes: Vec<Rope>,
-    /// The result: one logit a vocabulary entry.
+    /// The result: one logit per vocabulary entry.
     pub logits: Option<ValueId>,
-    /// What the logits are products of: the last norm's result, which embeddings are made of.
+    /// Input of the output projection: the result of the last norm, also used for embeddings.
     pub hidden: Option<ValueId>,
 }
 
@@ -334,7 +334,7 @@ impl Graph {
         WeightId(self.weights.len() - 1)
     }
 
-    /// Adds an operation whose result has `width` values a column (a slot, if it works slot by slot).
+    /// Adds an operation whose result has `width` values per column (per slot if it has slots).
     pub fn push(&mut self, op: Op, width: u32) -> ValueId {
         let out = ValueId(self.widths.len());
         let slots = match op {
@@ -354,23 +354,23 @@ impl Graph {
         out
     }
 
-    /// Slots of a value, 0 if it is not made slot by slot.
+    /// Slots of a value; 0 if it has none.
     pub fn slots(&self, v: ValueId) -> u32 {
         self.slots[v.0]
     }
 
-    /// Values a column of a value, or of a slot.
+    /// Values per column of a value, or per slot.
     pub fn width(&self, v: ValueId) -> u32 {
         self.widths[v.0]
     }
 
-    /// Values of a row that a column may have in place of its token's embedding; 0 if none can.
+    /// Width of a row that can replace the embedding of a column's token; 0 if none can.
     pub fn input_width(&self) -> u32 {
         let input = self.nodes.iter().find(|n| matches!(n.op, Op::Input { .. }));
         input.map_or(0, |n| self.width(n.out))
     }
 
-    /// For every value the number of the last node that reads it (0 if none does; the logits are read at the end).
+    /// For every value the last node that reads it (0 if none does; the logits are read at the end).
     pub fn last_use(&self) -> Vec<usize> {
         let mut last = vec![0; self.widths.len()];
         for (i, node) in self.nodes.iter().enumerate() {
@@ -382,7 +382,7 @@ impl Graph {
         last
     }
 
-    /// For every value how many nodes read it.
+    /// For every value the number of nodes that read it.
     pub fn n_use(&self) -> Vec<usize> {
         let mut n = vec![0; self.widths.len()];
         self.nodes.iter().flat_map(|node| node.op.inputs()).for_each(|v| n[v.0] += 1);

@@ -26,7 +26,7 @@ mod walk;
 
 pub use act::Act;
 pub use function::{FUNCTIONS, Function};
-pub use graph::{AdapterScale, Graph, KvLayer, Node, Op, Product, RowNorm};
+pub use graph::{Graph, KvLayer, LoraScale, Node, Op, Product, RowNorm};
 pub use id::{ValueId, WeightId};
 pub use norm::NormKind;
 pub use rope::{Rope, RopePairing, Sections, turn};

@@ -4,26 +4,26 @@
 
 use std::f64::consts::PI;
 
-/// How channels pair up.
+/// Pairing of channels.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RopePairing {
-    /// Neighbours: (0, 1), (2, 3), ...
+    /// Adjacent: (0, 1), (2, 3), ...
     Norm,
     /// Halves: (0, n/2), (1, n/2 + 1), ...
     Neox,
 }
 
-/// Which pairs follow which of the three components of a position (M-RoPE).
+/// Assignment of pairs to the three components of a position (M-RoPE).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sections {
-    /// Pairs of each section; those of the fourth, and of none, follow the first component.
+    /// Pairs per section; the fourth section, and pairs outside all sections, use the first component.
     pub pairs: [u32; 4],
-    /// Sections take turns pair by pair; else they follow one another.
+    /// Interleaves the sections pair by pair; else they are contiguous.
     pub take_turns: bool,
 }
 
 impl Sections {
-    /// The component that a pair follows.
+    /// Component of the position that a pair uses.
     pub fn component(&self, pair: u32) -> usize {
         let [t, h, w, rest] = self.pairs;
         let sector = pair % (t + h + w + rest).max(1);
@@ -39,10 +39,10 @@ impl Sections {
     }
 }
 
-/// Everything that determines the angle of a channel pair at a position.
+/// Parameters that determine the angle of a channel pair at a position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rope {
-    /// Rotated channels of a head, even.
+    /// Channels per head with RoPE, even.
     pub n_rot: u32,
     /// Pairing of channels.
     pub pairing: RopePairing,
@@ -52,22 +52,22 @@ pub struct Rope {
     pub freq_scale: f64,
     /// Share of YaRN's ramp: 0 for none and linear, 1 for YaRN.
     pub ext_factor: f64,
-    /// Net magnitude of cosine and sine (YaRN's and `rope.scaling.attn_factor` together).
+    /// Magnitude of cosine and sine (YaRN's and `rope.scaling.attn_factor` combined).
     pub magnitude: f64,
-    /// YaRN: turns over the original context above which a pair is not interpolated.
+    /// YaRN: rotations over the original context above which a pair is not interpolated.
     pub beta_fast: f64,
-    /// YaRN: turns below which a pair is fully interpolated.
+    /// YaRN: rotations below which a pair is fully interpolated.
     pub beta_slow: f64,
     /// Context the model was trained for, in tokens.
     pub n_ctx_orig: u32,
-    /// Divisors of the frequencies, one a pair, if the model has them.
+    /// Divisors of the frequencies, one per pair, if the model has them.
     pub factors: Option<Vec<f32>>,
     /// Sections of pairs, if positions have components. Halves pair up then.
     pub sections: Option<Sections>,
 }
 
 impl Rope {
-    /// Plain rotation: no scaling, no factors.
+    /// RoPE without scaling and factors.
     pub fn plain(n_rot: u32, pairing: RopePairing, base: f64) -> Self {
         Rope {
             n_rot,
@@ -84,13 +84,13 @@ impl Rope {
         }
     }
 
-    /// Radians a position of every pair.
+    /// Radians per position, of every pair.
     pub fn frequencies(&self) -> Vec<f64> {
         (0..self.n_rot / 2).map(|i| self.frequency(i, i)).collect()
     }
 
-    /// Radians a position of pair `i`, where the base is raised to `-2 power / n_rot`: the power is `i` itself but where
-    /// frequencies begin anew within a head, as they do for pictures.
+    /// Radians per position of pair `i`, whose base is raised to `-2 power / n_rot`. The power is `i`, except where
+    /// frequencies restart within a head, as they do for images.
     pub fn frequency(&self, i: u32, power: u32) -> f64 {
         let n = f64::from(self.n_rot);
         let factor = self.factors.as_ref().map_or(1.0, |f| f64::from(f[i as usize]));
@@ -107,9 +107,9 @@ impl Rope {
         inter * (1.0 - mix) + free * mix
     }
 
-    /// Rotates the heads of one row in place: the formula itself, in f64.
+    /// Applies RoPE to the heads of one row in place: the formula, in f64.
     ///
-    /// `x`: `[n_head, d]` f32; channels from `n_rot` on are left alone.
+    /// `x`: `[n_head, d]` f32; channels from `n_rot` are unchanged.
     pub fn rotate(&self, x: &mut [f32], d: usize, pos: u32) {
         self.rotate_by(x, d, [pos; 3]);
     }
@@ -132,12 +132,12 @@ impl Rope {
     }
 }
 
-/// A pair of channels turned by an angle, and scaled.
+/// Rotates a pair of channels by an angle, and scales it.
 pub fn turn(pair: [f64; 2], angle: f64, magnitude: f64) -> (f64, f64) {
     turn_by(pair, angle.sin_cos(), magnitude)
 }
 
-/// The same by an angle's sine and cosine.
+/// The same, given sine and cosine.
 fn turn_by([u, v]: [f64; 2], (s, c): (f64, f64), magnitude: f64) -> (f64, f64) {
     ((u * c - v * s) * magnitude, (u * s + v * c) * magnitude)
 }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn rotation_by_hand() {
-        // One pair with frequency 1: a quarter turn is pi/2, so position 1 rotates by one radian.
+        // One pair with frequency 1: position 1 rotates it by one radian.
         let rope = Rope::plain(2, RopePairing::Norm, 10_000.0);
         let mut x = [1.0f32, 0.0, 5.0, 6.0];
         rope.rotate(&mut x, 4, 1);

@@ -24,7 +24,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let first = group.x * LD;
     let seq = seq_of(group.x);
     let params = seq * ADJUST;
-    // The ring's index runs on for ever; of the window, what was said since the first token that counts.
+    // The ring index grows without bound; the window contains only tokens from the first that counts.
     let end = step[SEQS + 2u * seq];
     let n = min(min(adjust[params + 1u], end - adjust[params]), min(RING, WINDOW));
     let n_bias = min(adjust[params + 5u], BIASES);

@@ -46,8 +46,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let token = index[0];
         let row = group.x;
         let seq = seq_of(row);
-        // The token goes to its sequence, and to the ring. A pick alone becomes the next step; one of several goes on in place
-        // if it is the column of its own number.
+        // The token is appended to its sequence and ring. A single pick becomes the next step; one of several advances in place
+        // if it is the column of its own index.
         let picked = step[PICKS + row];
         let pos = step[COLS + 4u * picked + 1u] + 1u;
         let n_chosen = step[SEQS + 2u * seq];

@@ -17,11 +17,11 @@ override PAGE: u32 = 64u;
 override N_SEQ: u32 = 0u;
 override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
-// Pages of a sequence that take turns, where no column looks back further; 0: the table says.
+// Number of pages of a sequence that are reused in turn, with sliding windows; 0: by the table.
 override WRAP: u32 = 0u;
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-// The only sequence is not asked for: what its page table or state says need not wait for that.
+// With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
 fn col_seq(c: u32) -> u32 {
     if (N_SEQ == 1u) {
         return 0u;
@@ -85,15 +85,15 @@ fn v_get8(cell: u32, c: u32) -> Eight { return v_decode8(v_load8(cell, c)); }
 override SCALE: f32 = 1.0;
 // 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
 override SOFTCAP: f32 = 0.0;
-// 0: none. Else a head's slope times the distance is taken off.
+// 0: none. Else a head's slope times the distance is subtracted.
 override MAX_BIAS: f32 = 0.0;
-// 0: none. Else the scores of a position grow by WARM times the logarithm of how many runs of WARM_RUN keys lie before
-// it, itself among them.
+// 0: none. Else the scores of a position grow by WARM times the logarithm of the number of runs of WARM_RUN keys up to
+// and including its own.
 override WARM: f32 = 0.0;
 override WARM_RUN: u32 = 1u;
-// 0: all. Else only so many keys before a position, itself among them, are seen.
+// 0: all. Else the window: number of visible keys up to and including a position's own.
 override WINDOW: u32 = 0u;
-// A score of every head without a value joins the denominator.
+// Attention sinks: one score per head contributes to the denominator.
 override SINKS: bool = false;
 override UNIT: f32 = SCALE * 1.0;
 override CAP: f32 = SOFTCAP * 1.0;
@@ -107,7 +107,7 @@ fn slope_of(head: u32) -> f32 {
     let step_ = -MAX_BIAS / f32(n) * select(0.5, 1.0, whole);
     return 1.0 * exp2(step_ * f32(select(2u * (head - n) + 1u, head + 1u, whole)));
 }
-// The score of a product that UNIT has multiplied.
+// The score of a product that was multiplied by UNIT.
 fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     var v = s;
     if (WARM != 0.0) {
@@ -121,7 +121,7 @@ fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     }
     return v;
 }
-// The first key that a position sees.
+// The first key visible to a position.
 fn first_key(pos: u32) -> u32 {
     return select(0u, pos + 1u - min(pos + 1u, WINDOW), WINDOW > 0u);
 }
@@ -207,7 +207,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             s1 = 0.0;
             s2 = 0.0;
             s3 = 0.0;
-            // Eight channels at once, four loads under way.
+            // Eight channels at once, four loads in flight.
             var i = 0u;
             for (; i + 4u <= D / 8u; i += 4u) {
                 let k0 = k_get8(cell, 8u * (i + 0u));

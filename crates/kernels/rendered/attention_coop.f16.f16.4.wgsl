@@ -16,11 +16,11 @@ override PAGE: u32 = 64u;
 override N_SEQ: u32 = 0u;
 override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
-// Pages of a sequence that take turns, where no column looks back further; 0: the table says.
+// Number of pages of a sequence that are reused in turn, with sliding windows; 0: by the table.
 override WRAP: u32 = 0u;
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-// The only sequence is not asked for: what its page table or state says need not wait for that.
+// With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
 fn col_seq(c: u32) -> u32 {
     if (N_SEQ == 1u) {
         return 0u;
@@ -48,15 +48,15 @@ fn v_quad(cell: u32, quad: u32) -> vec4<f16> { return vec4<f16>(v[cell * (V_ROW 
 override SCALE: f32 = 1.0;
 // 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
 override SOFTCAP: f32 = 0.0;
-// 0: none. Else a head's slope times the distance is taken off.
+// 0: none. Else a head's slope times the distance is subtracted.
 override MAX_BIAS: f32 = 0.0;
-// 0: none. Else the scores of a position grow by WARM times the logarithm of how many runs of WARM_RUN keys lie before
-// it, itself among them.
+// 0: none. Else the scores of a position grow by WARM times the logarithm of the number of runs of WARM_RUN keys up to
+// and including its own.
 override WARM: f32 = 0.0;
 override WARM_RUN: u32 = 1u;
-// 0: all. Else only so many keys before a position, itself among them, are seen.
+// 0: all. Else the window: number of visible keys up to and including a position's own.
 override WINDOW: u32 = 0u;
-// A score of every head without a value joins the denominator.
+// Attention sinks: one score per head contributes to the denominator.
 override SINKS: bool = false;
 override UNIT: f32 = SCALE * 1.4426950408889634;
 override CAP: f32 = SOFTCAP * 1.4426950408889634;
@@ -70,7 +70,7 @@ fn slope_of(head: u32) -> f32 {
     let step_ = -MAX_BIAS / f32(n) * select(0.5, 1.0, whole);
     return 1.4426950408889634 * exp2(step_ * f32(select(2u * (head - n) + 1u, head + 1u, whole)));
 }
-// The score of a product that UNIT has multiplied.
+// The score of a product that was multiplied by UNIT.
 fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     var v = s;
     if (WARM != 0.0) {
@@ -84,21 +84,21 @@ fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     }
     return v;
 }
-// The first key that a position sees.
+// The first key visible to a position.
 fn first_key(pos: u32) -> u32 {
     return select(0u, pos + 1u - min(pos + 1u, WINDOW), WINDOW > 0u);
 }
 fn sink_of(head: u32) -> f32 { return 1.4426950408889634 * sinks[head]; }
 
-// vec4 of a padded head, and of a staged row: 8 values more against bank conflicts.
+// vec4 of a padded head, and of a staged row: 8 extra values against bank conflicts.
 const D4: u32 = 16u;
 const ROW: u32 = 18u;
-// So low that no score reaches it, however it is scaled.
+// Lower than any scaled score.
 const NO_KEY: f32 = -1.0e38;
 const NO_SEQ: u32 = 0xffffffffu;
 // Queries of 64 rows; then 32 keys and 32 values.
 var<workgroup> staged: array<vec4<f16>, 64u * ROW>;
-// For each subgroup 16 rows of scores, and of their exponentials.
+// Per subgroup: 16 rows of scores, and of their exponentials.
 var<workgroup> scores: array<vec4<f32>, 576>;
 var<workgroup> powers: array<vec4<f16>, 640>;
 var<workgroup> grown: array<u32, 4>;
@@ -111,12 +111,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let head0 = kv_head * gqa + (group.x % HEAD_GROUPS) * HEADS;
     let n_head = min(HEADS, (kv_head + 1u) * gqa - head0);
     let n_col = step[0];
-    // Later columns see more keys: they go first.
+    // Later columns see more keys, so they start first.
     let  first_row = (groups.y - 1u - group.y) * 64u;
     if ( first_row >= n_col * HEADS) {
         return;
     }
-    // Half of a row of the subgroup's tile is this thread's.
+    // This thread's half of a row of the subgroup's tile.
     let r = lane % 16u;
     let half = lane / 16u;
     let row = first_row + subgroup * 16u + r;
@@ -160,7 +160,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var k3 = vec4<f16>();
     var v3 = vec4<f16>();
 
-    // Each thread remembers two of the tile's columns, of which there are at most 64.
+    // Each thread holds two of the tile's columns, of which there are at most 64.
     let first_col = first_row / HEADS;
     let last_col = min((first_row + 63u) / HEADS, n_col - 1u);
     let col0 = min(first_col + lane + 0u, last_col);
@@ -170,7 +170,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let seq1 = col_seq(col1);
     let n_key1 = col_pos(col1) + 1u;
     for (var todo = 0u; ; ) {
-        // The smallest sequence not done yet, and how many of its keys the columns see.
+        // The smallest remaining sequence, and the number of its keys that the columns see.
         let seq = subgroupMin(min(select(NO_SEQ, seq0, seq0 >= todo), select(NO_SEQ, seq1, seq1 >= todo)));
         if (seq == NO_SEQ) {
             break;
@@ -181,8 +181,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         var page = page_of(seq, start);
         let seen = select(0u, pos + 1u, live && col_seq(col) == seq);
         {
-            // A page holds whole tiles of keys. What lies beyond the last key or channel is read from there: such keys
-            // get exponentials of 0, such channels of keys meet zeros, of values they are not written.
+            // A page holds whole tiles of keys. Reads beyond the last key or channel stay within the page: such keys
+            // get exponentials of 0, such channels of keys meet zeros, such channels of values are not stored.
             let cell = kv_cell(page, start % PAGE, kv_head);
             let last = min(n_key - start, 32u) - 1u;
             let cell0 = cell + min((tid + 0u) / D4, last);
@@ -201,7 +201,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             let quad3 = min((tid + 384u) % D4, D / 4u - 1u);
             k3 = k_quad(cell3, quad3);
             v3 = v_quad(cell3, quad3);
-            // The page after this one in time; its address must not wait for it.
+            // Prefetches the next page number, so that its address does not wait for it.
             page = page_of(seq, min(start + 32u, n_key - 1u));
         }
 
@@ -228,12 +228,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 staged[at + 32u * ROW] = v3;
             }
             workgroupBarrier();
-            // The next tile is under way while this one is worked on.
+            // The next tile is loaded while this one is processed.
             if (base + 32u < n_key) {
                 let next = base + 32u;
         {
-            // A page holds whole tiles of keys. What lies beyond the last key or channel is read from there: such keys
-            // get exponentials of 0, such channels of keys meet zeros, of values they are not written.
+            // A page holds whole tiles of keys. Reads beyond the last key or channel stay within the page: such keys
+            // get exponentials of 0, such channels of keys meet zeros, such channels of values are not stored.
             let cell = kv_cell(page, next % PAGE, kv_head);
             let last = min(n_key - next, 32u) - 1u;
             let cell0 = cell + min((tid + 0u) / D4, last);
@@ -252,7 +252,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             let quad3 = min((tid + 384u) % D4, D / 4u - 1u);
             k3 = k_quad(cell3, quad3);
             v3 = v_quad(cell3, quad3);
-            // The page after this one in time; its address must not wait for it.
+            // Prefetches the next page number, so that its address does not wait for it.
             page = page_of(seq, min(next + 32u, n_key - 1u));
         }
 
@@ -270,7 +270,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             coopStoreT(s0, &scores[subgroup * 144u + 0u], 9u);
             coopStoreT(s1, &scores[subgroup * 144u + 4u], 9u);
             workgroupBarrier();
-            // How many of this thread's keys the row sees.
+            // Number of this thread's keys that the row sees.
             let key = base + half * 16u;
             let left = vec4<u32>(seen - min(seen, key));
             let early = vec4<u32>(first_key(pos) - min(first_key(pos), key));
@@ -308,7 +308,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 grown[subgroup] = u32(any_grows);
             }
             top = select(top, high, grows);
-            // A row that has seen no key keeps exponentials of 0.
+            // A row without visible keys so far keeps exponentials of 0.
             let least = select(0.0, top, top > NO_KEY);
             let p0 = exp2(x0 - least);
             powers[at_p + 0u] = vec4<f16>(p0);
@@ -321,28 +321,28 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             den = den * fade + dot(p0 + p1 + p2 + p3, vec4<f32>(1.0));
             workgroupBarrier();
             if ((grown[0] | grown[1] | grown[2] | grown[3]) != 0u) {
-                // Two places in turn, so that a tile is read before the next but one takes its place.
+                // Double buffering: a tile is read before the next but one overwrites it.
                 coopStoreT(o0, &scores[subgroup * 144u + 0u], 9u);
                 workgroupBarrier();
                 scores[at_s + 0u + half * 2u] *= fade;
                 scores[at_s + 1u + half * 2u] *= fade;
                 workgroupBarrier();
                 o0 = coopLoadT<coop_mat16x16<f32, C>>(&scores[subgroup * 144u + 0u], 9u);
-                // Two places in turn, so that a tile is read before the next but one takes its place.
+                // Double buffering: a tile is read before the next but one overwrites it.
                 coopStoreT(o1, &scores[subgroup * 144u + 4u], 9u);
                 workgroupBarrier();
                 scores[at_s + 4u + half * 2u] *= fade;
                 scores[at_s + 5u + half * 2u] *= fade;
                 workgroupBarrier();
                 o1 = coopLoadT<coop_mat16x16<f32, C>>(&scores[subgroup * 144u + 4u], 9u);
-                // Two places in turn, so that a tile is read before the next but one takes its place.
+                // Double buffering: a tile is read before the next but one overwrites it.
                 coopStoreT(o2, &scores[subgroup * 144u + 0u], 9u);
                 workgroupBarrier();
                 scores[at_s + 0u + half * 2u] *= fade;
                 scores[at_s + 1u + half * 2u] *= fade;
                 workgroupBarrier();
                 o2 = coopLoadT<coop_mat16x16<f32, C>>(&scores[subgroup * 144u + 0u], 9u);
-                // Two places in turn, so that a tile is read before the next but one takes its place.
+                // Double buffering: a tile is read before the next but one overwrites it.
                 coopStoreT(o3, &scores[subgroup * 144u + 4u], 9u);
                 workgroupBarrier();
                 scores[at_s + 4u + half * 2u] *= fade;

@@ -1,5 +1,5 @@
 // attention_keys: k=f16 v=f16 heads=4 end=joined
-// What subgroupAny finds is the same for the whole subgroup, so a branch on it is, too; browsers' compilers do not see it.
+// The result of subgroupAny is uniform in the subgroup, and so is a branch on it; browsers' compilers do not see this.
 diagnostic(off, subgroup_uniformity);
 override WG: u32 = 64u;
 override SG_MIN: u32 = 32u;
@@ -23,11 +23,11 @@ override PAGE: u32 = 64u;
 override N_SEQ: u32 = 0u;
 override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
-// Pages of a sequence that take turns, where no column looks back further; 0: the table says.
+// Number of pages of a sequence that are reused in turn, with sliding windows; 0: by the table.
 override WRAP: u32 = 0u;
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-// The only sequence is not asked for: what its page table or state says need not wait for that.
+// With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
 fn col_seq(c: u32) -> u32 {
     if (N_SEQ == 1u) {
         return 0u;
@@ -91,15 +91,15 @@ fn v_get8(cell: u32, c: u32) -> Eight { return v_decode8(v_load8(cell, c)); }
 override SCALE: f32 = 1.0;
 // 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
 override SOFTCAP: f32 = 0.0;
-// 0: none. Else a head's slope times the distance is taken off.
+// 0: none. Else a head's slope times the distance is subtracted.
 override MAX_BIAS: f32 = 0.0;
-// 0: none. Else the scores of a position grow by WARM times the logarithm of how many runs of WARM_RUN keys lie before
-// it, itself among them.
+// 0: none. Else the scores of a position grow by WARM times the logarithm of the number of runs of WARM_RUN keys up to
+// and including its own.
 override WARM: f32 = 0.0;
 override WARM_RUN: u32 = 1u;
-// 0: all. Else only so many keys before a position, itself among them, are seen.
+// 0: all. Else the window: number of visible keys up to and including a position's own.
 override WINDOW: u32 = 0u;
-// A score of every head without a value joins the denominator.
+// Attention sinks: one score per head contributes to the denominator.
 override SINKS: bool = false;
 override UNIT: f32 = SCALE * 1.4426950408889634;
 override CAP: f32 = SOFTCAP * 1.4426950408889634;
@@ -113,7 +113,7 @@ fn slope_of(head: u32) -> f32 {
     let step_ = -MAX_BIAS / f32(n) * select(0.5, 1.0, whole);
     return 1.4426950408889634 * exp2(step_ * f32(select(2u * (head - n) + 1u, head + 1u, whole)));
 }
-// The score of a product that UNIT has multiplied.
+// The score of a product that was multiplied by UNIT.
 fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     var v = s;
     if (WARM != 0.0) {
@@ -127,21 +127,21 @@ fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     }
     return v;
 }
-// The first key that a position sees.
+// The first key visible to a position.
 fn first_key(pos: u32) -> u32 {
     return select(0u, pos + 1u - min(pos + 1u, WINDOW), WINDOW > 0u);
 }
 fn sink_of(head: u32) -> f32 { return 1.4426950408889634 * sinks[head]; }
 
 const NO_KEY: f32 = -3.0e38;
-// By how much a score may pass the reference of its exponentials, as an exponent of 2. Parts that another kernel joins
-// have the maximum itself.
+// Margin by which a score may exceed the reference of its exponentials, as an exponent of 2. Parts that another
+// kernel merges need the maximum itself.
 const MARGIN: f32 = 10.0;
-// Keys that are dealt out together (cases.rs: DEALT).
+// Keys distributed together (cases.rs: DEALT).
 const RUN: u32 = 32u;
 // The i-th key of a split.
 fn dealt(i: u32, split: u32) -> u32 { return (i / RUN * SPLITS + split) * RUN + i % RUN; }
-// What the subgroups found: sums [subgroup][head][channel]; maxima and denominators [subgroup][head].
+// Results of the subgroups: sums [subgroup][head][channel]; maxima and denominators [subgroup][head].
 var<workgroup> sums: array<vec4<f32>, WG / SG_MIN * 4u * DV / 4u>;
 var<workgroup> tops: array<f32, WG / SG_MIN * 4u>;
 var<workgroup> dens: array<f32, WG / SG_MIN * 4u>;
@@ -159,7 +159,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let seq = col_seq(col);
     let pos = col_pos(col);
     let n_key = pos + 1u;
-    // Runs of RUN keys are dealt out to the splits in turn, so that the first page numbers need not wait for the length.
+    // Runs of RUN keys go to the splits in turn, so that the first page numbers can be read before the length is known.
     let from_key = first_key(pos);
     let start = from_key / RUN * RUN;
     let n_run = (n_key - start + RUN - 1u) / RUN;
@@ -172,7 +172,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let from_k = min(channel, D - 8u);
     let from_v = min(channel, DV - 8u);
     let first = kv_cell(page_of(seq, start), start % PAGE, kv_head);
-    // The loads of a key run one turn ahead of its products, the number of its page two.
+    // The loads of a key run one iteration ahead of its products, the load of its page number two.
     let key = start + dealt(my_row, split);
     let page0 = page_of(seq, min(key, N_PAGE * PAGE - 1u));
     var next = start + dealt(rows + my_row, split);
@@ -200,7 +200,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let qb3 = select(vec4<f32>(), q[at_q3 + 1u] * UNIT, has_channel);
     var a3 = vec4<f32>();
     var b3 = vec4<f32>();
-    // Of the lanes of a key, each knows the maximum and the denominator of one head.
+    // Each lane of a key holds the maximum and the denominator of one head.
     let per_head = LANES / 4u;
     let own = lane % LANES / per_head;
     let lane0 = lane - lane % LANES;
@@ -215,7 +215,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     for (var base = 0u; base < n_mine; base += rows) {
         let k = k_decode8(k_ahead);
         let v = v_decode8(v_ahead);
-        // In place of a key that does not exist the first one is read: a branch would wait for the loads before it.
+        // Out-of-range keys read the first one instead: a branch would wait for the preceding loads.
         let cell = select(first, kv_cell(page, next % PAGE, kv_head), next < n_key);
         k_ahead = k_load8(cell, from_k);
         v_ahead = v_load8(cell, from_v);
@@ -227,7 +227,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         var s1 = dot(qa1, k.a) + dot(qb1, k.b);
         var s2 = dot(qa2, k.a) + dot(qb2, k.b);
         var s3 = dot(qa3, k.a) + dot(qb3, k.b);
-        // While a lane has scores of several heads, it gives one half of them to its partner for the other half.
+        // While a lane has scores of several heads, it trades half of them with its partner.
         var m = LANES / 2u;
         {
             let upper = (lane & m) != 0u;
@@ -244,7 +244,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             s0 += subgroupShuffleXor(s0, m);
         }
         let s = select(NO_KEY, score_of(s0, slope, min(key, pos), pos), live);
-        // The reference moves only when a score passes it by far; exponentials up to 2^MARGIN do no harm.
+        // The reference moves only when a score exceeds it by far; exponentials up to 2^MARGIN are harmless.
         if (subgroupAny(s > top + MARGIN)) {
             let high = max(top, s);
             let fade = exp2(top - high);
@@ -271,7 +271,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 b3 *= f;
             }
         }
-        // Lanes that have seen no key keep exponentials of 0.
+        // Lanes without visible keys keep exponentials of 0.
         let p = exp2(s - max(top, -1.0e38));
         den += p;
         {
@@ -296,7 +296,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
     }
 
-    // The groups of a subgroup join through each other's registers, the subgroups through workgroup memory.
+    // The groups of a subgroup are reduced through registers, the subgroups through workgroup memory.
     var high = top;
     for (var m = LANES; m < subgroup_size; m *= 2u) {
         high = max(high, subgroupShuffleXor(high, m));
@@ -326,7 +326,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         a3 *= f;
         b3 *= f;
     }
-    // While a thread holds several heads, it gives one half of them to its partner for the other half.
+    // While a thread holds several heads, it trades half of them with its partner.
     var m = subgroup_size / 2u;
     var head = 0u;
     var held = 4u;
@@ -399,7 +399,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[(part + DV) / 4u] = vec4<f32>(top, den, 0.0, 0.0);
         }
     }
-    // All of this workgroup's part is there before it is counted.
+    // All of this workgroup's part is visible before it is counted.
     storageBarrier();
     let counter = col * groups.x + group.x;
     if (tid == 0u) {
@@ -412,7 +412,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (tid == 0u) {
         atomicStore(&arrived[counter], 0u);
     }
-    // Quads of the result are shared out to teams of threads, each team takes every n-th part.
+    // Quads of the result are distributed over teams of threads; each team takes every n-th part.
     let n_quad = n_head * DV / 4u;
     let wide = min(n_quad, WG);
     let n_team = min(WG / wide, WG / SG_MIN);

@@ -16,11 +16,11 @@ override PAGE: u32 = 64u;
 override N_SEQ: u32 = 0u;
 override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
-// Pages of a sequence that take turns, where no column looks back further; 0: the table says.
+// Number of pages of a sequence that are reused in turn, with sliding windows; 0: by the table.
 override WRAP: u32 = 0u;
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-// The only sequence is not asked for: what its page table or state says need not wait for that.
+// With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
 fn col_seq(c: u32) -> u32 {
     if (N_SEQ == 1u) {
         return 0u;
@@ -88,15 +88,15 @@ fn v_get8(cell: u32, c: u32) -> Eight { return v_decode8(v_load8(cell, c)); }
 override SCALE: f32 = 1.0;
 // 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
 override SOFTCAP: f32 = 0.0;
-// 0: none. Else a head's slope times the distance is taken off.
+// 0: none. Else a head's slope times the distance is subtracted.
 override MAX_BIAS: f32 = 0.0;
-// 0: none. Else the scores of a position grow by WARM times the logarithm of how many runs of WARM_RUN keys lie before
-// it, itself among them.
+// 0: none. Else the scores of a position grow by WARM times the logarithm of the number of runs of WARM_RUN keys up to
+// and including its own.
 override WARM: f32 = 0.0;
 override WARM_RUN: u32 = 1u;
-// 0: all. Else only so many keys before a position, itself among them, are seen.
+// 0: all. Else the window: number of visible keys up to and including a position's own.
 override WINDOW: u32 = 0u;
-// A score of every head without a value joins the denominator.
+// Attention sinks: one score per head contributes to the denominator.
 override SINKS: bool = false;
 override UNIT: f32 = SCALE * 1.4426950408889634;
 override CAP: f32 = SOFTCAP * 1.4426950408889634;
@@ -110,7 +110,7 @@ fn slope_of(head: u32) -> f32 {
     let step_ = -MAX_BIAS / f32(n) * select(0.5, 1.0, whole);
     return 1.4426950408889634 * exp2(step_ * f32(select(2u * (head - n) + 1u, head + 1u, whole)));
 }
-// The score of a product that UNIT has multiplied.
+// The score of a product that was multiplied by UNIT.
 fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     var v = s;
     if (WARM != 0.0) {
@@ -124,7 +124,7 @@ fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     }
     return v;
 }
-// The first key that a position sees.
+// The first key visible to a position.
 fn first_key(pos: u32) -> u32 {
     return select(0u, pos + 1u - min(pos + 1u, WINDOW), WINDOW > 0u);
 }
@@ -132,11 +132,11 @@ fn sink_of(head: u32) -> f32 { return 1.4426950408889634 * sinks[head]; }
 
 const NO_KEY: f32 = -3.0e38;
 // For the scores 64 keys, then 32 queries, in rows of 32 channels; for the values 32 rows of 64 exponentials, then
-// some values. Rows are longer than that by four values, against bank conflicts.
+// some values. Rows are padded by four values against bank conflicts.
 const QUERIES: u32 = 576u;
 const VALUES: u32 = 544u;
 var<workgroup> staged: array<vec4<f16>, 864>;
-// What the 16 threads of four rows have to say.
+// Partial results of the 16 threads of four rows.
 var<workgroup> said: array<vec4<f32>, 128>;
 
 @compute @workgroup_size(128)
@@ -147,7 +147,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let n_head = min(HEADS, (kv_head + 1u) * gqa - head0);
     let n_col = step[0];
     let n_row = n_col * HEADS;
-    // Later columns see more keys: they go first.
+    // Later columns see more keys, so they start first.
     let  first_row = (groups.y - 1u - group.y) * 32u;
     if ( first_row >= n_row) {
         return;
@@ -193,7 +193,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let first_col = first_row / HEADS;
     let last_col = min(( first_row + 31u) / HEADS, n_col - 1u);
     for (var todo = 0u; ; ) {
-        // The smallest sequence from todo on among the columns, and which of its keys they see: from start (a multiple of
+        // The smallest sequence from todo among the columns, and its visible keys: from start (a multiple of
         // 64u) to before n_key; no keys: there is none.
         var seq = 0u;
         var n_key = 0u;
@@ -227,9 +227,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var s2 = vec4<f32>();
             var s3 = vec4<f32>();
             for (var c0 = 0u; c0 < D; c0 += 32u) {
-                // Eight channels of two keys, four of two queries. What lies beyond the last key, channel or row is read
-                // from there: such keys get exponentials of 0, such channels of keys meet zeros, such rows are not
-                // written.
+                // Eight channels of two keys, four of two queries. Reads beyond the last key, channel or row stay in bounds:
+                // such keys get exponentials of 0, such channels of keys meet zeros, such rows are not stored.
                 let at0 = min(base + tid / 4u + 0u, n_key - 1u);
                 let kc0 = min(c0 + tid % 4u * 8u, D - 8u);
                 let k0 = k_get8(kv_cell(page_of(seq, at0), at0 % PAGE, kv_head), kc0);
@@ -302,7 +301,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 top = max(top, said[i * 8u + tr]);
             }
             let fade = exp2(before - top);
-            // A row that has seen no key keeps exponentials of 0.
+            // A row without visible keys so far keeps exponentials of 0.
             let least = max(top, vec4<f32>(-1.0e38));
             den *= fade;
             let p0 = exp2(s0 - vec4<f32>(least[0]));
@@ -325,7 +324,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             staged[(tr * 4u + 3u) * 17u + tc] = vec4<f16>(p3);
             o30 *= fade[3];
             o31 *= fade[3];
-            // Exponential 4 c + j of a row is that of key c + 16 j; the values come in the same order.
+            // Exponential 4 c + j of a row belongs to key c + 16 j; the values are in the same order.
             for (var u0 = 0u; u0 < 64u; u0 += 8u) {
                 let u = u0 + tid / 16u;
                 let vc = min(first_channel + tid % 16u * 8u, DV - 8u);

@@ -10,7 +10,7 @@ override a_s1: u32 = 1u;
 override a_s2: u32 = 1u;
 override a_s3: u32 = 1u;
 override a_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn a_at(c: vec4<u32>) -> u32 {
     return a_o + c.x * a_s0 + c.y * a_s1 + c.z * a_s2 + c.w * a_s3;
 }
@@ -38,7 +38,7 @@ override y_s1: u32 = 1u;
 override y_s2: u32 = 1u;
 override y_s3: u32 = 1u;
 override y_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn y_at(c: vec4<u32>) -> u32 {
     return y_o + c.x * y_s0 + c.y * y_s1 + c.z * y_s2 + c.w * y_s3;
 }
@@ -52,7 +52,7 @@ fn y_order(c: vec4<u32>) -> u32 {
     return c.x + y_ne0 * (c.y + y_ne1 * (c.z + y_ne2 * c.w));
 }
 
-// Rounds halves away from zero; adding a half would round what is just below one.
+// Rounds halves away from zero; adding a half would round up values just below it.
 fn nearest(v: f32) -> i32 {
     let whole = trunc(v);
     return i32(whole) + i32(trunc(2.0 * (v - whole)));
@@ -61,30 +61,30 @@ fn nearest(v: f32) -> i32 {
 override y_p1: u32 = 0u;
 override y_p2: u32 = 0u;
 override y_p3: u32 = 0u;
-// Some bits of a word; threads write different bits of one word at the same time.
+// Writes some bits of a word; threads may write other bits of the word concurrently.
 fn y_put_bits(at: u32, mask: u32, v: u32) {
     atomicAnd(&y[at], ~mask);
     atomicOr(&y[at], v);
 }
 
-// Of the threads' groups: codes, four in a word, what the searches found, and integer scales.
+// Per thread (group): codes, four in a word, search results, and integer scales.
 var<workgroup> y_codes: array<u32, 512>;
 var<workgroup> y_found: array<vec2<f32>, 64>;
 var<workgroup> y_scales: array<u32, 64>;
-// Scales of the scales, two halves; each thread of a block has them.
+// Scales of the scales, two halves; every thread of a block holds them.
 var<workgroup> y_steps: array<u32, 64>;
 // Four codes of a block, counted from its first thread.
 fn y_four(first: u32, i: u32) -> u32 {
     return y_codes[first * 8u + i];
 }
-// What four threads have as scales.
+// Integer scales of four threads.
 fn y_four_scales(thread: u32) -> vec4<u32> {
     return vec4<u32>(y_scales[thread], y_scales[thread + 1u], y_scales[thread + 2u], y_scales[thread + 3u]);
 }
 fn y_bytes(b: vec4<u32>) -> u32 {
     return b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u);
 }
-// Bits of n words of codes side by side: those of `mask` after a shift, `width` a code.
+// Packs bits of the codes of n words: those of `mask` after a shift, `width` bits per code.
 fn y_join(first: u32, at: u32, step: u32, n: u32, shift: u32, mask: u32, width: u32) -> u32 {
     var word = 0u;
     for (var k = 0u; k < n; k++) {
@@ -92,7 +92,7 @@ fn y_join(first: u32, at: u32, step: u32, n: u32, shift: u32, mask: u32, width: 
     }
     return word;
 }
-// Nearest integer, halves to even, within limits.
+// Nearest integer, halves to even, clamped.
 fn y_level(v: f32, low: f32, high: f32) -> f32 {
     return clamp(round(v), low, high);
 }
@@ -100,7 +100,7 @@ fn y_level(v: f32, low: f32, high: f32) -> f32 {
 fn y_weight(x: f32, rms: f32) -> f32 {
     return rms + abs(x);
 }
-// A grid is an inverse scale and where codes begin.
+// A grid: inverse scale and first code.
 fn y_code(x: f32, grid: vec2<f32>) -> f32 {
     return y_level(grid.x * (x - grid.y), 0.0, 15.0);
 }
@@ -143,7 +143,7 @@ fn y_search(v: ptr<function, array<f32, 32>>, lane: u32) -> vec2<f32> {
     var scale = 1.0 / grid.x;
     var best = y_error(v, rms, grid, scale, low);
     for (var step = 0; step <= 20; step++) {
-        // A better minimum, once found, is where the next candidates start from.
+        // Further candidates start from a better minimum.
         let tried = vec2<f32>((-1.0 + 0.1 * f32(step) + 15.0) / (high - low), low);
         var sum_l = 0.0;
         var sum_l2 = 0.0;

@@ -21,7 +21,7 @@ override WG: u32 = 128u;
 const COLS: u32 = 16u;
 override N_SEQ: u32 = 1u;
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-// The only sequence is not asked for: what its page table or state says need not wait for that.
+// With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
 fn col_seq(c: u32) -> u32 {
     if (N_SEQ == 1u) {
         return 0u;
@@ -29,12 +29,12 @@ fn col_seq(c: u32) -> u32 {
     return step[COLS + 4u * c + 2u];
 }
 
-// Rows of the state, with a gap behind each that spares bank conflicts; u, and what is added to the state, by column.
+// Rows of the state, padded against bank conflicts; u, and the update of the state, by column.
 var<workgroup> m: array<vec4<f32>, R * (S / 4u + 1u)>;
 var<workgroup> us: array<vec4<f32>, 8u * R>;
 var<workgroup> news: array<vec4<f32>, 8u * R>;
 
-// A factor of a column: those of k, of q, of the state.
+// A per-column factor of k, of q, or of the state.
 fn factor(p0: u32, which: u32, t: u32) -> f32 {
     return parts[p0 + 512u + 8u * which + t / 4u][t % 4u];
 }
@@ -46,11 +46,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let k_head = select(head % K_HEADS, head / (HEADS / K_HEADS), NEIGHBOURS);
     let s4 = S / 4u;
     let gap = s4 + 1u;
-    // Row e of a thread's four is a quarter of the rows behind the one before it.
+    // Row e of a thread's four is a quarter of the rows after the previous one.
     let quarter = R / 4u;
     let row0 = group.x * R;
     let fresh = col_pos(0u) == 0u;
-    // The state of the only sequence that has columns here.
+    // The state of the only sequence with columns here.
     let s0 = col_seq(0u) * HEADS * S * s4;
     for (var i = tid; i < R * s4; i += WG) {
         let row = row0 + i / s4;

@@ -20,15 +20,15 @@ override B_COL: u32 = 1u;
 @group(0) @binding(3) var<storage, read> g: array<f32>;
 @group(0) @binding(4) var<storage, read> beta: array<f32>;
 @group(0) @binding(5) var<storage, read_write> parts: array<f32>;
-// Of the bits: compilers take it that v is v.
+// Tests the bits: compilers assume v == v.
 fn is_nan(v: f32) -> bool {
     return (bitcast<u32>(v) & u32(0x7fffffffu)) > u32(0x7f800000u);
 }
-// 1 / (1 + exp(-v)), without an infinity on the way.
+// 1 / (1 + exp(-v)), without an intermediate infinity.
 fn logistic(v: f32) -> f32 {
     return select(1.0 / (1.0 + exp(min(-v, f32(80.0)))), v, is_nan(v));
 }
-// Abramowitz & Stegun 7.1.26: off by 1.5e-7 at most.
+// Abramowitz & Stegun 7.1.26: error at most 1.5e-7.
 fn erf(v: f32) -> f32 {
     let t = 1.0 / (1.0 + 0.3275911 * abs(v));
     let p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
@@ -43,14 +43,14 @@ fn expm1(v: f32) -> f32 {
     let s = v * (1.0 + v * (0.5 + v * (0.16666667 + v * (0.041666668 + v * (0.008333334 + v * (0.0013888889 + v * 0.0001984127))))));
     return select(exp(v) - 1.0, s, abs(v) < 0.5);
 }
-// log(1 + exp(v)); what is lost of 1 + t for small t is put back by dividing by what arrived (Kahan).
+// log(1 + exp(v)); the rounding of 1 + t for small t is compensated by dividing by the rounded sum (Kahan).
 fn softplus(v: f32) -> f32 {
     let t = exp(min(v, 20.0));
     let u = 1.0 + t;
     let l = select(log(u) * t / (u - 1.0), t, t < 0.0001);
     return select(l, v, v > 20.0 || is_nan(v));
 }
-// An angle brought to within half a turn of 0, in two steps: devices are accurate only there.
+// Reduces an angle to within half a turn of 0, in two steps: devices are accurate only there.
 fn turn(v: f32) -> f32 {
     let n = round(v * 0.15915494);
     return (v - n * 6.28125) - n * 0.0019353072;
@@ -102,7 +102,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var e = 0u; e < 4u; e++) {
         kk[cells[e]] = kks[e];
     }
-    // The first threads see to what each column has of its own.
+    // The first threads compute the per-column factors.
     if (tid < C) {
         let col = first + tid;
         let there = col < n_col;
@@ -137,7 +137,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         inv[cells[e]] = select(0.0, 1.0, s == t);
     }
     workgroupBarrier();
-    // Row d is done when the rows before it have been taken off; what lies above the diagonal stays 0.
+    // Forward substitution: row d is final once the rows before it are subtracted; entries above the diagonal stay 0.
     for (var d = 0u; d < C; d++) {
         for (var e = 0u; e < 4u; e++) {
             let t = cells[e] / C;

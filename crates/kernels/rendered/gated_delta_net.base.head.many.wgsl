@@ -13,7 +13,7 @@ override q_s1: u32 = 1u;
 override q_s2: u32 = 1u;
 override q_s3: u32 = 1u;
 override q_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn q_at(c: vec4<u32>) -> u32 {
     return q_o + c.x * q_s0 + c.y * q_s1 + c.z * q_s2 + c.w * q_s3;
 }
@@ -34,7 +34,7 @@ override ROWS_HEAD: u32 = 1u;
 const COLS: u32 = 16u;
 override N_SEQ: u32 = 1u;
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-// The only sequence is not asked for: what its page table or state says need not wait for that.
+// With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
 fn col_seq(c: u32) -> u32 {
     if (N_SEQ == 1u) {
         return 0u;
@@ -51,7 +51,7 @@ override k_s1: u32 = 1u;
 override k_s2: u32 = 1u;
 override k_s3: u32 = 1u;
 override k_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn k_at(c: vec4<u32>) -> u32 {
     return k_o + c.x * k_s0 + c.y * k_s1 + c.z * k_s2 + c.w * k_s3;
 }
@@ -69,7 +69,7 @@ override v_s1: u32 = 1u;
 override v_s2: u32 = 1u;
 override v_s3: u32 = 1u;
 override v_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn v_at(c: vec4<u32>) -> u32 {
     return v_o + c.x * v_s0 + c.y * v_s1 + c.z * v_s2 + c.w * v_s3;
 }
@@ -78,15 +78,15 @@ fn v_load(i: u32) -> f32 {
     return bitcast<f32>(q[i]);
 }
 
-// Of the bits: compilers take it that v is v.
+// Tests the bits: compilers assume v == v.
 fn is_nan(v: f32) -> bool {
     return (bitcast<u32>(v) & u32(0x7fffffffu)) > u32(0x7f800000u);
 }
-// 1 / (1 + exp(-v)), without an infinity on the way.
+// 1 / (1 + exp(-v)), without an intermediate infinity.
 fn logistic(v: f32) -> f32 {
     return select(1.0 / (1.0 + exp(min(-v, f32(80.0)))), v, is_nan(v));
 }
-// Abramowitz & Stegun 7.1.26: off by 1.5e-7 at most.
+// Abramowitz & Stegun 7.1.26: error at most 1.5e-7.
 fn erf(v: f32) -> f32 {
     let t = 1.0 / (1.0 + 0.3275911 * abs(v));
     let p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
@@ -101,14 +101,14 @@ fn expm1(v: f32) -> f32 {
     let s = v * (1.0 + v * (0.5 + v * (0.16666667 + v * (0.041666668 + v * (0.008333334 + v * (0.0013888889 + v * 0.0001984127))))));
     return select(exp(v) - 1.0, s, abs(v) < 0.5);
 }
-// log(1 + exp(v)); what is lost of 1 + t for small t is put back by dividing by what arrived (Kahan).
+// log(1 + exp(v)); the rounding of 1 + t for small t is compensated by dividing by the rounded sum (Kahan).
 fn softplus(v: f32) -> f32 {
     let t = exp(min(v, 20.0));
     let u = 1.0 + t;
     let l = select(log(u) * t / (u - 1.0), t, t < 0.0001);
     return select(l, v, v > 20.0 || is_nan(v));
 }
-// An angle brought to within half a turn of 0, in two steps: devices are accurate only there.
+// Reduces an angle to within half a turn of 0, in two steps: devices are accurate only there.
 fn turn(v: f32) -> f32 {
     let n = round(v * 0.15915494);
     return (v - n * 6.28125) - n * 0.0019353072;
@@ -124,7 +124,7 @@ override g_s1: u32 = 1u;
 override g_s2: u32 = 1u;
 override g_s3: u32 = 1u;
 override g_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn g_at(c: vec4<u32>) -> u32 {
     return g_o + c.x * g_s0 + c.y * g_s1 + c.z * g_s2 + c.w * g_s3;
 }
@@ -143,7 +143,7 @@ override beta_s1: u32 = 1u;
 override beta_s2: u32 = 1u;
 override beta_s3: u32 = 1u;
 override beta_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn beta_at(c: vec4<u32>) -> u32 {
     return beta_o + c.x * beta_s0 + c.y * beta_s1 + c.z * beta_s2 + c.w * beta_s3;
 }
@@ -162,7 +162,7 @@ override y_s1: u32 = 1u;
 override y_s2: u32 = 1u;
 override y_s3: u32 = 1u;
 override y_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn y_at(c: vec4<u32>) -> u32 {
     return y_o + c.x * y_s0 + c.y * y_s1 + c.z * y_s2 + c.w * y_s3;
 }
@@ -188,7 +188,7 @@ override y_m0: u32 = 1u;
 override y_m1: u32 = 1u;
 override y_m2: u32 = 1u;
 override y_m3: u32 = 1u;
-// Which value stands at place i of the buffer, if one does.
+// The value at offset i of the buffer, if any.
 fn y_place(i: u32) -> Place {
     let o = i - y_o;
     let c = vec4<u32>(o % y_m0 / y_d0, o % y_m1 / y_d1, o % y_m2 / y_d2, o % y_m3 / y_d3);

@@ -29,7 +29,7 @@ fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
     let mns = unpack2x16float((mn & 0xffu) | ((mn & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
     return vec4<f32>(d.x * scs, d.y * mns);
 }
-// The same of one group g: (d*sc, dmin*m), without an integer conversion.
+// The same for one group g: (d*sc, dmin*m), without an integer conversion.
 fn w_scale(s: vec4<u32>, g: u32) -> vec2<f32> {
     let v = s.yzw >> vec3<u32>((g & 3u) * 8u);
     let low = v.xy & vec2<u32>(0x3fu);

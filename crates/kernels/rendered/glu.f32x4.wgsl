@@ -10,32 +10,32 @@ override UP: u32 = 1u;
 override GLU: u32 = 0u;
 override GLU_ALPHA: f32 = 1.0;
 override GLU_LIMIT: f32 = 0.0;
-// Of the bits: compilers take it that v is v.
+// Tests the bits: compilers assume v == v.
 fn is_nan(v: vec4<f32>) -> vec4<bool> {
     return (bitcast<vec4<u32>>(v) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
 }
-// 1 / (1 + exp(-v)), without an infinity on the way.
+// 1 / (1 + exp(-v)), without an intermediate infinity.
 fn logistic(v: vec4<f32>) -> vec4<f32> {
     return select(1.0 / (1.0 + exp(min(-v, vec4<f32>(80.0)))), v, is_nan(v));
 }
-// Abramowitz & Stegun 7.1.26: off by 1.5e-7 at most.
+// Abramowitz & Stegun 7.1.26: error at most 1.5e-7.
 fn erf(v: vec4<f32>) -> vec4<f32> {
     let t = 1.0 / (1.0 + 0.3275911 * abs(v));
     let p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
     return sign(v) * (1.0 - p * exp(-min(v * v, vec4<f32>(80.0))));
 }
 
-// The nearest value of f16, of two as near the even one; below 2^-14 f16 has the multiples of 2^-24. pack2x16float may
-// round as the device likes.
+// The nearest f16 value, ties to even; below 2^-14 the multiples of 2^-24. The rounding of pack2x16float is
+// implementation-defined.
 fn rounded(v: vec4<f32>) -> vec4<f32> {
     let bits = bitcast<vec4<u32>>(v);
     let even = bits + 0xfffu + ((bits >> vec4<u32>(13u)) & vec4<u32>(1u));
-    // A sum may carry a NaN of all bits over to 0.
+    // An integer sum could carry a NaN with all bits set over to 0.
     let near = select(bitcast<vec4<f32>>(even & vec4<u32>(0xffffe000u)), v, (bits << vec4<u32>(1u)) > vec4<u32>(0xff000000u));
     return select(near, round(v * 16777216.0) * 5.9604644775390625e-8, abs(v) < vec4<f32>(6.103515625e-5));
 }
-// x logistic(z), where z is z1 x near 0. There by the series: where f16 has no half of x, what the logistic function is
-// beyond 1/2 decides between its neighbours, and exp is not that accurate.
+// x logistic(z), where z is z1 x near 0. Near 0 by its series: where f16 cannot represent x / 2, the logistic function's
+// distance from 1/2 selects the neighbour, and exp is not accurate enough for that.
 fn gated(x: vec4<f32>, z: vec4<f32>, z1: f32) -> vec4<f32> {
     return rounded(select(x * logistic(z), 0.5 * x * (1.0 + 0.5 * z1 * x), abs(x) < vec4<f32>(0.01)));
 }

@@ -21,7 +21,7 @@ override w_table: u32 = 0u;
 @group(0) @binding(2) var<storage, read> aux: array<f32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 @group(0) @binding(4) var<storage, read> step: array<u32>;
-// The word of the step that counts the columns.
+// The word of the step with the number of columns.
 override N_COL_AT: u32 = 0u;
 // Scales of the groups 2c and 2c + 1: (d*sc, d*sc', dmin*m, dmin*m').
 fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
@@ -38,7 +38,7 @@ fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
     let mns = unpack2x16float((mn & 0xffu) | ((mn & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
     return vec4<f32>(d.x * scs, d.y * mns);
 }
-// The same of one group g: (d*sc, dmin*m), without an integer conversion.
+// The same for one group g: (d*sc, dmin*m), without an integer conversion.
 fn w_scale(s: vec4<u32>, g: u32) -> vec2<f32> {
     let v = s.yzw >> vec3<u32>((g & 3u) * 8u);
     let low = v.xy & vec2<u32>(0x3fu);
@@ -75,7 +75,7 @@ fn bytes1152(v: u32) -> vec4<f32> {
     let b = unpack2x16float(((v >> 8u) & 0x00ff00ffu) ^ 0x64806480u);
     return vec4<f32>(a.x, b.x, a.y, b.y);
 }
-// 1 + a quarter of the low two bits of each byte of v: the less stands beside small values, the more is left of them.
+// 1 + a quarter of the low two bits of each byte of v: a smaller offset keeps more precision of small values.
 fn crumbs1(v: u32) -> vec4<f32> {
     let a = unpack2x16float(((v << 8u) & 0x03000300u) | 0x3c003c00u);
     let b = unpack2x16float((v & 0x03000300u) | 0x3c003c00u);
@@ -107,7 +107,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let tc = tid / 8u;
     let swr = (tr >> 1u) & 3u;
     let swc = (tc >> 1u) & 3u;
-    // What lies ahead: loaded while the tile before it is multiplied.
+    // Prefetch: loaded while the previous tile is multiplied.
     var w00: vec4<f32>;
     var x00: vec4<f32>;
     var w01: vec4<f32>;
@@ -132,7 +132,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var c15 = vec4<f32>();
     var c16 = vec4<f32>();
     var c17 = vec4<f32>();
-    // Constants where they can be: drivers unroll the loop, then.
+    // Constant bounds where possible, so that drivers unroll the loop.
     let k_first = select(0u, group.z * K_RUN, K_RUN < K);
     let k_run = select(K_RUN, min(K_RUN, K - k_first), K % K_RUN != 0u);
         {

@@ -32,7 +32,7 @@ override DIV: u32 = 1u;
 override BY_SLOT: bool = false;
 override N_SLOT: u32 = 1u;
 override TILE_COLS: u32 = 1u;
-// The tile's first place among the sorted pairs, and its expert's first row among all and among those of w.
+// The tile's first position among the sorted pairs, and its expert's first row among all and among those of w.
 var<private> place0: u32;
 var<private> row_all: u32;
 var<private> row_w: u32;
@@ -85,13 +85,13 @@ fn put(row: u32, col: u32, n_col: u32, part0: u32, sum: f32) {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
     let row0 = group.y * 64u;
-    // Constants, not branches: what a variable holds is no longer known to be the same for all threads either.
+    // Constants, not branches: to the uniformity analysis, variables assigned in a branch are not uniform.
     let tile_at = select(TILES + 3u * group.x, 0u, BY_SLOT);
     let expert = select(route[tile_at], group.x % N_SLOT, BY_SLOT);
     let first_place = select(route[tile_at + 1u], group.x / N_SLOT * TILE_COLS, BY_SLOT);
     let end_place = select(route[tile_at + 2u], min(max(route[0], first_place), first_place + TILE_COLS), BY_SLOT);
     let n_col = end_place - first_place;
-    // Not `||`: what that leaves is no longer known to be the same for all threads.
+    // Not `||`: to the uniformity analysis, its result is not uniform.
     if ((n_col == 0u) | (expert - E0 >= N_E)) {
         return;
     }
@@ -106,7 +106,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let tc = tid / 8u;
     let swr = (tr >> 1u) & 3u;
     let swc = (tc >> 1u) & 3u;
-    // What lies ahead: loaded while the tile before it is multiplied.
+    // Prefetch: loaded while the previous tile is multiplied.
     var w00: vec4<f16>;
     var x00: vec4<f16>;
     var w01: vec4<f16>;
@@ -139,7 +139,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var c15 = vec4<f32>();
     var c16 = vec4<f32>();
     var c17 = vec4<f32>();
-    // Constants where they can be: drivers unroll the loop, then.
+    // Constant bounds where possible, so that drivers unroll the loop.
     let k_first = select(0u, group.z * K_RUN, K_RUN < K);
     let k_run = select(K_RUN, min(K_RUN, K - k_first), K % K_RUN != 0u);
         {

@@ -19,18 +19,18 @@ override NORM_MEAN: bool = false;
 override NORM_ROWS: bool = false;
 override NORM_OWN: bool = false;
 override NORM_V: bool = false;
-// What each thread has of a sum.
+// Partial sum of each thread.
 var<workgroup> parts: array<f32, WG>;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
 override N_SEQ: u32 = 0u;
 override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
-// Pages of a sequence that take turns, where no column looks back further; 0: the table says.
+// Number of pages of a sequence that are reused in turn, with sliding windows; 0: by the table.
 override WRAP: u32 = 0u;
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-// The only sequence is not asked for: what its page table or state says need not wait for that.
+// With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
 fn col_seq(c: u32) -> u32 {
     if (N_SEQ == 1u) {
         return 0u;
@@ -54,7 +54,7 @@ fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head)
 // 0: f32, 1: f16, 2: bf16.
 override K_KIND: u32 = 1u;
 override V_KIND: u32 = 1u;
-// Word at which the values begin.
+// Word offset of the values.
 override V0: u32 = 0u;
 fn bf16_bits(v: f32) -> u32 {
     let b = bitcast<u32>(v);
@@ -115,7 +115,7 @@ fn rotate(v: vec2<f32>, cs: vec2<f32>) -> vec2<f32> {
     return vec2<f32>(v.x * cs.x - v.y * cs.y, v.x * cs.y + v.y * cs.x);
 }
 
-// Four channels of a head that one thread rotates: (a, b) and (c, d) are stored side by side.
+// Four channels of a head that one thread rotates: (a, b) and (c, d) are stored adjacently.
 fn quad_channels(j: u32) -> vec4<u32> {
     if (ROPE_NEOX && 4u * j < N_ROT) {
         let p = 2u * j;
@@ -124,7 +124,7 @@ fn quad_channels(j: u32) -> vec4<u32> {
     let p = 4u * j;
     return vec4<u32>(p, p + 1u, p + 2u, p + 3u);
 }
-// Cosine and sine of their two pairs for a column; (1, 0) where nothing is rotated.
+// Cosine and sine of their two pairs for a column; (1, 0) for channels without RoPE.
 fn quad_turn(j: u32, col: u32, pos: u32) -> vec4<f32> {
     var turn = vec4<f32>(1.0, 0.0, 1.0, 0.0);
     if (4u * j < N_ROT) {
@@ -144,7 +144,7 @@ fn quad_rotate(turn: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(rotate(v.xy, turn.xy), rotate(v.zw, turn.zw));
 }
 
-// The sum of what all threads have.
+// The sum over all threads.
 fn total(part: f32, tid: u32) -> f32 {
     parts[tid] = part;
     workgroupBarrier();
@@ -163,7 +163,7 @@ fn quad(at: u32) -> vec4<f32> {
 fn normed(v: vec4<f32>, rows: vec4<u32>, d: u32, live: bool, col: u32, tid: u32) -> vec4<f32> {
     let values = rows.x >= M_Q + M_K;
     let keys = rows.x >= M_Q;
-    // What it goes over: this head, which the threads have, or rows of x.
+    // Extent of the norm: this head, which the threads hold, or rows of x.
     let wide = NORM_ROWS && !values;
     let begin = col * LDX + select(0u, M_Q, keys);
     let span = select(d, select(M_Q, M_K, keys), wide);
@@ -198,7 +198,7 @@ fn normed(v: vec4<f32>, rows: vec4<u32>, d: u32, live: bool, col: u32, tid: u32)
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
     let col = group.y;
-    // The head is one of q, of the keys or of the values.
+    // The head belongs to q, the keys or the values.
     let n_q = M_Q / D;
     let n_k = M_K / D;
     let values = group.x >= n_q + n_k;

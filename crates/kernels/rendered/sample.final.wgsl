@@ -51,7 +51,7 @@ fn sort(tid: u32) {
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
-    // The best so far stand in front; a round brings N - KEEP more.
+    // The best so far are in front; a round adds N - KEEP more.
     for (var i = tid; i < KEEP; i += WG) {
         value[i] = -3.4028234e38;
         index[i] = 0xffffffffu;
@@ -98,7 +98,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 }
             }
         }
-        // min-p: a share of the best one's probability.
+        // min-p: relative to the largest probability.
         let min_p = bitcast<f32>(sampler[params + 2u]);
         for (var i = 1u; i < n; i++) {
             if (weight[i] < min_p) {
@@ -125,8 +125,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             }
         }
         let token = index[pick];
-        // The token goes to its sequence, and to the ring. A pick alone becomes the next step; one of several goes on in place
-        // if it is the column of its own number.
+        // The token is appended to its sequence and ring. A single pick becomes the next step; one of several advances in place
+        // if it is the column of its own index.
         let picked = step[PICKS + row];
         let pos = step[COLS + 4u * picked + 1u] + 1u;
         let n_chosen = step[SEQS + 2u * seq];

@@ -20,7 +20,7 @@ override KEEP: bool = true;
 const COLS: u32 = 16u;
 override N_SEQ: u32 = 1u;
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-// The only sequence is not asked for: what its page table or state says need not wait for that.
+// With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
 fn col_seq(c: u32) -> u32 {
     if (N_SEQ == 1u) {
         return 0u;
@@ -28,15 +28,15 @@ fn col_seq(c: u32) -> u32 {
     return step[COLS + 4u * c + 2u];
 }
 
-// Of the bits: compilers take it that v is v.
+// Tests the bits: compilers assume v == v.
 fn is_nan(v: f32) -> bool {
     return (bitcast<u32>(v) & u32(0x7fffffffu)) > u32(0x7f800000u);
 }
-// 1 / (1 + exp(-v)), without an infinity on the way.
+// 1 / (1 + exp(-v)), without an intermediate infinity.
 fn logistic(v: f32) -> f32 {
     return select(1.0 / (1.0 + exp(min(-v, f32(80.0)))), v, is_nan(v));
 }
-// Abramowitz & Stegun 7.1.26: off by 1.5e-7 at most.
+// Abramowitz & Stegun 7.1.26: error at most 1.5e-7.
 fn erf(v: f32) -> f32 {
     let t = 1.0 / (1.0 + 0.3275911 * abs(v));
     let p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
@@ -51,20 +51,20 @@ fn expm1(v: f32) -> f32 {
     let s = v * (1.0 + v * (0.5 + v * (0.16666667 + v * (0.041666668 + v * (0.008333334 + v * (0.0013888889 + v * 0.0001984127))))));
     return select(exp(v) - 1.0, s, abs(v) < 0.5);
 }
-// log(1 + exp(v)); what is lost of 1 + t for small t is put back by dividing by what arrived (Kahan).
+// log(1 + exp(v)); the rounding of 1 + t for small t is compensated by dividing by the rounded sum (Kahan).
 fn softplus(v: f32) -> f32 {
     let t = exp(min(v, 20.0));
     let u = 1.0 + t;
     let l = select(log(u) * t / (u - 1.0), t, t < 0.0001);
     return select(l, v, v > 20.0 || is_nan(v));
 }
-// An angle brought to within half a turn of 0, in two steps: devices are accurate only there.
+// Reduces an angle to within half a turn of 0, in two steps: devices are accurate only there.
 fn turn(v: f32) -> f32 {
     let n = round(v * 0.15915494);
     return (v - n * 6.28125) - n * 0.0019353072;
 }
 
-// Columns before column t that are of its sequence, at most TAPS - 1.
+// Number of columns before column t of the same sequence, at most TAPS - 1.
 fn since(t: u32) -> u32 {
     if (N_SEQ == 1u) {
         return min(t, TAPS - 1u);
@@ -76,7 +76,7 @@ fn since(t: u32) -> u32 {
     return n;
 }
 
-// The input of channel c that is `back` columns before column t, of whose sequence the batch has `n` columns before it.
+// The input of channel c, `back` columns before column t, where the batch has `n` columns of its sequence before it.
 fn input(c: u32, t: u32, back: u32, n: u32) -> f32 {
     if (back > n) {
         // Before the sequence there are zeros.
@@ -121,7 +121,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
                 continue;
             }
             let n = since(t);
-            // What goes to place j comes from a later place or from the batch, so nothing is lost on the way.
+            // Place j is filled from a later place or from the batch, so nothing is overwritten early.
             for (var j = 0u; j < TAPS - 1u; j++) {
                 s[(col_seq(t) * (TAPS - 1u) + j) * C + c] = input(c, t, TAPS - 2u - j, n);
             }

@@ -13,7 +13,7 @@ override y_s1: u32 = 1u;
 override y_s2: u32 = 1u;
 override y_s3: u32 = 1u;
 override y_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn y_at(c: vec4<u32>) -> u32 {
     return y_o + c.x * y_s0 + c.y * y_s1 + c.z * y_s2 + c.w * y_s3;
 }
@@ -39,7 +39,7 @@ override y_m0: u32 = 1u;
 override y_m1: u32 = 1u;
 override y_m2: u32 = 1u;
 override y_m3: u32 = 1u;
-// Which value stands at place i of the buffer, if one does.
+// The value at offset i of the buffer, if any.
 fn y_place(i: u32) -> Place {
     let o = i - y_o;
     let c = vec4<u32>(o % y_m0 / y_d0, o % y_m1 / y_d1, o % y_m2 / y_d2, o % y_m3 / y_d3);
@@ -58,7 +58,7 @@ override a_s1: u32 = 1u;
 override a_s2: u32 = 1u;
 override a_s3: u32 = 1u;
 override a_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn a_at(c: vec4<u32>) -> u32 {
     return a_o + c.x * a_s0 + c.y * a_s1 + c.z * a_s2 + c.w * a_s3;
 }
@@ -67,15 +67,15 @@ fn a_load(i: u32) -> f32 {
     return bitcast<f32>(a[i]);
 }
 
-// Of the bits: compilers take it that v is v.
+// Tests the bits: compilers assume v == v.
 fn is_nan(v: f32) -> bool {
     return (bitcast<u32>(v) & u32(0x7fffffffu)) > u32(0x7f800000u);
 }
-// 1 / (1 + exp(-v)), without an infinity on the way.
+// 1 / (1 + exp(-v)), without an intermediate infinity.
 fn logistic(v: f32) -> f32 {
     return select(1.0 / (1.0 + exp(min(-v, f32(80.0)))), v, is_nan(v));
 }
-// Abramowitz & Stegun 7.1.26: off by 1.5e-7 at most.
+// Abramowitz & Stegun 7.1.26: error at most 1.5e-7.
 fn erf(v: f32) -> f32 {
     let t = 1.0 / (1.0 + 0.3275911 * abs(v));
     let p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
@@ -90,30 +90,30 @@ fn expm1(v: f32) -> f32 {
     let s = v * (1.0 + v * (0.5 + v * (0.16666667 + v * (0.041666668 + v * (0.008333334 + v * (0.0013888889 + v * 0.0001984127))))));
     return select(exp(v) - 1.0, s, abs(v) < 0.5);
 }
-// log(1 + exp(v)); what is lost of 1 + t for small t is put back by dividing by what arrived (Kahan).
+// log(1 + exp(v)); the rounding of 1 + t for small t is compensated by dividing by the rounded sum (Kahan).
 fn softplus(v: f32) -> f32 {
     let t = exp(min(v, 20.0));
     let u = 1.0 + t;
     let l = select(log(u) * t / (u - 1.0), t, t < 0.0001);
     return select(l, v, v > 20.0 || is_nan(v));
 }
-// An angle brought to within half a turn of 0, in two steps: devices are accurate only there.
+// Reduces an angle to within half a turn of 0, in two steps: devices are accurate only there.
 fn turn(v: f32) -> f32 {
     let n = round(v * 0.15915494);
     return (v - n * 6.28125) - n * 0.0019353072;
 }
 
-// The nearest value of f16, of two as near the even one; below 2^-14 f16 has the multiples of 2^-24. pack2x16float may
-// round as the device likes.
+// The nearest f16 value, ties to even; below 2^-14 the multiples of 2^-24. The rounding of pack2x16float is
+// implementation-defined.
 fn rounded(v: f32) -> f32 {
     let bits = bitcast<u32>(v);
     let even = bits + 0xfffu + ((bits >> u32(13u)) & u32(1u));
-    // A sum may carry a NaN of all bits over to 0.
+    // An integer sum could carry a NaN with all bits set over to 0.
     let near = select(bitcast<f32>(even & u32(0xffffe000u)), v, (bits << u32(1u)) > u32(0xff000000u));
     return select(near, round(v * 16777216.0) * 5.9604644775390625e-8, abs(v) < f32(6.103515625e-5));
 }
-// x logistic(z), where z is z1 x near 0. There by the series: where f16 has no half of x, what the logistic function is
-// beyond 1/2 decides between its neighbours, and exp is not that accurate.
+// x logistic(z), where z is z1 x near 0. Near 0 by its series: where f16 cannot represent x / 2, the logistic function's
+// distance from 1/2 selects the neighbour, and exp is not accurate enough for that.
 fn gated(x: f32, z: f32, z1: f32) -> f32 {
     return rounded(select(x * logistic(z), 0.5 * x * (1.0 + 0.5 * z1 * x), abs(x) < f32(0.01)));
 }

@@ -13,7 +13,7 @@ override y_s1: u32 = 1u;
 override y_s2: u32 = 1u;
 override y_s3: u32 = 1u;
 override y_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn y_at(c: vec4<u32>) -> u32 {
     return y_o + c.x * y_s0 + c.y * y_s1 + c.z * y_s2 + c.w * y_s3;
 }
@@ -39,7 +39,7 @@ override y_m0: u32 = 1u;
 override y_m1: u32 = 1u;
 override y_m2: u32 = 1u;
 override y_m3: u32 = 1u;
-// Which value stands at place i of the buffer, if one does.
+// The value at offset i of the buffer, if any.
 fn y_place(i: u32) -> Place {
     let o = i - y_o;
     let c = vec4<u32>(o % y_m0 / y_d0, o % y_m1 / y_d1, o % y_m2 / y_d2, o % y_m3 / y_d3);
@@ -58,7 +58,7 @@ override a_s1: u32 = 1u;
 override a_s2: u32 = 1u;
 override a_s3: u32 = 1u;
 override a_o: u32 = 0u;
-// Where the value at coordinates c stands.
+// Offset of the value at coordinates c.
 fn a_at(c: vec4<u32>) -> u32 {
     return a_o + c.x * a_s0 + c.y * a_s1 + c.z * a_s2 + c.w * a_s3;
 }
@@ -67,15 +67,15 @@ fn a_load(i: u32) -> f32 {
     return unpack2x16float(a[i >> 1u])[i & 1u];
 }
 
-// Of the bits: compilers take it that v is v.
+// Tests the bits: compilers assume v == v.
 fn is_nan(v: f32) -> bool {
     return (bitcast<u32>(v) & u32(0x7fffffffu)) > u32(0x7f800000u);
 }
-// 1 / (1 + exp(-v)), without an infinity on the way.
+// 1 / (1 + exp(-v)), without an intermediate infinity.
 fn logistic(v: f32) -> f32 {
     return select(1.0 / (1.0 + exp(min(-v, f32(80.0)))), v, is_nan(v));
 }
-// Abramowitz & Stegun 7.1.26: off by 1.5e-7 at most.
+// Abramowitz & Stegun 7.1.26: error at most 1.5e-7.
 fn erf(v: f32) -> f32 {
     let t = 1.0 / (1.0 + 0.3275911 * abs(v));
     let p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
@@ -90,14 +90,14 @@ fn expm1(v: f32) -> f32 {
     let s = v * (1.0 + v * (0.5 + v * (0.16666667 + v * (0.041666668 + v * (0.008333334 + v * (0.0013888889 + v * 0.0001984127))))));
     return select(exp(v) - 1.0, s, abs(v) < 0.5);
 }
-// log(1 + exp(v)); what is lost of 1 + t for small t is put back by dividing by what arrived (Kahan).
+// log(1 + exp(v)); the rounding of 1 + t for small t is compensated by dividing by the rounded sum (Kahan).
 fn softplus(v: f32) -> f32 {
     let t = exp(min(v, 20.0));
     let u = 1.0 + t;
     let l = select(log(u) * t / (u - 1.0), t, t < 0.0001);
     return select(l, v, v > 20.0 || is_nan(v));
 }
-// An angle brought to within half a turn of 0, in two steps: devices are accurate only there.
+// Reduces an angle to within half a turn of 0, in two steps: devices are accurate only there.
 fn turn(v: f32) -> f32 {
     let n = round(v * 0.15915494);
     return (v - n * 6.28125) - n * 0.0019353072;
@@ -108,7 +108,7 @@ fn value(c: vec4<u32>) -> f32 {
     return x * logistic(x);
 }
 fn narrow(v: f32) -> u32 {
-    // WGSL does not say what becomes of a value beyond f16's range; here it is an infinity.
+    // WGSL does not define the conversion of a value beyond f16's range; here it is an infinity.
     let bits = pack2x16float(vec2<f32>(v, 0.0)) & 0xffffu;
     return select(bits, ((bitcast<u32>(v) >> 16u) & 0x8000u) | 0x7c00u, abs(v) >= 65520.0);
 }

@@ -6,7 +6,7 @@
 
 use ggml_format::GgmlType;
 
-use crate::act::Act;
+use crate::act::ActivationPrecision;
 use crate::codebook::Table;
 
 /// A run of bytes of every block, stored contiguously.
@@ -108,11 +108,11 @@ impl Format {
 
     /// The larger units that a product with this precision of x uses, if x fits into registers. In 16 bits, 128 values
     /// take 64 registers, and Q1_0 loses a fifth of its speed on an H200.
-    pub fn wide_for(&self, act: Act) -> Option<Wide> {
+    pub fn wide_for(&self, act: ActivationPrecision) -> Option<Wide> {
         let most = match act {
-            Act::F32 => 0,
-            Act::I16 => 6,
-            Act::I8 => 8,
+            ActivationPrecision::F32 => 0,
+            ActivationPrecision::I16 => 6,
+            ActivationPrecision::I8 => 8,
         };
         self.wide.filter(|w| w.runs <= most)
     }

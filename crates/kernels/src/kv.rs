@@ -1,4 +1,4 @@
-//! The KV cache as kernels see it, and where rotated rows go in it.
+//! Layout of the KV cache, and the destinations of rotated rows in it.
 
 use ggml_format::GgmlType;
 
@@ -6,8 +6,7 @@ use crate::dispatch::DispatchError;
 use crate::format::{DeviceLayout, Format, Matrix};
 use chaski_graph::{RopePairing, Sections};
 
-/// The KV cache of a layer as kernels see it: keys, then values, each a matrix with a row for every cell
-/// `[page][kv head][slot]`.
+/// The KV cache of a layer: keys, then values, each a matrix with a row per cell `[page][kv head][slot]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvLayout {
     /// KV heads.
@@ -24,19 +23,19 @@ pub struct KvLayout {
     pub v: GgmlType,
     /// Physical pages.
     pub n_page: u32,
-    /// Tokens a page.
+    /// Tokens per page.
     pub page: u32,
     /// Sequences.
     pub n_seq: u32,
-    /// Pages of a sequence's table.
+    /// Pages per sequence's table.
     pub pages_per_seq: u32,
-    /// Word of the page tables in the step buffer.
+    /// Word offset of the page tables in the step buffer.
     pub pages_at: u32,
-    /// Pages of a sequence that take turns, so that those behind its window are used again; 0: the table says.
+    /// Pages per sequence that are reused in turn once the window has passed them; 0: no reuse.
     pub wrap: u32,
 }
 
-/// Types that a cache can have: plain ones, and those with a template under `encode/` whose blocks have 32 values.
+/// Supported cache types: plain ones, and block formats with a template under `encode/` and 32 values per block.
 pub static KV_TYPES: &[GgmlType] = &[
     GgmlType::F32,
     GgmlType::F16,
@@ -49,7 +48,7 @@ pub static KV_TYPES: &[GgmlType] = &[
     GgmlType::IQ4_NL,
 ];
 
-/// Bytes on which the values of a cache begin: bindings may begin there on every device.
+/// Alignment of the values of a cache: binding offsets allow it on every device.
 const ALIGN: u64 = 256;
 
 /// The device format of a type of cache.
@@ -57,19 +56,19 @@ pub(crate) fn kv_format(ty: GgmlType) -> &'static Format {
     Format::of(ty).expect("the types of a cache are formats")
 }
 
-/// Whether cells of this type are written value by value.
+/// True if cells of this type are written value by value.
 pub(crate) fn is_plain(ty: GgmlType) -> bool {
     kv_format(ty).is_plain()
 }
 
 impl KvLayout {
-    /// Cells: places for a key or value of one head and token.
+    /// Cells: slots for a key or value of one head and token.
     pub fn n_cell(&self) -> u32 {
         self.n_page * self.page * self.n_kv
     }
 
     fn matrix(&self, ty: GgmlType, d: u32) -> Matrix {
-        // Cells of blocks begin on whole words of every plane, so that no two of them share one.
+        // Cells of blocks begin on whole words of every plane, so that no two share a word.
         let n_col = if is_plain(ty) { d } else { d.next_multiple_of(64) };
         Matrix { format: kv_format(ty), n_row: self.n_cell(), n_col }
     }
@@ -79,7 +78,7 @@ impl KvLayout {
         self.matrix(self.k, self.d)
     }
 
-    /// The values as a matrix of cells: the keys, if they are in these.
+    /// The values as a matrix of cells; the keys if values are part of them.
     pub fn values(&self) -> Matrix {
         if self.in_keys { self.keys() } else { self.matrix(self.v, self.d_v) }
     }
@@ -89,12 +88,13 @@ impl KvLayout {
         if self.in_keys { 0 } else { self.keys().layout().n_byte.next_multiple_of(ALIGN) }
     }
 
-    /// Bytes in all.
+    /// Total bytes.
     pub fn n_byte(&self) -> u64 {
         self.values_at() + self.values().layout().n_byte
     }
 
-    /// Where a page lies in the buffer: first byte and bytes of its part of each plane of the keys, then of the values.
+    /// Byte ranges of a page in the buffer: offset and length of its part of each plane of the keys, then of the
+    /// values.
     pub fn page_ranges(&self, page: u32) -> Vec<(u64, u64)> {
         let cells = u64::from(self.page * self.n_kv);
         let mut out = Vec::new();
@@ -109,14 +109,14 @@ impl KvLayout {
         out
     }
 
-    /// Bytes of the keys and values of one token: of all heads.
+    /// Bytes of the keys and values of one token, all heads.
     pub fn token_bytes(&self) -> u64 {
         let cell = |m: Matrix| m.layout().blocks_per_row as u64 * m.format.block_bytes as u64;
         let values = if self.in_keys { 0 } else { cell(self.values()) };
         u64::from(self.n_kv) * (cell(self.keys()) + values)
     }
 
-    /// Channels are whole eights, and whole blocks of quantised types.
+    /// Checks that channels are multiples of 8, and of whole blocks for quantised types.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if they are not, [`DispatchError::NoKernel`] if no kernel reads or writes such a cache.
@@ -141,7 +141,7 @@ impl KvLayout {
         Ok(())
     }
 
-    /// Constants of what both readers and writers must know.
+    /// Constants that both readers and writers need.
     fn cells(&self) -> Vec<(&'static str, f64)> {
         vec![
             ("N_KV", self.n_kv.into()),
@@ -155,11 +155,11 @@ impl KvLayout {
         ]
     }
 
-    /// Constants of `shared/kv.wgsl.jinja` and `shared/step.wgsl.jinja` for kernels that read.
+    /// Constants of `shared/kv.wgsl.jinja` and `shared/step.wgsl.jinja` for kernels that read the cache.
     pub fn reader_constants(&self) -> Vec<(&'static str, f64)> {
         let mut constants = self.cells();
         constants.push(("V_ROW", if self.in_keys { self.d } else { self.d_v }.into()));
-        // No type of cache has a table.
+        // No cache type has a table.
         let planes = [["k_p1", "k_p2", "k_p3", ""], ["v_p1", "v_p2", "v_p3", ""]];
         for (matrix, names) in [self.keys(), self.values()].iter().zip(planes) {
             constants
@@ -168,7 +168,7 @@ impl KvLayout {
         constants
     }
 
-    /// Constants of those for kernels that write plain values.
+    /// The same for kernels that write plain values.
     pub fn writer_constants(&self) -> Vec<(&'static str, f64)> {
         let width = |ty| match ty {
             GgmlType::F32 => 0.0,
@@ -184,7 +184,7 @@ impl KvLayout {
         constants
     }
 
-    /// The bytes of a cache that holds these keys, then values if they are not in the keys, `[cell][channel]`, as the
+    /// The bytes of a cache with these keys, then values unless they are part of the keys, `[cell][channel]`, as the
     /// formats round them.
     pub fn encode(&self, cells: &[f32]) -> Vec<u8> {
         let (keys, values) = cells.split_at((self.n_cell() * self.d) as usize);
@@ -197,7 +197,7 @@ impl KvLayout {
         out
     }
 
-    /// Keys, then values if they are not in the keys, `[cell][channel]`, from the bytes of a cache.
+    /// Keys, then values unless they are part of the keys, `[cell][channel]`, from the bytes of a cache.
     pub fn decode(&self, bytes: &[u8]) -> Vec<f32> {
         if self.in_keys {
             return decode(&self.keys(), self.d, bytes);
@@ -208,7 +208,7 @@ impl KvLayout {
         out
     }
 
-    /// Word of the buffer at which each plane of the keys, or of the values, begins.
+    /// Word offset of each plane of the keys, or of the values.
     pub(crate) fn plane_words(&self, values: bool) -> Vec<u64> {
         let (m, at) = if values { (self.values(), self.values_at()) } else { (self.keys(), 0) };
         let DeviceLayout { plane_start, .. } = m.layout();
@@ -216,7 +216,7 @@ impl KvLayout {
     }
 }
 
-/// Rows of `d` values, padded with zeros to those of the matrix.
+/// Rows of `d` values, zero-padded to the matrix's width.
 fn encode(m: &Matrix, d: u32, rows: &[f32]) -> Vec<u8> {
     let wide = m.n_col as usize;
     let mut padded = vec![0.0; m.n_row as usize * wide];
@@ -236,7 +236,7 @@ fn decode(m: &Matrix, d: u32, bytes: &[u8]) -> Vec<f32> {
     padded.chunks_exact(m.n_col as usize).flat_map(|row| row[..d as usize].to_vec()).collect()
 }
 
-/// Constants of `shared/rope.wgsl.jinja` for RoPE with sections: the step has the shifts of columns from this word on.
+/// Constants of `shared/rope.wgsl.jinja` for RoPE with sections, with the word of the step where the columns' shifts begin.
 pub(crate) fn section_constants(
     sections: Option<(Sections, u32)>,
 ) -> impl Iterator<Item = (&'static str, f64)> {
@@ -247,7 +247,7 @@ pub(crate) fn section_constants(
     })
 }
 
-/// Where rotated rows and KV cells go.
+/// Destinations of rotated rows and KV cells.
 #[derive(Clone, Copy, Debug)]
 pub struct RopeKv {
     /// Rows of q.
@@ -265,31 +265,31 @@ pub struct RopeKv {
 }
 
 impl RopeKv {
-    /// So many rows that go to y as they are: none is rotated, and none goes to the cache.
+    /// Plain rows that go to y unchanged: none is rotated, none is cached.
     pub fn only_rows(n_row: u32, kv: KvLayout) -> Self {
-        // Kernels that write value by value take no others, though they write nothing here.
+        // Kernels that write value by value take only plain types, even if they write nothing here.
         let kv = KvLayout { k: GgmlType::F32, v: GgmlType::F32, ..kv };
         RopeKv { m_q: n_row, m_k: 0, n_rot: 0, pairing: RopePairing::Norm, sections: None, kv }
     }
 
-    /// Checks what every kernel asks for that rotates four channels a thread: these are in one head, and in the halves'
-    /// pairing all of them are rotated or none.
+    /// Checks a requirement of kernels that rotate four channels per thread: the four belong to one head, and with NeoX
+    /// pairing all or none of them are rotated.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if a head or its rotated part is no multiple of that.
     pub(crate) fn check(&self, op: &'static str) -> Result<(), DispatchError> {
         let pair = if self.pairing == RopePairing::Neox { 4 } else { 2 };
-        for (what, n, whole) in [("channels a head", self.kv.d, 4), ("rotated channels", self.n_rot, pair)] {
+        for (what, n, whole) in [("channels per head", self.kv.d, 4), ("RoPE channels", self.n_rot, pair)] {
             if n % whole != 0 {
                 let expected = format!("a multiple of {whole}");
                 return Err(DispatchError::Shape { op, what, expected, found: n.into() });
             }
         }
         if self.n_rot > self.kv.d {
-            let expected = format!("at most {} channels a head", self.kv.d);
+            let expected = format!("at most {} channels per head", self.kv.d);
             return Err(DispatchError::Shape {
                 op,
-                what: "rotated channels",
+                what: "RoPE channels",
                 expected,
                 found: self.n_rot.into(),
             });
@@ -310,7 +310,7 @@ impl RopeKv {
         constants
     }
 
-    /// Whether keys and values are written value by value; else blocks are made of them.
+    /// True if keys and values are written value by value rather than as blocks.
     pub fn plain(&self) -> bool {
         is_plain(self.kv.k) && is_plain(self.kv.v)
     }
@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rotations_that_would_tear_four_channels_apart_are_refused() {
+    fn rope_channels_that_split_a_quad_are_rejected() {
         let (k, v) = (GgmlType::F16, GgmlType::F16);
         let kv = KvLayout {
             n_kv: 1,
@@ -341,8 +341,8 @@ mod tests {
             |n_rot, pairing| RopeKv { m_q: 64, m_k: 64, n_rot, pairing, sections: None, kv }.check("rope_kv");
         assert!(rope(62, RopePairing::Norm).is_ok() && rope(60, RopePairing::Neox).is_ok());
         let e = rope(62, RopePairing::Neox).expect_err("a pair short of four");
-        assert_eq!(e.to_string(), "rope_kv: rotated channels is 62, expected a multiple of 4");
+        assert_eq!(e.to_string(), "rope_kv: RoPE channels is 62, expected a multiple of 4");
         let e = rope(68, RopePairing::Norm).expect_err("more than a head");
-        assert_eq!(e.to_string(), "rope_kv: rotated channels is 68, expected at most 64 channels a head");
+        assert_eq!(e.to_string(), "rope_kv: RoPE channels is 68, expected at most 64 channels per head");
     }
 }

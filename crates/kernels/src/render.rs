@@ -6,7 +6,7 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 use minijinja::Value as Json;
 use wgsl_pre::{LoadError, Loader, Renderer, Source};
 
-use crate::act::Act;
+use crate::act::ActivationPrecision;
 use crate::caps::Features;
 use crate::encode;
 use crate::format::{BitTranspose, FORMATS, Plane};
@@ -105,8 +105,8 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
                         ("run", Json::from(f.run)),
                         ("offsets", Json::from(f.offsets.to_vec())),
                         ("bytes", Json::from(f.block_bytes)),
-                        ("wide16", wide(Act::I16)),
-                        ("wide8", wide(Act::I8)),
+                        ("wide16", wide(ActivationPrecision::I16)),
+                        ("wide8", wide(ActivationPrecision::I8)),
                         ("book", Json::from(f.book())),
                         ("group", Json::from(encode::group(f.name))),
                         ("parts", f.planes.iter().map(part).collect()),

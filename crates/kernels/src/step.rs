@@ -1,35 +1,35 @@
-//! The step buffer: what changes from token to token, in one buffer that the GPU itself advances.
+//! The step buffer: per-token state in one buffer that the GPU advances itself.
 //!
-//! Layout in `u32` words (see `shared/step.wgsl.jinja`): a header, four words for every column of a batch, the page tables,
-//! the picks (columns whose logits are wanted, [`MAX_PICK`] at most), two words for every sequence, and, in plans for rows
-//! of embeddings, three more for every column.
+//! Layout in `u32` words (see `shared/step.wgsl.jinja`): a header, four words per column of a batch, the page tables,
+//! the picks (columns whose logits are needed, at most [`MAX_PICK`]), two words per sequence, and, in plans that accept
+//! embedding rows, three more per column.
 
 /// Words before the columns.
 pub const HEADER: usize = 16;
-/// Words a column: token, position, sequence, and where its embedding comes from.
+/// Words per column: token, position, sequence, and the source of its embedding.
 pub const COLUMN: usize = 4;
 /// Word of a column: its position.
 pub const POSITION: usize = 1;
 /// Word of a column: its sequence.
 pub const SEQUENCE: usize = 2;
-/// Word of a column: [`TOKEN`], [`CHOSEN`], or [`FIRST_ROW`] and the number of a row.
+/// Word of a column: [`TOKEN`], [`CHOSEN`], or [`FIRST_ROW`] plus a row index.
 pub const SOURCE: usize = 3;
-/// [`SOURCE`] of a column: the token that it has.
+/// [`SOURCE`] of a column that uses its own token.
 pub const TOKEN: u32 = 0;
-/// [`SOURCE`] of a column: `take_chosen` puts the token there that its sequence chose last.
+/// [`SOURCE`] of a column whose token `take_chosen` replaces by the last one that its sequence chose.
 pub const CHOSEN: u32 = 1;
-/// [`SOURCE`] of a column: `take_rows` takes the first of the uploaded rows in place of the token's embedding.
+/// [`SOURCE`] of a column whose embedding `take_rows` replaces by the first uploaded row.
 pub const FIRST_ROW: u32 = 2;
-/// Header word: how many columns this step has.
+/// Header word: number of columns in this step.
 pub const N_COL: usize = 0;
-/// Header word: how many of them have logits.
+/// Header word: number of columns with logits.
 pub const N_PICK: usize = 1;
-/// Columns that can have logits in one step.
+/// Maximum number of columns with logits per step.
 pub const MAX_PICK: usize = 64;
-/// Words a sequence: tokens written to its ring so far, and the last of them.
+/// Words per sequence: number of tokens written to its ring, and the last of them.
 pub const SEQ: usize = 2;
 
-/// First word of the page tables of a step buffer for at most `max_col` columns.
+/// First word of the page tables in a step buffer for at most `max_col` columns.
 pub const fn pages_at(max_col: usize) -> usize {
     HEADER + COLUMN * max_col
 }
@@ -52,7 +52,7 @@ pub const fn n_word(max_col: usize, n_seq: usize, pages_per_seq: usize) -> usize
     picks_at(max_col, n_seq, pages_per_seq) + MAX_PICK + SEQ * n_seq
 }
 
-/// Where a step buffer has what choosing tokens reads and writes.
+/// Layout of a step buffer for kernels that choose tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// First word of the picks.
@@ -64,13 +64,13 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Those of a step buffer for at most `max_col` columns.
+    /// Layout of a step buffer for at most `max_col` columns.
     pub const fn of(max_col: usize, n_seq: usize, pages_per_seq: usize, ring: u32) -> Self {
         let picks = picks_at(max_col, n_seq, pages_per_seq) as u32;
         Choice { picks, seqs: picks + MAX_PICK as u32, ring }
     }
 
-    /// What kernels are specialised by.
+    /// Specialisation constants of kernels.
     pub(crate) fn constants(&self) -> [(&'static str, f64); 3] {
         [("PICKS", self.picks.into()), ("SEQS", self.seqs.into()), ("RING", self.ring.into())]
     }
@@ -80,10 +80,10 @@ impl Choice {
         self.seqs as usize + SEQ * seq as usize
     }
 
-    /// What choosing a token for every pick makes of a step buffer and of the rings of all sequences.
-    ///
-    /// Each token goes to its sequence and its ring. With one pick the next step is that token alone, at the next position;
-    /// with several, columns that are picks of their own number go on in place. The kernels `argmax` and `sample` do the same.
+    /// The effect of choosing a token for every pick, on a step buffer and on the rings of all sequences.
+    /// | Each token is appended to its sequence and its ring. With one pick, the next step is that token alone, at the
+    /// next position; with several, columns that are picks of their own index advance in place. The kernels `argmax`
+    /// and `sample` do the same.
     pub fn advance(&self, words: &mut [u32], rings: &mut [u32], tokens: &[u32]) {
         for (row, token) in tokens.iter().enumerate() {
             let picked = words[self.picks as usize + row] as usize;
@@ -112,12 +112,12 @@ impl Choice {
 pub(crate) mod cases {
     use super::*;
 
-    /// Sequences of these steps.
+    /// Number of sequences in these steps.
     pub(crate) const N_SEQ: u32 = 70;
     const MAX_COL: usize = 80;
     const PAGES_PER_SEQ: usize = 3;
 
-    /// A step in which some columns have logits.
+    /// A step with some picked columns.
     pub(crate) struct Picked {
         pub(crate) choice: Choice,
         pub(crate) words: Vec<u32>,
@@ -129,8 +129,8 @@ pub(crate) mod cases {
     }
 
     impl Picked {
-        /// A step with `n_row` picks, each of a sequence that has chosen `count` tokens and some more. Alone, the last of three
-        /// columns is picked; of several, the first two go on in place and others are columns further on.
+        /// A step with `n_row` picks, each of a sequence that has chosen at least `count` tokens. A single pick is the
+        /// last of three columns; of several, the first two advance in place and the others are later columns.
         pub(crate) fn new(n_row: usize, ring: u32, count: u32) -> Self {
             let choice = Choice::of(MAX_COL, N_SEQ as usize, PAGES_PER_SEQ, ring);
             let mut words: Vec<u32> = (0..n_word(MAX_COL, N_SEQ as usize, PAGES_PER_SEQ) as u32).collect();

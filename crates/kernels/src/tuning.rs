@@ -1,6 +1,6 @@
 //! Tuning parameters of products, which affect speed only: shipped defaults by device, and measured choices.
 
-use crate::act::Act;
+use crate::act::ActivationPrecision;
 use crate::caps::Caps;
 
 /// Distribution of the rows of a one-column product over threads.
@@ -10,8 +10,8 @@ pub struct MatVecTune {
     pub fill: u32,
     /// Maximum number of threads per team.
     pub team: u32,
-    /// Precision of x where the caller does not choose: [`Act::F32`] or [`Act::I16`].
-    pub act: Act,
+    /// Precision of x where the caller does not choose: [`ActivationPrecision::F32`] or [`ActivationPrecision::I16`].
+    pub act: ActivationPrecision,
     /// Twice as many rows per team step, if such a kernel exists: each load of x serves more rows, but there are fewer
     /// teams.
     pub doubled: bool,
@@ -83,7 +83,7 @@ impl MatVecTune {
             .iter()
             .find(|s| s.kind == kind && s.vendor.is_none_or(|v| v == caps.vendor))
             .expect("there is a row for every kind");
-        let act = if caps.int_dot { Act::I16 } else { Act::F32 };
+        let act = if caps.int_dot { ActivationPrecision::I16 } else { ActivationPrecision::F32 };
         (MatVecTune { fill: row.fill, team: row.team, act, doubled: false }, row.source)
     }
 }

@@ -28,7 +28,7 @@ pub enum ModelError {
     KvType(#[from] KvTypeError),
     /// An invalid LoRA or scale.
     #[error(transparent)]
-    Adapter(#[from] AdapterError),
+    Lora(#[from] LoraError),
     /// An unsupported pooling of embeddings.
     #[error(transparent)]
     Pooling(#[from] PoolingError),
@@ -123,8 +123,8 @@ pub enum ModelError {
         n_vocab: u32,
     },
     /// A CPU-only operation on a GPU.
-    #[error("{what} needs a model that is loaded on the processor, found one on a gpu")]
-    NeedsProcessor {
+    #[error("{what} needs a model loaded on the CPU, found one on a GPU")]
+    NeedsCpu {
         /// The operation.
         what: &'static str,
     },
@@ -159,32 +159,30 @@ pub enum ModelError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
-pub enum AdapterError {
-    #[error("the file of an adapter cannot be read")]
+pub enum LoraError {
+    #[error("the LoRA file cannot be read")]
     Open(#[from] OpenError),
-    #[error("the adapter's metadata are wrong")]
+    #[error("the metadata of the LoRA are invalid")]
     Metadata(#[from] GgufError),
-    #[error("`{key}` is {found}, but an adapter has {expected}")]
+    #[error("`{key}` is {found}, expected {expected}")]
     Kind { key: &'static str, found: String, expected: &'static str },
-    #[error("the adapter is for the architecture `{found}`, the model has `{expected}`")]
+    #[error("the LoRA is for the architecture `{found}`, the model has `{expected}`")]
     Architecture { found: String, expected: String },
-    #[error("the adapter has no tensors")]
+    #[error("the LoRA has no tensors")]
     Empty,
-    #[error("tensor `{tensor}` of the adapter is neither `.lora_a` nor `.lora_b` of another tensor")]
+    #[error("tensor `{tensor}` of the LoRA is neither `.lora_a` nor `.lora_b` of another tensor")]
     Name { tensor: String },
-    #[error("tensor `{tensor}` of the adapter is missing")]
+    #[error("tensor `{tensor}` of the LoRA is missing")]
     NoHalf { tensor: String },
-    #[error("the adapter has tensors for `{tensor}`, which the model lacks")]
+    #[error("the LoRA has tensors for `{tensor}`, which the model lacks")]
     NoBase { tensor: String },
-    #[error(
-        "tensor `{tensor}` of the adapter: expected shape {expected:?}, found {found:?} (outermost first)"
-    )]
+    #[error("tensor `{tensor}` of the LoRA: expected shape {expected:?}, found {found:?} (outermost first)")]
     Shape { tensor: String, expected: Vec<u64>, found: Vec<u64> },
-    #[error("the adapter has tensors for `{tensor}`, but adapting it is not supported")]
+    #[error("the LoRA has tensors for `{tensor}`, but LoRA for it is not supported")]
     Unsupported { tensor: String },
-    #[error("expected a finite scale for an adapter, found {found}")]
+    #[error("expected a finite scale for a LoRA, found {found}")]
     Scale { found: f32 },
-    #[error("expected {expected} scales, one for each adapter, found {found}")]
+    #[error("expected {expected} scales, one per LoRA, found {found}")]
     Count { expected: usize, found: usize },
 }
 

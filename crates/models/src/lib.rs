@@ -4,7 +4,6 @@
 //! feed-forward parts and RoPE are shared layers. [`Model`] opens a file from any byte source. [`Runner`] is a loaded
 //! model; [`serve`] generates text for many requests, with the tokenizers, samplers and grammars of `chaski-text`.
 
-mod adapter;
 pub mod arch;
 mod build;
 mod derived;
@@ -12,17 +11,18 @@ mod error;
 mod exec;
 mod fingerprint;
 mod layers;
+mod lora;
 mod model;
 mod recurrent;
 mod run;
 mod separate;
 pub mod serve;
 
-pub use adapter::Adapter;
 pub use arch::ARCHS;
 pub use derived::Transposed;
-pub use error::{AdapterError, KvTypeError, ModelError, PoolingError, SessionError};
-pub use exec::{Inputs, InputsError, KvType, RunnerConfig, Target};
+pub use error::{KvTypeError, LoraError, ModelError, PoolingError, SessionError};
+pub use exec::{KvType, RunnerConfig, Target};
+pub use lora::Lora;
 pub use model::Model;
 pub use run::{
     EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Perplexity, Piece,

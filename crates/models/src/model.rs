@@ -7,12 +7,12 @@ use chaski_graph::Graph;
 use chaski_runtime::Tensors;
 use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
 
-use crate::adapter::{Adapter, ZEROS, check_scales, file_name};
 use crate::arch::{Arch, SCALARS, rope_factor_tensor};
-use crate::build::{Adapters, Builder, Config};
-use crate::error::{AdapterError, ModelError};
+use crate::build::{Builder, Config, Loras};
+use crate::error::{LoraError, ModelError};
 use crate::fingerprint::fingerprint;
 use crate::layers::derived;
+use crate::lora::{Lora, ZEROS, check_scales, file_name};
 use crate::separate;
 use chaski_text::ChatTemplates;
 use chaski_text::Tokenizer;
@@ -31,13 +31,13 @@ pub struct Model<S> {
 pub(crate) struct Files<S> {
     file: Arc<ModelFile<S>>,
     config: Arc<Config>,
-    adapters: Vec<Arc<Adapter<S>>>,
+    loras: Vec<Arc<Lora<S>>>,
 }
 
 impl<S> Clone for Files<S> {
     fn clone(&self) -> Self {
-        let Files { file, config, adapters } = self;
-        Files { file: file.clone(), config: config.clone(), adapters: adapters.clone() }
+        let Files { file, config, loras } = self;
+        Files { file: file.clone(), config: config.clone(), loras: loras.clone() }
     }
 }
 
@@ -55,7 +55,7 @@ impl<S: ByteSource> Model<S> {
         let config = Config::new(file.metadata(), file.tensors())?;
         let tokenizer = Tokenizer::from_metadata(file.metadata())?;
         let templates = ChatTemplates::from_metadata(file.metadata());
-        let files = Files { file: Arc::new(file), config: Arc::new(config), adapters: Vec::new() };
+        let files = Files { file: Arc::new(file), config: Arc::new(config), loras: Vec::new() };
         let (tokenizer, templates) = (Arc::new(tokenizer), Arc::new(templates));
         Ok(Model { files, arch, tokenizer, templates, scales: Vec::new() })
     }
@@ -113,26 +113,26 @@ impl<S: ByteSource> Model<S> {
     /// Attaches a LoRA with a scale, for runners loaded from now on.
     ///
     /// # Errors
-    /// [`ModelError::Adapter`] for a LoRA of another architecture, with a tensor that the model lacks or whose shape
+    /// [`ModelError::Lora`] for a LoRA of another architecture, with a tensor that the model lacks or whose shape
     /// does not match, or a scale that is not finite.
-    pub fn attach(&mut self, adapter: Adapter<S>, scale: f32) -> Result<(), ModelError> {
+    pub fn attach(&mut self, lora: Lora<S>, scale: f32) -> Result<(), ModelError> {
         check_scales(1, &[scale])?;
-        adapter.check(self.arch.name, |name| self.files.file.tensor(name))?;
-        self.files.adapters.push(Arc::new(adapter));
+        lora.check(self.arch.name, |name| self.files.file.tensor(name))?;
+        self.files.loras.push(Arc::new(lora));
         self.scales.push(scale);
         Ok(())
     }
 
     /// Scale of each LoRA, in order of attachment.
-    pub fn adapter_scales(&self) -> Vec<f32> {
+    pub fn lora_scales(&self) -> Vec<f32> {
         self.scales.clone()
     }
 
     /// Sets the LoRA scales for runners loaded from now on.
     ///
     /// # Errors
-    /// [`ModelError::Adapter`] if the number of scales differs from the number of LoRAs, or a scale is not finite.
-    pub fn set_adapter_scales(&mut self, scales: &[f32]) -> Result<(), ModelError> {
+    /// [`ModelError::Lora`] if the number of scales differs from the number of LoRAs, or a scale is not finite.
+    pub fn set_lora_scales(&mut self, scales: &[f32]) -> Result<(), ModelError> {
         check_scales(self.scales.len(), scales)?;
         self.scales.copy_from_slice(scales);
         Ok(())
@@ -144,8 +144,8 @@ impl<S: ByteSource> Model<S> {
     /// Errors of the sources.
     pub(crate) async fn fingerprints(&self) -> Result<Vec<u64>, ModelError> {
         let mut all = vec![fingerprint(&self.files.file).await?];
-        for adapter in &self.files.adapters {
-            all.push(adapter.fingerprint().await?);
+        for lora in &self.files.loras {
+            all.push(lora.fingerprint().await?);
         }
         Ok(all)
     }
@@ -175,7 +175,7 @@ impl<S: ByteSource> Model<S> {
     /// # Errors
     /// [`ModelError`] for tensors that are missing or whose shape contradicts the metadata, and for invalid factors.
     pub async fn graph(&self, n_ctx: u32) -> Result<Graph, ModelError> {
-        let Files { file, config, adapters } = &self.files;
+        let Files { file, config, loras } = &self.files;
         let find = |name: &str| file.tensor(name);
         let factors = match rope_factor_tensor(find, config, n_ctx) {
             // They are divisors.
@@ -189,11 +189,11 @@ impl<S: ByteSource> Model<S> {
         }
         let mut builder = Builder::new(self.metadata(), config, n_ctx, factors, scalars, &find);
         builder.reads(self.arch.reads);
-        builder.adapt(Adapters::new(adapters.iter().map(|a| a.beside()).collect()));
+        builder.adapt(Loras::new(loras.iter().map(|a| a.beside()).collect()));
         (self.arch.build)(&mut builder)?;
-        let mut names = adapters.iter().flat_map(|a| a.names());
+        let mut names = loras.iter().flat_map(|a| a.names());
         if let Some(name) = names.find(|name| builder.leaves_unadapted(name)) {
-            return Err(AdapterError::Unsupported { tensor: name.to_owned() }.into());
+            return Err(LoraError::Unsupported { tensor: name.to_owned() }.into());
         }
         Ok(builder.finish())
     }
@@ -265,9 +265,9 @@ impl<S: ByteSource> Tensors for Files<S> {
             return Ok(());
         }
         if let Some((i, name)) = file_name(name)
-            && let Some(adapter) = self.adapters.get(i)
+            && let Some(lora) = self.loras.get(i)
         {
-            return Ok(adapter.read(name, offset, buf).await?);
+            return Ok(lora.read(name, offset, buf).await?);
         }
         if separate::read(&self.file, name, offset, buf).await? {
             return Ok(());

@@ -556,7 +556,7 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
     });
 }
 
-/// Whether a kernel reads `x` as f16 and writes `y` as f16, by its name.
+/// (reads `x` as f16, writes `y` as f16), from the kernel's name.
 fn halves(p: &Planned) -> (bool, bool) {
     let words: Vec<&str> = p.dispatch.kernel.name.split('.').collect();
     match words[0] {

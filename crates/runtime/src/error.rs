@@ -23,7 +23,7 @@ pub enum RuntimeError {
     },
     /// The only GPU is a software renderer, which [`GpuOptions::no_software`](crate::gpu::GpuOptions::no_software)
     /// excludes.
-    #[error("{adapter} is a program, which takes longer than the processor by itself")]
+    #[error("{adapter} is a software renderer, slower than the CPU backend")]
     Software {
         /// The adapter's name.
         adapter: String,
@@ -114,7 +114,7 @@ pub enum RuntimeError {
         ty: ggml_format::GgmlType,
     },
     /// An operation that does not support offloaded experts.
-    #[error("{what} needs all experts on the device, found some that stay with the processor")]
+    #[error("{what} requires all experts on the device, found offloaded ones")]
     NeedsExperts {
         /// The operation.
         what: &'static str,

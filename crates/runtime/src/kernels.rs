@@ -1,6 +1,6 @@
 //! Kernel vocabulary for callers of the runtime; the kernels themselves are private.
 
-pub use chaski_kernels::ops::mul_mat_vec::{Act, QKV_PAIRS};
+pub use chaski_kernels::ops::mul_mat_vec::{ActivationPrecision, QKV_PAIRS};
 pub use chaski_kernels::{
     Caps, FORMATS, FeatureSet, Format, KV_TYPES, MatVecTune, ProductClass, Tuned, Tuning, Unit, probes,
 };

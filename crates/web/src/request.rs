@@ -3,8 +3,9 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use chaski::kernels::ActivationPrecision;
 use chaski::text::{LocalTime, RenderSpecial, TemplateOptions};
-use chaski::{DeviceChoice, GenerateOptions, Grammar, Inputs, KvType, Message, SamplerParams};
+use chaski::{DeviceChoice, GenerateOptions, Grammar, KvType, Message, SamplerParams};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -38,6 +39,18 @@ impl From<Device> for DeviceChoice {
     }
 }
 
+/// A precision of activations; `auto` is `None`.
+fn precision<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ActivationPrecision>, D::Error> {
+    let word = String::deserialize(from)?;
+    let found = ActivationPrecision::ALL.into_iter().find(|p| p.word() == word);
+    match found {
+        None if word != "auto" => {
+            Err(D::Error::custom(format!("expected `inputs` of auto, f32, i16 or i8, found `{word}`")))
+        }
+        found => Ok(found),
+    }
+}
+
 /// A value that the engine parses from a word.
 pub(crate) fn word<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<T, D::Error> {
     String::deserialize(from)?.parse().map_err(D::Error::custom)
@@ -52,8 +65,8 @@ pub(crate) struct CreateOptions {
     #[serde(deserialize_with = "word")]
     pub(crate) kv_type: KvType,
     /// Precision of activations in products with quantised weights.
-    #[serde(deserialize_with = "word")]
-    pub(crate) inputs: Inputs,
+    #[serde(deserialize_with = "precision")]
+    pub(crate) inputs: Option<ActivationPrecision>,
     /// Prompt tokens per run; 0: the engine's default.
     pub(crate) chunk: u32,
     /// Memory budget in bytes, of the device or the CPU.

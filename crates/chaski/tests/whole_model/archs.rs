@@ -1,10 +1,11 @@
 //! Tiny models whose weights derive from their tensors' names, compared with logits that another engine computed in
 //! f32.
 
+use chaski::KvType;
 use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue, SourceError};
+use chaski::kernels::ActivationPrecision;
 use chaski::kernels::{FeatureSet, KV_TYPES};
 use chaski::steps::Runner;
-use chaski::{Inputs, KvType};
 use chaski_models::{Model, RunnerConfig, Target};
 use serde_json::Value;
 
@@ -321,7 +322,7 @@ struct Mode {
     /// Number of sequences; with two, they are also batched, and one is rewound.
     n_seq: u32,
     /// Precision of activations.
-    inputs: Inputs,
+    inputs: Option<ActivationPrecision>,
     /// Tolerance.
     limit: f64,
     /// Tolerance for MoE; `None` skips MoE.
@@ -347,12 +348,12 @@ const F32: Mode = Mode {
     chunks: PIECES,
     n_seq: 1,
     chunk: 64,
-    inputs: Inputs::Auto,
+    inputs: None,
     limit: 1e-11,
     moe: Some(1e-11),
 };
 /// The CPU with the plain references.
-const REFERENCES: Mode = Mode { inputs: Inputs::F32, ..F32 };
+const REFERENCES: Mode = Mode { inputs: Some(ActivationPrecision::F32), ..F32 };
 /// Rounding keys and values to f16 costs up to 2^-11 of each. MoE amplifies that 2,500 times, on the CPU and on GPUs
 /// alike, as it does the other engine's own roundings in f32.
 const F16_KV: Mode = Mode { kv: KvType::F16, limit: 1e-9, moe: Some(1e-6), ..F32 };
@@ -385,7 +386,7 @@ fn describe(m: &Mode) -> String {
     let kv = m.kv;
     let tiles = if m.f16_tiles { ", tiles f16" } else { "" };
     let weights = if m.half { ", weights f16" } else { "" };
-    let inputs = if m.inputs == Inputs::F32 { ", references" } else { "" };
+    let inputs = if m.inputs == Some(ActivationPrecision::F32) { ", references" } else { "" };
     format!("{device}, KV {kv}{tiles}{weights}{inputs}")
 }
 
@@ -564,7 +565,7 @@ fn moe_with_more_experts_matches_the_cpu() {
         };
         let model = open(f.gguf(true, &edit)).expect("a fixture is a model");
         let load = |target, chunk| {
-            let inputs = if matches!(target, Target::Cpu) { Inputs::F32 } else { Inputs::Auto };
+            let inputs = if matches!(target, Target::Cpu) { Some(ActivationPrecision::F32) } else { None };
             let config =
                 RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk, inputs, ..RunnerConfig::default() };
             block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads")
@@ -625,9 +626,9 @@ fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
             RunnerConfig { n_ctx: 512, kv: KvType::F32, chunk: 256, inputs, ..RunnerConfig::default() };
         block_on(Runner::load(&model, &target, &config, |_| {})).expect("a runner")
     };
-    let load = |target| load_with(target, Inputs::Auto);
+    let load = |target| load_with(target, None);
     let all = |runner: &mut Runner, chunk| block_on(runner.eval_all(&tokens, chunk)).expect("300 tokens run");
-    let expected = all(&mut load_with(Target::Cpu, Inputs::F32), 300);
+    let expected = all(&mut load_with(Target::Cpu, Some(ActivationPrecision::F32)), 300);
     let e = nmse(&all(&mut load(Target::Cpu), 32), &expected);
     say(format!("300 tokens of the embedded model, CPU, pieces of 32: NMSE {e:.1e}"));
     failures.check(e <= 1e-7, || format!("CPU: {e:.2e} > 1e-7"));

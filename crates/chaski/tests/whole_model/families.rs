@@ -1,4 +1,4 @@
-//! The table of families: each has a fixture, and a layer of each takes no more dispatches than it did.
+//! The table of families: each has a fixture, and dispatches per layer do not increase.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,8 @@ use crate::archs::{FAMILIES, FIXTURES, Fixture, open};
 use crate::common::{Failures, block_on, chain, say};
 use crate::recurrent;
 
-/// Dispatches of a layer for one token, where kernels join their parts. These may only go down.
+/// Dispatches of a layer for one token, where kernels merge their parts. Lower these with an improvement, never raise
+/// them.
 const PER_LAYER: &[(&str, usize)] = &[
     ("cohere2-dense", 7),
     ("command-r-dense", 7),
@@ -166,18 +167,18 @@ fn segments(name: &'static str, caps: &Caps, kv: GgmlType) -> Segments {
     plan(&graph, &steps, &mut groups, caps, &config).expect("a plan")
 }
 
-/// Dispatches of a layer of a fixture, rounded up: layers may differ, and a last norm that no product takes in counts, too.
+/// Dispatches of a layer of a fixture, rounded up: layers may differ, and an unfused last norm counts, too.
 fn per_layer(name: &'static str) -> usize {
     let caps = Caps { subgroup: Some((32, 32)), f16: true, coherent: true, ..Caps::base() };
     let segments = segments(name, &caps, GgmlType::F16);
     let body: Vec<&Planned> = dispatches(&segments.decode[0].body).collect();
-    // Without the embeddings and what scales them.
+    // Excluding the embeddings and their scaling.
     let first = body.iter().position(|p| ["qkv", "project", "norm"].contains(&p.part)).expect("a layer");
     (body.len() - first).div_ceil(segments.n_layer)
 }
 
-/// A few of the families that together use every kernel that any of them uses on a device with such subgroups. Each next one
-/// is the one that adds most.
+/// A few families that together use every kernel that any of them uses on a device with such subgroups, chosen
+/// greedily.
 pub(crate) fn covering(
     families: &[(&'static str, f64)],
     subgroup: Option<(u32, u32)>,
@@ -244,8 +245,8 @@ fn families_that_need_a_feed_forward_length_say_so() {
     failures.conclude();
 }
 
-/// What of the fixtures nothing reads, by a word of its names: scales and biases that
-/// families leave alone, keys of layers that take earlier ones', parts for pictures, for classes, and for long contexts.
+/// Unused tensors of fixtures, by part of the name: scales and biases that families ignore, keys of layers that share
+/// earlier ones', parts for images, classification, and long contexts.
 const UNREAD: &[(&str, &str)] = &[
     ("ernie4_5-moe", ".attn_output.bias"),
     ("falcon-h1-dense", ".attn_output.bias"),
@@ -272,7 +273,7 @@ fn tensors_that_nothing_reads_are_known_and_named() {
         });
         let model = open(file).expect("a fixture is a model");
         let unread = block_on(model.unread()).expect("a fixture has a graph");
-        // Scales of inputs are for products in four bits, which no device here has.
+        // Scales of activations are for 4-bit products, which no device here has.
         unread.iter().map(|t| t.name.clone()).filter(|t| !t.ends_with(".input_scale")).collect()
     };
     let with_state = recurrent::FIXTURES.iter().copied();
@@ -310,7 +311,7 @@ fn a_context_longer_than_the_table_of_positions_is_an_error() {
     assert_eq!(chain(&e), "tokens of the context: 257, but at most 256");
 }
 
-/// Where layers see a part of a long context that is not a window, and contexts stay so short that they see all.
+/// Layers that see part of a long context in ways other than a window, with contexts short enough that they see all.
 #[test]
 fn a_context_longer_than_what_all_layers_see_is_an_error() {
     for (name, most) in [("llama4-moe", 8191), ("glm-dsa-moe", 64)] {
@@ -321,7 +322,7 @@ fn a_context_longer_than_what_all_layers_see_is_an_error() {
     }
 }
 
-/// Keys of single families with values that cannot be.
+/// Invalid values of family-specific keys.
 #[test]
 fn wrong_keys_of_families_are_errors_that_name_them() {
     let cases: [(&str, &str, OwnedValue, &str); 15] = [

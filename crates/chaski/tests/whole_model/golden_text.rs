@@ -5,8 +5,8 @@
 
 use std::path::PathBuf;
 
-use chaski::kernels::{Act, FeatureSet, MatVecTune, ProductClass, Tuning};
-use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, Inputs, KvType, Source};
+use chaski::kernels::{ActivationPrecision, FeatureSet, MatVecTune, ProductClass, Tuning};
+use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, KvType, Source};
 
 use crate::common::{
     Failures, Timed, build, default_model, fixture, greedy, more_data, read_json, read_text, test_data, text,
@@ -83,7 +83,7 @@ fn embedded_model_tells_the_whole_golden_text() {
 }
 
 /// A tuning as it might result on a large GPU.
-fn spread(act: Act) -> Tuning {
+fn spread(act: ActivationPrecision) -> Tuning {
     let mut tuning = Tuning::default();
     for (format, epilogue, n_row, n_col) in [
         ("q4_K", "glu", 1536, 256),
@@ -124,10 +124,18 @@ const CHANGES: &[Change] = &[
     ("threads alone, bounds checks", |b| b.feature_set(FeatureSet::Alone).checked(true).chunk(8), same),
     ("bounds checks", |b| b.checked(true), same),
     ("no features, bounds checks", |b| b.feature_set(FeatureSet::Base).checked(true), same),
-    ("inputs in 16 bits", |b| b.inputs(Inputs::I16), same),
-    ("inputs in 16 bits, no features", |b| b.inputs(Inputs::I16).feature_set(FeatureSet::Base), same),
-    ("inputs in 16 bits, as many threads as a large GPU has", |b| b.tuning(|_| spread(Act::I16)), same),
-    ("as many threads as a large GPU has", |b| b.tuning(|_| spread(Act::F32)), same),
+    ("inputs in 16 bits", |b| b.inputs(ActivationPrecision::I16), same),
+    (
+        "inputs in 16 bits, no features",
+        |b| b.inputs(ActivationPrecision::I16).feature_set(FeatureSet::Base),
+        same,
+    ),
+    (
+        "inputs in 16 bits, as many threads as a large GPU has",
+        |b| b.tuning(|_| spread(ActivationPrecision::I16)),
+        same,
+    ),
+    ("as many threads as a large GPU has", |b| b.tuning(|_| spread(ActivationPrecision::F32)), same),
     ("CPU", |b| b.device(DeviceChoice::Cpu), same),
 ];
 

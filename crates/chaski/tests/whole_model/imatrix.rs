@@ -5,9 +5,10 @@ use std::num::NonZeroUsize;
 
 use chaski::errors::ModelError;
 use chaski::gguf::{GgmlType, Gguf, Imatrix, dequantize, quantize};
+use chaski::kernels::ActivationPrecision;
 use chaski::text::{AddSpecial, ParseSpecial};
 use chaski::tools::{ImatrixOptions, imatrix};
-use chaski::{DeviceChoice, Engine, Inputs, Source};
+use chaski::{DeviceChoice, Engine, Source};
 use chaski_runtime::cpu::{CpuConfig, CpuModel};
 use chaski_runtime::{Column, ColumnOutput};
 
@@ -20,8 +21,12 @@ const TEXT: &str = "Once upon a time there was a little dog. He liked to play wi
 const N_CTX: usize = 16;
 
 fn measure(device: DeviceChoice, process_output: bool) -> (Vec<u32>, Result<Imatrix, ModelError>) {
-    let mut engine =
-        build(Engine::builder(Source::Default).device(device).inputs(Inputs::F32).context(N_CTX as u32));
+    let mut engine = build(
+        Engine::builder(Source::Default)
+            .device(device)
+            .inputs(ActivationPrecision::F32)
+            .context(N_CTX as u32),
+    );
     let (tokenizer, runner) = engine.parts();
     let tokens = tokenizer.encode(TEXT, AddSpecial::Yes, ParseSpecial::No).expect("a text");
     let options = ImatrixOptions {
@@ -183,7 +188,7 @@ fn importance_lowers_the_error_of_outputs() {
 #[test]
 fn a_gpu_does_not_measure_importance() {
     let error = measure(DeviceChoice::Gpu(None), false).1.expect_err("a GPU shows no inputs");
-    assert!(matches!(error, ModelError::NeedsProcessor { .. }), "{error}");
+    assert!(matches!(error, ModelError::NeedsCpu { .. }), "{error}");
 }
 
 #[test]

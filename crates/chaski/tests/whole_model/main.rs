@@ -2,8 +2,8 @@
 //!
 //! Tests run on any adapter, software Vulkan included. One binary, so that it is linked once.
 
-mod adapters;
 mod archs;
+mod lora;
 
 mod caches;
 mod common;

@@ -3,8 +3,9 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use chaski::kernels::ActivationPrecision;
 use chaski::tools::perplexity;
-use chaski::{DeviceChoice, Engine, EngineBuilder, Inputs, Source};
+use chaski::{DeviceChoice, Engine, EngineBuilder, Source};
 
 use crate::common::{Failures, Timed, block_on, build, fixture, full, read_json, read_text, say, test_data};
 use crate::golden_text::storyteller;
@@ -126,7 +127,7 @@ fn perplexity_with_inputs_in_8_bits_is_close() {
         STORYTELLER.iter().filter(|(f, _)| full() && *f != "f16" || ["Q8_0", "Q4_K_M"].contains(f))
     {
         let Some(file) = storyteller(format, "perplexity with inputs in 8 bits") else { continue };
-        let builder = Engine::builder(Source::path(&file)).device(GPU).inputs(Inputs::I8);
+        let builder = Engine::builder(Source::path(&file)).device(GPU).inputs(ActivationPrecision::I8);
         let found = measure_with(builder, &file, &text, 256, Some(1));
         close(&mut failures, format, found, *exact, 1e-3);
         failures

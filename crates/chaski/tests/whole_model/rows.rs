@@ -8,7 +8,7 @@ use chaski::kernels::FeatureSet;
 use chaski::steps::RunnerConfig;
 use chaski_models::Model;
 use chaski_runtime::cpu::{CpuConfig, CpuModel};
-use chaski_runtime::gpu::{Choose, Gpu, GpuModel, StepOptions};
+use chaski_runtime::gpu::{Gpu, GpuModel, SampleMode, StepOptions};
 use chaski_runtime::plan::{Fusions, PlanConfig};
 use chaski_runtime::{Column, ColumnOutput, StepOutputs, Tensors};
 
@@ -90,7 +90,7 @@ fn run_cpu(m: &mut CpuModel, columns: &[Column]) -> Vec<f32> {
 }
 
 fn greedy(repeat: u32) -> StepOptions {
-    StepOptions { repeat, n_planned: 0, choose: Choose::Greedy }
+    StepOptions { repeat, n_planned: 0, choose: SampleMode::Greedy }
 }
 
 /// Embeddings of tokens as they enter the residual stream.

@@ -4,7 +4,7 @@ use chaski::serve::Request;
 use chaski::steps::RunnerConfig;
 use chaski::text::TemplateOptions;
 use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, Source, Speculation};
-use chaski_runtime::gpu::{Choose, GpuModel, StepOptions};
+use chaski_runtime::gpu::{GpuModel, SampleMode, StepOptions};
 use chaski_runtime::kernels::adjust::{self, AdjustParams};
 use chaski_runtime::kernels::sample::{self, SampleParams};
 use chaski_runtime::{Column, ColumnOutput};
@@ -305,7 +305,7 @@ fn loaded_for_draws(engine: &Engine, tokens: &[u32]) -> GpuModel {
     let before = &tokens[..tokens.len() - 1];
     let column = |(token, pos): (&u32, u32)| Column::token(0, *token, pos);
     let columns: Vec<Column> = before.iter().zip(0..).map(column).collect();
-    let options = StepOptions { repeat: 1, n_planned: 1, choose: Choose::Greedy };
+    let options = StepOptions { repeat: 1, n_planned: 1, choose: SampleMode::Greedy };
     model.send_step(&columns, &vec![ColumnOutput::Nothing; before.len()], options).expect("a prompt");
     block_on(model.read_step()).expect("it runs");
     model
@@ -319,7 +319,7 @@ fn draw(model: &mut GpuModel, params: &SampleParams, (last, pos): (u32, u32), un
         model.set_draws(seq, &[*uniform]);
         columns.push(Column::token(seq, last, pos));
     }
-    let options = StepOptions { repeat: 1, n_planned: 1, choose: Choose::Sample };
+    let options = StepOptions { repeat: 1, n_planned: 1, choose: SampleMode::Sample };
     model.send_step(&columns, &vec![ColumnOutput::Choice; columns.len()], options).expect("draws");
     block_on(model.read_step()).expect("tokens").chosen
 }

@@ -1,4 +1,4 @@
-//! Experts that stay with the processor: the same bits as with all of them on the device, and no more reads than needed.
+//! CPU offload of experts: the same bits as with all experts on the device, and no more reads than needed.
 
 use std::sync::{Arc, Mutex};
 
@@ -38,17 +38,17 @@ const FIXTURES: &[&str] = &[
     "nemotron_h_moe-latent",
 ];
 
-/// Experts that a layer gets here; the fixtures have two of which a token uses both.
+/// Experts per layer here; the fixtures have two, both used by every token.
 pub(crate) const N_EXPERT: u32 = 8;
-/// Experts that a token uses.
+/// Experts per token.
 pub(crate) const N_USED: u32 = 2;
 
-/// A fixture with so many experts, and what else is to be changed.
+/// A fixture with more experts, and further changes.
 pub(crate) fn with_experts(f: &Fixture, n_expert: u32, n_used: u32, n_ff: Option<u32>) -> Vec<u8> {
     f.gguf(true, &|metadata, tensors| set_experts(metadata, tensors, n_expert, n_used, n_ff))
 }
 
-/// Changes metadata and shapes to those of so many experts.
+/// Changes metadata and shapes to this number of experts.
 pub(crate) fn set_experts(
     metadata: &mut [(String, OwnedValue)],
     tensors: &mut [(String, Vec<u64>)],
@@ -98,14 +98,14 @@ fn load<S: ByteSource + Send + Sync + 'static>(
 }
 
 fn reads(r: &Runner) -> ExpertReads {
-    r.gpu().and_then(|g| g.expert_reads()).expect("experts on the processor")
+    r.gpu().and_then(|g| g.expert_reads()).expect("CPU-offloaded experts")
 }
 
 pub(crate) fn bits(v: &[f32]) -> Vec<u32> {
     v.iter().map(|v| v.to_bits()).collect()
 }
 
-/// Logits of the tokens at once, in pieces and one by one, and the last ones in the way of a generation.
+/// Logits of the tokens at once, in pieces and one by one, and the last ones as in decode.
 pub(crate) fn logits(r: &mut Runner, tokens: &[u32]) -> Vec<(String, Vec<u32>)> {
     let mut out = Vec::new();
     for (n, piece) in [(48, 48), (20, 7), (9, 1)] {
@@ -113,7 +113,7 @@ pub(crate) fn logits(r: &mut Runner, tokens: &[u32]) -> Vec<(String, Vec<u32>)> 
         let found = block_on(r.eval_all(&tokens[..n], piece)).expect("tokens run");
         out.push((format!("{n} tokens in pieces of {piece}"), bits(&found)));
     }
-    // Set back, and on from there.
+    // Rewind, and continue.
     r.truncate(4);
     for part in [&tokens[4..30], &tokens[30..31]] {
         block_on(r.prefill(part)).expect("tokens run");
@@ -144,7 +144,7 @@ fn logits_are_the_same_bits_wherever_experts_are() {
     let _t = Timed::new("streaming, all families");
     let mut failures = Failures::default();
     for (nth, name) in FIXTURES.iter().copied().enumerate().filter(|(_, n)| wanted(n)) {
-        // With and without biases, scales, recurrent state, one matrix for gate and up.
+        // With and without biases, scales, recurrent state, and a fused gate-up matrix.
         let is_special = ["llama-moe", "gpt-oss-moe", "gemma4-moe", "qwen3next-moe"].contains(&name);
         if !full() && !is_special {
             continue;
@@ -181,7 +181,7 @@ fn logits_are_the_same_bits_wherever_experts_are() {
     failures.conclude();
 }
 
-/// Places in several buffers, and shares that are no whole number of steps of a layout.
+/// Slots in several buffers, and shares that are no whole number of layout steps.
 #[test]
 fn places_lie_in_several_buffers_and_apart_where_they_must() {
     let _t = Timed::new("streaming, layouts");
@@ -200,7 +200,7 @@ fn places_lie_in_several_buffers_and_apart_where_they_must() {
     let expected = logits(&mut load(&model, &gpu, &config(None)), &f.tokens);
     for slots in [2, 5, 8] {
         let found = logits(&mut load(&model, &gpu, &config(Some(slots))), &f.tokens);
-        // A token's sum over experts is made buffer by buffer, so its order depends on who is where.
+        // A token's sum over experts is accumulated buffer by buffer, so its order depends on the slots.
         for ((what, found), (_, expected)) in found.iter().zip(&expected) {
             let floats = |bits: &[u32]| bits.iter().map(|b| f32::from_bits(*b)).collect::<Vec<_>>();
             let e = nmse(&floats(found), &floats(expected));
@@ -221,7 +221,7 @@ fn places_lie_in_several_buffers_and_apart_where_they_must() {
     failures.conclude();
 }
 
-/// Some layers, and sequences together.
+/// Some layers, and batched sequences.
 #[test]
 fn some_layers_stay_and_sequences_run_together() {
     let _t = Timed::new("streaming, sequences");
@@ -249,10 +249,10 @@ fn some_layers_stay_and_sequences_run_together() {
     assert_eq!(all, more, "the model has two layers with experts");
 }
 
-/// A file that can be told to fail.
+/// A file whose reads can fail.
 struct Faulty {
     file: MemorySource,
-    /// Reads that still go well.
+    /// Reads that still succeed.
     left: Arc<Mutex<usize>>,
 }
 
@@ -328,8 +328,8 @@ fn answer(engine: &mut Engine, prompt: &[u32], options: GenerateOptions) -> Vec<
     g.tokens().to_vec()
 }
 
-/// Every way to answer: tokens chosen on the device, greedily and drawn, on the processor with guesses; after a
-/// session was kept; and what perplexity is made of.
+/// Every way to answer: sampled on the device, greedy and random, on the CPU with drafts; after saving a session; and
+/// perplexity.
 #[test]
 fn answers_are_the_same_wherever_experts_are() {
     let _t = Timed::new("streaming, answers");
@@ -369,7 +369,7 @@ fn answers_are_the_same_wherever_experts_are() {
     }
 }
 
-/// Several requests at once, greedy and drawn, each with the answer that it has with all experts on the device.
+/// Several concurrent requests, greedy and sampled, each with the same answer as with all experts on the device.
 #[test]
 fn a_service_answers_the_same_wherever_experts_are() {
     let _t = Timed::new("streaming, serve");
@@ -403,7 +403,7 @@ fn a_service_answers_the_same_wherever_experts_are() {
 fn nothing_is_created_while_experts_come_and_go() {
     let _t = Timed::new("streaming, nothing is created");
     let f = Fixture::load("gpt-oss-moe");
-    // Others make things on a device that is shared.
+    // Other tests create resources on a shared device.
     let options = GpuOptions { set: Some(FeatureSet::Sg), ..GpuOptions::default() };
     let gpu = Arc::new(block_on(Gpu::open(&options)).expect("a GPU or a software Vulkan driver"));
     let mut e = build(engine(&f, Some(3)).gpu(gpu.clone()));
@@ -431,7 +431,7 @@ fn memory_is_told_before_anything_is_loaded() {
 }
 
 #[test]
-fn memory_on_the_processor_is_told_before_anything_is_loaded() {
+fn cpu_memory_is_known_before_loading() {
     for (name, kv) in [("gpt-oss-moe", KvType::Auto), ("qwen35-dense", "q8_0/q4_0".parse().expect("types"))] {
         let f = Fixture::load(name);
         let bytes: &'static [u8] = with_experts(&f, N_EXPERT, N_USED, None).leak();

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chaski::gpu::Ablation;
-use chaski::{DeviceChoice, Engine, Inputs, KvType};
+use chaski::{DeviceChoice, Engine, KvType};
 use serde_json::Value;
 
 use self::batched::Batch;
@@ -97,7 +97,7 @@ pub(crate) struct Args {
     explain: bool,
     /// Activation precision of products with quantised weights
     #[arg(long, value_parser = options::inputs(), value_delimiter = ',', value_name = "TYPE", default_value = "auto")]
-    inputs: Vec<Inputs>,
+    inputs: Vec<options::Inputs>,
     /// Check bounds in shaders
     #[arg(long)]
     checked: bool,

@@ -2,8 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use chaski::kernels::ActivationPrecision;
 use chaski::text::LocalTime;
-use chaski::{Engine, Inputs, KvType};
+use chaski::{Engine, KvType};
 use serde_json::{Map, Value, json};
 
 use super::measure::{ExpertCost, Samples, Test, deviation, mean};
@@ -31,7 +32,7 @@ impl Columns {
             device: any(&|e| Some(&e.device) != first.as_ref()),
             features: any(&|e| e.features.is_some()),
             tiles: any(&|e| e.f16_tiles),
-            inputs: any(&|e| e.inputs != Inputs::Auto),
+            inputs: any(&|e| e.inputs.is_some()),
             chunk: any(&|e| e.chunk != 512),
             kv: any(&|e| e.kv != KvType::Auto),
             experts: any(&|e| e.experts.experts_on_cpu > 0),
@@ -64,7 +65,7 @@ pub(super) fn record(
     let (ns, rates) = (samples.ns(), samples.rates());
     let round = |x: f64| (x * 1e6).round() / 1e6;
     let e = &setup.engine;
-    let inputs = e.inputs.to_string();
+    let inputs = e.inputs.map_or("auto", ActivationPrecision::word).to_owned();
     let fields = json!({
         "build_commit": env!("CHASKI_COMMIT"),
         "build_number": env!("CHASKI_BUILD_NUMBER").parse::<u64>().unwrap_or(0),

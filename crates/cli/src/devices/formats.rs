@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chaski::DeviceChoice;
 use chaski::gpu::{FormatRate, Gpu, GpuOptions};
-use chaski::kernels::{Act, FORMATS, Format};
+use chaski::kernels::{ActivationPrecision, FORMATS, Format};
 use serde_json::{Value, json};
 
 use super::adapter;
@@ -16,7 +16,7 @@ use crate::ui::{Side, Ui, table};
 const BUDGET: Duration = Duration::from_millis(150);
 
 /// Activation precisions: the device's default, and 8 bits (`--inputs i8`).
-const ACTS: [Option<Act>; 2] = [None, Some(Act::I8)];
+const ACTS: [Option<ActivationPrecision>; 2] = [None, Some(ActivationPrecision::I8)];
 
 /// A format's rates, one per entry of [`ACTS`]; formats without scales have a single rate.
 type Rates = Vec<FormatRate>;

@@ -212,7 +212,7 @@ fn adapters_change_the_text_as_much_as_they_are_told_to() {
     assert_eq!(refused.status.code(), Some(3));
     let message = err(&refused);
     assert!(
-        message.contains("the adapter is for the architecture `qwen2`, the model has `llama`")
+        message.contains("the LoRA is for the architecture `qwen2`, the model has `llama`")
             && message.contains(wrong),
         "{message}"
     );

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chaski_graph::{AdapterScale, Graph, Op, Product, ValueId, Weight, WeightId};
+use chaski_graph::{Graph, LoraScale, Op, Product, ValueId, Weight, WeightId};
 use ggml_format::GgmlType;
 
 use super::{Builder, Linear};
-use crate::adapter::{Beside, EMBEDDINGS, Pair, ZEROS, graph_name};
+use crate::lora::{Beside, EMBEDDINGS, Pair, ZEROS, graph_name};
 
 /// LoRAs while a graph is built, and the values created for them so far.
 #[derive(Default)]
-pub(crate) struct Adapters<'a> {
+pub(crate) struct Loras<'a> {
     all: Vec<Beside<'a>>,
     /// Scales by LoRA, rank and number of matrices.
     scales: BTreeMap<(usize, u32, u32), WeightId>,
@@ -22,9 +22,9 @@ pub(crate) struct Adapters<'a> {
     done: BTreeSet<String>,
 }
 
-impl<'a> Adapters<'a> {
+impl<'a> Loras<'a> {
     pub(crate) fn new(all: Vec<Beside<'a>>) -> Self {
-        Adapters { all, ..Adapters::default() }
+        Loras { all, ..Loras::default() }
     }
 
     /// True if the graph applies a tensor's LoRAs.
@@ -42,7 +42,7 @@ impl<'a> Adapters<'a> {
     fn scale(&mut self, graph: &mut Graph, i: usize, rank: u32, n: u32, factor: f32) -> WeightId {
         *self.scales.entry((i, rank, n)).or_insert_with(|| {
             let weight = graph.weight(Weight::new(ZEROS.to_owned(), GgmlType::F32, 1, n));
-            graph.scales.push(AdapterScale { weight, of: i, by: factor });
+            graph.scales.push(LoraScale { weight, of: i, by: factor });
             weight
         })
     }
@@ -61,7 +61,7 @@ impl Builder<'_> {
         if base.name == EMBEDDINGS {
             return y;
         }
-        for (i, pair, factor) in self.adapters.beside(&base.name) {
+        for (i, pair, factor) in self.loras.beside(&base.name) {
             let u = self.inner(i, x, &base, pair, factor);
             let b = self.graph.weight(beside(&base, i, &pair.b, pair.rank));
             let d = self.graph.push(Op::MulMat { x: u, weight: b, bias: None, scale: l.scale }, base.n_row);
@@ -74,7 +74,7 @@ impl Builder<'_> {
     pub(super) fn adapted_all(&mut self, x: ValueId, linears: &[Linear], mut y: ValueId) -> ValueId {
         for (nth, l) in linears.iter().enumerate() {
             let base = self.graph.weights[l.weight.0].clone();
-            for (i, pair, factor) in self.adapters.beside(&base.name) {
+            for (i, pair, factor) in self.loras.beside(&base.name) {
                 let u = self.inner(i, x, &base, pair, factor);
                 let mut parts = Vec::new();
                 for (other, o) in linears.iter().enumerate() {
@@ -99,7 +99,7 @@ impl Builder<'_> {
     /// The same for products by experts.
     pub(super) fn adapted_id(&mut self, x: ValueId, route: ValueId, l: Linear, mut y: ValueId) -> ValueId {
         let base = self.graph.weights[l.weight.0].clone();
-        for (i, pair, factor) in self.adapters.beside(&base.name) {
+        for (i, pair, factor) in self.loras.beside(&base.name) {
             let u = self.inner_id(i, (x, route), &base, pair, factor);
             let b = self.graph.weight(beside(&base, i, &pair.b, pair.rank));
             let d = Op::MulMatId { x: u, route, weight: b, bias: None, scale: l.scale };
@@ -115,12 +115,12 @@ impl Builder<'_> {
         if base.name != EMBEDDINGS {
             return y;
         }
-        for (i, pair, factor) in self.adapters.beside(&base.name) {
-            self.adapters.done.insert(base.name.clone());
+        for (i, pair, factor) in self.loras.beside(&base.name) {
+            self.loras.done.insert(base.name.clone());
             let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, base.n_row, pair.rank);
             let table = self.graph.weight(a);
             let u = self.graph.push(Op::Embed { table }, pair.rank);
-            let scale = self.adapters.scale(&mut self.graph, i, pair.rank, 1, factor);
+            let scale = self.loras.scale(&mut self.graph, i, pair.rank, 1, factor);
             let b = Weight::new(graph_name(i, &pair.b.name), pair.b.ty, base.n_col, pair.rank);
             let b = self.graph.weight(b);
             let d = Op::MulMat { x: u, weight: b, bias: None, scale: Some(scale) };
@@ -139,34 +139,34 @@ impl Builder<'_> {
         pair: &Pair,
         factor: f32,
     ) -> ValueId {
-        self.adapters.done.insert(base.name.clone());
+        self.loras.done.insert(base.name.clone());
         let key = (i, base.name.clone(), x, route);
-        if let Some(u) = self.adapters.inner_id.get(&key) {
+        if let Some(u) = self.loras.inner_id.get(&key) {
             return *u;
         }
         let n = base.n_expert;
-        let scale = self.adapters.scale(&mut self.graph, i, pair.rank, n, factor);
+        let scale = self.loras.scale(&mut self.graph, i, pair.rank, n, factor);
         let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, n * pair.rank, base.n_col);
         let a = Weight { n_expert: n, run: pair.rank, stride: pair.rank, ..a };
         let weight = self.graph.weight(a);
         let u = Op::MulMatId { x, route, weight, bias: None, scale: Some(scale) };
         let u = self.graph.push(u, pair.rank);
-        self.adapters.inner_id.insert(key, u);
+        self.loras.inner_id.insert(key, u);
         u
     }
 
     /// s A x.
     fn inner(&mut self, i: usize, x: ValueId, base: &Weight, pair: &Pair, factor: f32) -> ValueId {
-        self.adapters.done.insert(base.name.clone());
+        self.loras.done.insert(base.name.clone());
         let key = (i, base.name.clone(), x);
-        if let Some(u) = self.adapters.inner.get(&key) {
+        if let Some(u) = self.loras.inner.get(&key) {
             return *u;
         }
-        let scale = self.adapters.scale(&mut self.graph, i, pair.rank, 1, factor);
+        let scale = self.loras.scale(&mut self.graph, i, pair.rank, 1, factor);
         let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, pair.rank, base.n_col);
         let weight = self.graph.weight(a);
         let u = self.graph.push(Op::MulMat { x, weight, bias: None, scale: Some(scale) }, pair.rank);
-        self.adapters.inner.insert(key, u);
+        self.loras.inner.insert(key, u);
         u
     }
 }

@@ -7,7 +7,7 @@ mod operations;
 mod reads;
 mod tensors;
 
-pub(crate) use adapted::Adapters;
+pub(crate) use adapted::Loras;
 pub use config::Config;
 pub use reads::Reads;
 
@@ -40,7 +40,7 @@ pub struct Builder<'a> {
     /// Context size.
     n_ctx: u32,
     pub(super) graph: Graph,
-    pub(super) adapters: Adapters<'a>,
+    pub(super) loras: Loras<'a>,
     /// Optional tensors that the family reads.
     reads: Reads,
     tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
@@ -63,7 +63,7 @@ impl<'a> Builder<'a> {
             scalars,
             n_ctx,
             graph: Graph::default(),
-            adapters: Adapters::default(),
+            loras: Loras::default(),
             reads: Reads::USUAL,
             tensor,
         }
@@ -75,13 +75,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Applies LoRAs to the products added from now on.
-    pub(crate) fn adapt(&mut self, adapters: Adapters<'a>) {
-        self.adapters = adapters;
+    pub(crate) fn adapt(&mut self, loras: Loras<'a>) {
+        self.loras = loras;
     }
 
     /// True if a tensor is used, but its LoRAs are not applied.
     pub(crate) fn leaves_unadapted(&self, tensor: &str) -> bool {
-        !self.adapters.has(tensor) && self.graph.weights.iter().any(|w| w.name == tensor)
+        !self.loras.has(tensor) && self.graph.weights.iter().any(|w| w.name == tensor)
     }
 
     /// The finished graph.

@@ -16,7 +16,7 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// What most families read.
+    /// Tensors of most families.
     pub const USUAL: Reads = Reads { feed_forward_scales: false, output_bias: true };
     /// Also the scales of feed-forward parts.
     pub const SCALES: Reads = Reads { feed_forward_scales: true, ..Reads::USUAL };

@@ -1,6 +1,6 @@
 //! Sampler chains on the device.
 
-use chaski_runtime::gpu::Choose;
+use chaski_runtime::gpu::SampleMode;
 use chaski_runtime::kernels::adjust::{self, AdjustParams};
 use chaski_runtime::kernels::sample::{MAX_TOP_K, SampleParams};
 
@@ -9,7 +9,7 @@ use chaski_text::{Mirostat, Sampler, SamplerKind, SamplerParams};
 /// A sampler chain in the device's terms.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeviceChain {
-    pub(crate) choose: Choose,
+    pub(crate) choose: SampleMode,
     /// Sampling parameters; `None` for greedy.
     pub(crate) sample: Option<SampleParams>,
     /// Biases and penalties, if any.
@@ -67,7 +67,7 @@ pub(crate) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static st
         min_p: p.min_p,
         temp: p.temp,
     });
-    let choose = if sample.is_some() { Choose::Sample } else { Choose::Greedy };
+    let choose = if sample.is_some() { SampleMode::Sample } else { SampleMode::Greedy };
     Ok(DeviceChain { choose, sample, adjust })
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::CpuConfig;
 use chaski_runtime::gpu::Gpu;
-use chaski_runtime::kernels::{Act, Caps, Tuning};
+use chaski_runtime::kernels::{ActivationPrecision, Caps, Tuning};
 use chaski_runtime::plan::{Fusions, Memory, MemoryItem, PlanConfig, Streaming, memory_need};
 use ggml_format::{ByteSource, GgmlType};
 
@@ -98,65 +98,6 @@ impl FromStr for KvType {
     }
 }
 
-/// How products with quantised weights take their inputs when they make one token.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Inputs {
-    /// As exactly as f32 sums need, in the form that suits the device.
-    #[default]
-    Auto,
-    /// As f32. The processor then takes the references for everything, which is slow.
-    F32,
-    /// In 16 bits with a scale for each run: as exact as f32 sums, faster where a device multiplies bytes by fours.
-    I16,
-    /// In 8 bits with a scale for each run: faster still, and as inexact (normalised squared error about 1e-5). The processor
-    /// takes 16.
-    I8,
-}
-
-impl Inputs {
-    /// All of them, each with its name and what it is in a few words.
-    pub const ALL: [(Inputs, &'static str, &'static str); 4] = [
-        (Inputs::Auto, "auto", "i16 where the device multiplies bytes by fours, else f32"),
-        (Inputs::F32, "f32", "32 bits: exact"),
-        (Inputs::I16, "i16", "16 bits with a scale for each run: as exact as sums in f32"),
-        (Inputs::I8, "i8", "8 bits with a scale for each run: fastest, a little less exact"),
-    ];
-
-    fn act(self) -> Option<Act> {
-        match self {
-            Inputs::Auto => None,
-            Inputs::F32 => Some(Act::F32),
-            Inputs::I16 => Some(Act::I16),
-            Inputs::I8 => Some(Act::I8),
-        }
-    }
-}
-
-/// The name.
-impl fmt::Display for Inputs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (_, name, _) = Inputs::ALL.iter().find(|(i, ..)| i == self).expect("a row for every variant");
-        f.pad(name)
-    }
-}
-
-/// A word that names no way to take inputs.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a type of inputs, found `{found}` (types: {})", Inputs::ALL.map(|(_, name, _)| name).join(", "))]
-pub struct InputsError {
-    /// The word.
-    pub found: String,
-}
-
-impl FromStr for Inputs {
-    type Err = InputsError;
-
-    fn from_str(s: &str) -> Result<Inputs, InputsError> {
-        let row = Inputs::ALL.iter().find(|(_, name, _)| *name == s);
-        row.map(|(i, ..)| *i).ok_or_else(|| InputsError { found: s.to_owned() })
-    }
-}
-
 /// Configuration of a runner.
 #[derive(Clone, Debug)]
 pub struct RunnerConfig {
@@ -168,8 +109,10 @@ pub struct RunnerConfig {
     pub chunk: u32,
     /// Prefill may round activations to f16.
     pub f16_tiles: bool,
-    /// How products with quantised weights take their inputs.
-    pub inputs: Inputs,
+    /// Precision of activations in products with quantised weights during decode; `None`: [`ActivationPrecision::I16`] if
+    /// the device has dot products of four bytes, else [`ActivationPrecision::F32`]. On the CPU, `I8` means `I16`, and
+    /// `F32` runs the references for all operations, which is slow.
+    pub inputs: Option<ActivationPrecision>,
     /// A tuner's measurements of this device.
     pub tuning: Tuning,
     /// Fusion rules; fewer are slower, with the same results.
@@ -198,7 +141,7 @@ impl Default for RunnerConfig {
             kv: KvType::Auto,
             chunk: 512,
             f16_tiles: false,
-            inputs: Inputs::Auto,
+            inputs: None,
             tuning: Tuning::default(),
             fusions: Fusions::ALL,
             n_seq: 1,
@@ -234,7 +177,7 @@ impl RunnerConfig {
     ///
     /// # Errors
     /// [`ModelError`]: missing or invalid tensors.
-    pub async fn memory_on_processor<S: ByteSource>(&self, model: &Model<S>) -> Result<Memory, ModelError> {
+    pub async fn memory_on_cpu<S: ByteSource>(&self, model: &Model<S>) -> Result<Memory, ModelError> {
         let graph = model.graph(self.n_ctx_for(model)).await?;
         Ok(on_processor(self.cpu_for(model).n_byte(&graph)))
     }
@@ -262,7 +205,7 @@ impl RunnerConfig {
             page: PAGE,
             kv: self.kv.types(model, n_ctx, self.n_seq),
             f16_tiles: self.f16_tiles,
-            inputs: self.inputs.act(),
+            inputs: self.inputs,
             tuning: self.tuning.clone(),
             pool: self.kv_tokens.map(|n| n / PAGE),
             ring: 128,
@@ -276,5 +219,5 @@ impl RunnerConfig {
 
 /// Memory of a model on the CPU.
 pub(super) fn on_processor(n_byte: u64) -> Memory {
-    Memory { items: vec![MemoryItem { what: "weights and kv cache (processor)", n_buffer: 0, n_byte }] }
+    Memory { items: vec![MemoryItem { what: "weights and KV cache (CPU)", n_buffer: 0, n_byte }] }
 }

@@ -158,7 +158,7 @@ impl CpuExecutor {
         let Some(first) = step.rows.first() else { return };
         let lora = &self.loras[first.seq as usize];
         if *lora != self.lora {
-            self.model.set_adapter_scales(lora);
+            self.model.set_lora_scales(lora);
             self.lora.clone_from(lora);
         }
     }

@@ -6,13 +6,13 @@ use chaski_graph::Op;
 use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::{CpuModel, Watch};
 use chaski_runtime::gpu::{Ablation, GpuModel, Memory, Profile, Progress, Stage, TuneStep};
-use chaski_runtime::kernels::Tuning;
+use chaski_runtime::kernels::{ActivationPrecision, Tuning};
 use chaski_runtime::plan::PlanError;
 use chaski_schedule::{Change, Limits, Step};
 use chaski_text::Sampler;
 use ggml_format::ByteSource;
 
-use super::config::{Inputs, RunnerConfig, Target};
+use super::config::{RunnerConfig, Target};
 use super::cpu::CpuExecutor;
 use super::executor::{Outputs, Start};
 use super::gpu::GpuExecutor;
@@ -51,7 +51,7 @@ impl DeviceExecutor {
             true => Err(ModelError::SmallPool { found: n_page * page, needed: n_ctx }),
             false => Ok(()),
         };
-        let lora = model.adapter_scales();
+        let lora = model.lora_scales();
         let gpus = match target {
             Target::Gpu(gpu) => std::slice::from_ref(gpu),
             Target::Gpus(gpus) if gpus.is_empty() => {
@@ -78,7 +78,7 @@ impl DeviceExecutor {
                 small(sizes.n_page(), sizes.pages_per_seq(), sizes.page, sizes.n_ctx)?;
                 let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
                 let mut loaded = CpuModel::load(graph, sizes, model, report).await?;
-                loaded.set_inputs_in_16_bits(config.inputs != Inputs::F32);
+                loaded.set_inputs_in_16_bits(config.inputs != Some(ActivationPrecision::F32));
                 Ok(DeviceExecutor::Cpu(Box::new(CpuExecutor::new(loaded, lora))))
             }
         }
@@ -178,7 +178,7 @@ impl DeviceExecutor {
     /// Runs a step, and passes the inputs of every product to `watch`.
     pub(crate) fn run_watched(&mut self, step: &Step, watch: Watch<'_>) -> Result<(), ModelError> {
         match self {
-            DeviceExecutor::Gpu(_) => Err(ModelError::NeedsProcessor { what: "watching products" }),
+            DeviceExecutor::Gpu(_) => Err(ModelError::NeedsCpu { what: "watching products" }),
             DeviceExecutor::Cpu(e) => e.run_watched(step, watch),
         }
     }

@@ -1,6 +1,6 @@
 //! A model on a GPU as an executor.
 
-use chaski_runtime::gpu::{Choose, GpuModel, Memory, StepOptions};
+use chaski_runtime::gpu::{GpuModel, Memory, SampleMode, StepOptions};
 use chaski_runtime::kernels::sample::SampleParams;
 use chaski_runtime::{Column, ColumnOutput};
 use chaski_schedule::{Change, Input, Limits, Row, Step, Want};
@@ -17,7 +17,7 @@ const MAX_AHEAD: usize = 31;
 /// The request in a slot.
 #[derive(Clone)]
 struct Slot {
-    choose: Choose,
+    choose: SampleMode,
     /// Uniform numbers of the draws not yet uploaded.
     draws: Option<Draws>,
     lora: Vec<f32>,
@@ -34,7 +34,7 @@ pub(crate) struct GpuExecutor {
 impl GpuExecutor {
     pub(super) fn new(model: GpuModel, lora: Vec<f32>) -> Self {
         let n_seq = model.config().n_seq as usize;
-        let slot = Slot { choose: Choose::Greedy, draws: None, lora: lora.clone() };
+        let slot = Slot { choose: SampleMode::Greedy, draws: None, lora: lora.clone() };
         // Devices start with zeros.
         GpuExecutor { model, slots: vec![slot; n_seq], lora: vec![0.0; lora.len()] }
     }
@@ -100,7 +100,7 @@ impl GpuExecutor {
     pub(super) fn start(&mut self, start: Start<'_>) -> Result<(), ModelError> {
         let (seq, slot) = (start.seq, &mut self.slots[start.seq as usize]);
         slot.lora = start.lora.to_vec();
-        (slot.choose, slot.draws) = (Choose::Greedy, None);
+        (slot.choose, slot.draws) = (SampleMode::Greedy, None);
         let Some(sampler) = start.sampler else {
             self.model.clear_adjust(seq);
             return Ok(());
@@ -135,14 +135,14 @@ impl GpuExecutor {
         let Some(first) = step.rows.first() else { return Ok(()) };
         let lora = &self.slots[first.seq as usize].lora;
         if *lora != self.lora {
-            self.model.set_adapter_scales(lora);
+            self.model.set_lora_scales(lora);
             self.lora.clone_from(lora);
         }
-        let mut choose = Choose::Greedy;
+        let mut choose = SampleMode::Greedy;
         for row in step.rows.iter().filter(|row| matches!(row.want, Want::Choose | Want::ChooseMasked)) {
             let slot = &mut self.slots[row.seq as usize];
-            if slot.choose == Choose::Sample {
-                choose = Choose::Sample;
+            if slot.choose == SampleMode::Sample {
+                choose = SampleMode::Sample;
                 let draws = slot.draws.iter_mut().flat_map(|draws| draws.take(step.repeat as usize));
                 self.model.set_draws(row.seq, &draws.collect::<Vec<f32>>());
             }
@@ -171,7 +171,7 @@ impl GpuExecutor {
 
     pub(super) fn reset(&mut self, lora: &[f32]) {
         self.model.drop_steps();
-        let slot = Slot { choose: Choose::Greedy, draws: None, lora: lora.to_vec() };
+        let slot = Slot { choose: SampleMode::Greedy, draws: None, lora: lora.to_vec() };
         self.slots.fill(slot);
         (0..self.slots.len() as u32).for_each(|seq| self.model.clear_adjust(seq));
     }

@@ -91,7 +91,7 @@ impl Runner {
     /// all tokens if `all`, else the last one.
     ///
     /// # Errors
-    /// [`ModelError::NeedsProcessor`] for a model on a GPU; otherwise as [`Self::eval`].
+    /// [`ModelError::NeedsCpu`] for a model on a GPU; otherwise as [`Self::eval`].
     pub async fn feed_watched(
         &mut self,
         tokens: &[u32],

@@ -6,9 +6,9 @@ use chaski_text::Sampler;
 use super::pages::Pages;
 use super::runner::Runner;
 use super::sequence::Sequence;
-use crate::adapter::check_scales;
 use crate::error::ModelError;
 use crate::exec::{Executor, Outputs, Start};
+use crate::lora::check_scales;
 
 /// Runs the steps of a scheduler. Sequences run otherwise ([`Runner::prefill`] and others) lose their tokens;
 /// [`Executor::forget`] resets the runner to empty sequences.
@@ -22,8 +22,8 @@ impl Executor for Runner {
     }
 
     fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError> {
-        let lora = asked.unwrap_or(self.adapter_scales());
-        check_scales(self.adapter_scales().len(), lora)?;
+        let lora = asked.unwrap_or(self.lora_scales());
+        check_scales(self.lora_scales().len(), lora)?;
         Ok(lora.to_vec())
     }
 

@@ -114,7 +114,7 @@ impl ImatrixProgress<'_> {
 /// included, and the output matrix on request.
 ///
 /// # Errors
-/// [`ModelError::NeedsProcessor`] for a model on a GPU, [`ModelError::ShortText`] for a text of less than a chunk,
+/// [`ModelError::NeedsCpu`] for a model on a GPU, [`ModelError::ShortText`] for a text of less than a chunk,
 /// [`ModelError::Importance`] if inputs are not finite; errors of `progress`.
 pub async fn imatrix<E: From<ModelError>>(
     runner: &mut Runner,

@@ -57,7 +57,7 @@ impl Runner {
         // They may depend on the context.
         let ropes = FxBuildHasher.hash_one(format!("{:?}", model.graph(n_ctx).await?.ropes));
         let mut device = DeviceExecutor::load(model, target, config, progress).await?;
-        let scales = model.adapter_scales();
+        let scales = model.lora_scales();
         device.reset(&scales);
         let limits = device.limits();
         // As many sequences as the pool has whole contexts for: nothing here waits for pages.

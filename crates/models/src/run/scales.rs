@@ -1,18 +1,18 @@
 //! LoRA scales: common to all sequences, or per sequence.
 
 use super::runner::Runner;
-use crate::adapter::check_scales;
-use crate::error::{AdapterError, ModelError};
+use crate::error::{LoraError, ModelError};
 use crate::exec::Start;
+use crate::lora::check_scales;
 
 impl Runner {
     /// Default scale of each LoRA.
-    pub fn adapter_scales(&self) -> &[f32] {
+    pub fn lora_scales(&self) -> &[f32] {
         &self.scales
     }
 
     /// Scale of each LoRA for a sequence.
-    pub fn adapter_scales_of(&self, seq: usize) -> &[f32] {
+    pub fn lora_scales_of(&self, seq: usize) -> &[f32] {
         &self.seqs[seq].scales
     }
 
@@ -20,7 +20,7 @@ impl Runner {
     ///
     /// # Errors
     /// As [`Self::adapt`].
-    pub fn set_adapter_scales(&mut self, scales: &[f32]) -> Result<(), ModelError> {
+    pub fn set_lora_scales(&mut self, scales: &[f32]) -> Result<(), ModelError> {
         self.check_scales(scales)?;
         self.scales = scales.to_vec();
         let at = self.at;
@@ -36,7 +36,7 @@ impl Runner {
     /// computed with other scales.
     ///
     /// # Errors
-    /// [`ModelError::Adapter`] if the number of scales differs from the number of LoRAs, or a scale is not finite.
+    /// [`ModelError::Lora`] if the number of scales differs from the number of LoRAs, or a scale is not finite.
     pub fn adapt(&mut self, scales: &[f32]) -> Result<(), ModelError> {
         self.check_scales(scales)?;
         if self.seqs[self.at].scales != scales {
@@ -49,7 +49,7 @@ impl Runner {
     }
 
     /// Checks scales for the model's LoRAs.
-    pub(super) fn check_scales(&self, scales: &[f32]) -> Result<(), AdapterError> {
+    pub(super) fn check_scales(&self, scales: &[f32]) -> Result<(), LoraError> {
         check_scales(self.scales.len(), scales)
     }
 
@@ -57,8 +57,8 @@ impl Runner {
     pub(super) fn alike(&self, columns: &[(usize, u32)]) -> Vec<Vec<usize>> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for (i, (seq, _)) in columns.iter().enumerate() {
-            let scales = self.adapter_scales_of(*seq);
-            match groups.iter_mut().find(|g| self.adapter_scales_of(columns[g[0]].0) == scales) {
+            let scales = self.lora_scales_of(*seq);
+            match groups.iter_mut().find(|g| self.lora_scales_of(columns[g[0]].0) == scales) {
                 Some(group) => group.push(i),
                 None => groups.push(vec![i]),
             }

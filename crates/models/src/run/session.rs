@@ -95,7 +95,7 @@ impl Runner {
         let tokens = self.history().to_vec();
         let (seq, pages) = (self.at as u32, self.pages.of(self.at).to_vec());
         let known = self.device.save(seq, &pages, tokens.len()).await?;
-        let name = self.session_of(self.adapter_scales_of(self.at));
+        let name = self.session_of(self.lora_scales_of(self.at));
         Ok(pack(&name, &tokens, self.seqs[self.at].top, &known))
     }
 
@@ -105,7 +105,7 @@ impl Runner {
     /// [`ModelError::Session`] for bytes that are no session of this model and kind of cache, or longer than the
     /// context; the sequence is then unchanged. Device errors.
     pub async fn restore(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
-        let (tokens, top, known) = unpack(bytes, &self.session_of(self.adapter_scales_of(self.at)))?;
+        let (tokens, top, known) = unpack(bytes, &self.session_of(self.lora_scales_of(self.at)))?;
         let damaged = |what| SessionError::Damaged { what };
         let (n, limit) = (tokens.len(), self.n_ctx as usize);
         // A larger value only causes tokens to run again.

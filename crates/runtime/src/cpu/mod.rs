@@ -182,11 +182,11 @@ impl CpuModel {
         self.in_16_bits = on;
     }
 
-    /// Sets the LoRA scales, indexed by [`AdapterScale::of`](crate::graph::AdapterScale::of).
+    /// Sets the LoRA scales, indexed by [`LoraScale::of`](crate::graph::LoraScale::of).
     ///
     /// # Panics
     /// If there are fewer scales than the graph uses.
-    pub fn set_adapter_scales(&mut self, scales: &[f32]) {
+    pub fn set_lora_scales(&mut self, scales: &[f32]) {
         for s in &self.graph.scales {
             let value = s.by * scales[s.of];
             self.weights[s.weight.0]

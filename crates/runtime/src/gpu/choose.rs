@@ -8,7 +8,7 @@ use crate::error::RuntimeError;
 
 /// Sampling mode of the device.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Choose {
+pub enum SampleMode {
     /// The largest logit.
     Greedy,
     /// With the parameters of [`GpuModel::set_sampler`].
@@ -27,7 +27,7 @@ fn around<T>(size: u32, first: u32, values: &[T]) -> [(u32, &[T]); 2] {
 }
 
 impl GpuModel {
-    /// Sets the parameters of [`Choose::Sample`] for a sequence.
+    /// Sets the parameters of [`SampleMode::Sample`] for a sequence.
     pub fn set_sampler(&mut self, seq: u32, params: &SampleParams) {
         let at = 4 * (seq as usize * sample::N_WORD) as u64;
         self.gpu.queue.write_buffer(&self.buffers.sampler, at, bytemuck::cast_slice(&params.words()));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chaski_kernels::{Caps, FeatureSet};
 
 use super::pipeline::Pipelines;
-use super::reports::{Reports, Trouble};
+use super::reports::{PendingError, Reports};
 use crate::error::RuntimeError;
 use crate::platform::Promise;
 
@@ -386,15 +386,17 @@ impl Gpu {
     /// # Errors
     /// [`RuntimeError::DeviceLost`], [`RuntimeError::OutOfMemory`], [`RuntimeError::Refused`].
     pub fn check(&self) -> Result<(), RuntimeError> {
-        if matches!(self.reports.trouble(), Some(Trouble::Refused(_))) {
+        if matches!(self.reports.pending_error(), Some(PendingError::Refused(_))) {
             // Objects of a lost device are rejected before it reports the loss, once it has finished its work.
             crate::platform::settle(&self.device, None);
         }
-        match self.reports.trouble() {
+        match self.reports.pending_error() {
             None => Ok(()),
-            Some(Trouble::Lost(reason)) => Err(RuntimeError::DeviceLost { reason }),
-            Some(Trouble::OutOfMemory(what)) => Err(RuntimeError::OutOfMemory { what, n_byte: 0 }),
-            Some(Trouble::Refused(reason)) => Err(RuntimeError::Refused { what: "a call".into(), reason }),
+            Some(PendingError::Lost(reason)) => Err(RuntimeError::DeviceLost { reason }),
+            Some(PendingError::OutOfMemory(what)) => Err(RuntimeError::OutOfMemory { what, n_byte: 0 }),
+            Some(PendingError::Refused(reason)) => {
+                Err(RuntimeError::Refused { what: "a call".into(), reason })
+            }
         }
     }
 

@@ -41,14 +41,14 @@ const AHEAD: usize = 4;
 
 /// Upload queue: wgpu holds a copy of every write until the device has taken it. Reading continues meanwhile.
 #[derive(Default)]
-pub(crate) struct Flight {
+pub(crate) struct UploadQueue {
     /// Bytes written since the last submission.
     n_byte: usize,
     /// Submissions of at least a chunk each, oldest first.
     sent: VecDeque<(wgpu::SubmissionIndex, Promise<()>)>,
 }
 
-impl Flight {
+impl UploadQueue {
     /// Records a write, and waits for the oldest submission if the queue is full.
     pub(crate) async fn sent(&mut self, gpu: &Gpu, n_byte: usize) -> Result<(), RuntimeError> {
         self.n_byte += n_byte;
@@ -127,7 +127,7 @@ pub(crate) async fn groups(
     sent: &mut Sent,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(), RuntimeError> {
-    let mut flight = Flight::default();
+    let mut queue = UploadQueue::default();
     let mut bytes = Vec::new();
     for (g, buffers) in groups.groups.iter().zip(buffers) {
         for (shard, buffer) in g.shards.iter().zip(buffers) {
@@ -155,7 +155,7 @@ pub(crate) async fn groups(
                     gpu.queue.write_buffer(buffer, at, run);
                 });
                 sent.done += bytes.len() as u64;
-                flight.sent(gpu, bytes.len()).await?;
+                queue.sent(gpu, bytes.len()).await?;
                 progress(Progress { stage: Stage::Upload, done: sent.done, total: sent.total });
                 row += n;
             }
@@ -274,12 +274,12 @@ pub(crate) async fn aux_buffers(
     tensors: &impl Tensors,
     buffers: &[Option<wgpu::Buffer>],
 ) -> Result<(), RuntimeError> {
-    let mut flight = Flight::default();
+    let mut queue = UploadQueue::default();
     for (a, buffer) in groups.aux.iter().zip(buffers) {
         let Some(buffer) = buffer else { continue };
         let words = aux(graph, a, tensors).await?;
         gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(&words));
-        flight.sent(gpu, 4 * words.len()).await?;
+        queue.sent(gpu, 4 * words.len()).await?;
     }
     Ok(())
 }
@@ -291,12 +291,12 @@ pub(crate) async fn ropes(
     n_ctx: u32,
     buffers: &[Option<wgpu::Buffer>],
 ) -> Result<(), RuntimeError> {
-    let mut flight = Flight::default();
+    let mut queue = UploadQueue::default();
     for (r, buffer) in ropes.iter().zip(buffers) {
         let Some(buffer) = buffer else { continue };
         let table = rope::tables(r, n_ctx);
         gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(&table));
-        flight.sent(gpu, 4 * table.len()).await?;
+        queue.sent(gpu, 4 * table.len()).await?;
     }
     Ok(())
 }

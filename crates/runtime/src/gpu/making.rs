@@ -69,7 +69,7 @@ impl GpuModel {
         let compiling = |done| Progress { stage: Stage::Compile, done, total: n_kernel };
         progress(compiling(0));
         let stop = StopOnDrop(Arc::default());
-        let aside = {
+        let background = {
             let (gpus, stop) = (gpus.to_vec(), stop.0.clone());
             Aside::start(move || {
                 let mut all = gpus.iter().zip(&missing);
@@ -78,10 +78,10 @@ impl GpuModel {
         };
         let parts = make_buffers(gpus, graph, &groups, &segments, &config, &tensors, &mut progress).await?;
         let upload = clock.elapsed();
-        if !aside.is_done() {
+        if !background.is_done() {
             progress(compiling(0));
         }
-        let (compiled, compile) = aside.join();
+        let (compiled, compile) = background.join();
         compiled?;
         progress(compiling(n_kernel));
         // By default sequence s has the s-th run of pages, modulo the pool.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use chaski_kernels::ops::mul_mat_vec::{Act, Epilogue, MulMatVec};
+use chaski_kernels::ops::mul_mat_vec::{ActivationPrecision, Epilogue, MulMatVec};
 use chaski_kernels::{Format, MatVecTune, Matrix};
 
 use super::device::Gpu;
@@ -19,7 +19,7 @@ pub struct FormatRate {
     /// The format's name.
     pub format: &'static str,
     /// Precision of the vector; `None` is the device's default.
-    pub act: Option<Act>,
+    pub act: Option<ActivationPrecision>,
     /// Rows and columns of the matrix.
     pub shape: [u32; 2],
     /// Bytes of weights per second, with the untuned distribution of threads.
@@ -53,7 +53,7 @@ impl Gpu {
     pub async fn measure_format(
         &self,
         format: &'static Format,
-        act: Option<Act>,
+        act: Option<ActivationPrecision>,
         budget: Duration,
     ) -> Result<FormatRate, RuntimeError> {
         let [n_row, n_col] = if self.caps().software { SOFTWARE_SHAPE } else { SHAPE };

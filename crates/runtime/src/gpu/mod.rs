@@ -35,7 +35,7 @@ mod timer;
 mod tune;
 
 pub use case::{CaseReport, ReadyCase, run_case, self_test};
-pub use choose::Choose;
+pub use choose::SampleMode;
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters, adapters_with, device_descriptor};
 pub use load::{Progress, Stage};
 pub use measure::Peaks;

@@ -14,7 +14,7 @@ use super::ready::{Ablation, Body, Devices, On, Ready, ReadySegment, ReadySegmen
 use super::steps::Steps;
 use super::stream::Streams;
 use crate::error::RuntimeError;
-use crate::graph::AdapterScale;
+use crate::graph::LoraScale;
 use crate::plan::{BufferSpec, Memory, PlanConfig, Planned};
 use crate::step::Column;
 
@@ -285,11 +285,11 @@ impl GpuModel {
         self.ready.body(body).len().div_ceil(n_cut).max(1)
     }
 
-    /// Sets the LoRA scales, indexed by [`AdapterScale::of`], for work submitted from now on.
+    /// Sets the LoRA scales, indexed by [`LoraScale::of`], for work submitted from now on.
     ///
     /// # Panics
     /// If there are fewer scales than the graph uses.
-    pub fn set_adapter_scales(&mut self, scales: &[f32]) {
+    pub fn set_lora_scales(&mut self, scales: &[f32]) {
         for p in &self.scales {
             let words = [p.by * scales[p.scale.of], 0.0].repeat(p.n_row);
             for (gpu, buffers) in self.parts() {
@@ -341,7 +341,7 @@ impl GpuModel {
 
 /// Location of a LoRA's scales in the aux buffers.
 pub(super) struct ScalePlace {
-    pub(super) scale: AdapterScale,
+    pub(super) scale: LoraScale,
     pub(super) aux: usize,
     /// First word.
     pub(super) at: usize,

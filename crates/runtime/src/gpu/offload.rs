@@ -13,7 +13,7 @@ use std::pin::Pin;
 
 use chaski_kernels::DeviceLayout;
 
-use super::load::{self, CHUNK, Flight};
+use super::load::{self, CHUNK, UploadQueue};
 use super::places::Places;
 use super::reads::ExpertReads;
 use super::ready::{On, ReadyStage};
@@ -24,7 +24,7 @@ use crate::plan::{Crossing, Group, Groups, OffloadedExperts};
 use crate::platform::for_each;
 use crate::tensors::Tensors;
 
-/// Pieces of at most [`CHUNK`] read before they are uploaded; [`Flight`] allows four times as much in flight.
+/// Pieces of at most [`CHUNK`] read before they are uploaded; [`UploadQueue`] allows four times as much in flight.
 const AT_ONCE: usize = 16;
 
 type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send + 'a>>;
@@ -170,10 +170,10 @@ impl Offload {
         let given = self.of(group).admit(round);
         let pieces: Vec<Piece> =
             given.iter().flat_map(|g| pieces(&self.groups.groups[group], g.0, g.1)).collect();
-        let mut flight = Flight::default();
+        let mut queue = UploadQueue::default();
         for some in pieces.chunks(AT_ONCE) {
             let n_byte = self.send(on, group, some).await?;
-            flight.sent(on.gpu, n_byte).await?;
+            queue.sent(on.gpu, n_byte).await?;
         }
         for &(expert, place) in &given {
             self.send_affine(on, group, expert, place).await?;

@@ -8,7 +8,7 @@ use super::buffers::{Buffers, Part};
 use super::device::Gpu;
 use super::pipeline::Compiled;
 use crate::error::RuntimeError;
-use crate::plan::{Columns, Crossing, Place, Planned, Stage, dispatches};
+use crate::plan::{Crossing, Growth, Place, Planned, Stage, dispatches};
 
 /// Objects to recreate for every dispatch, as engines without a plan do, to measure the benefit of reuse.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -232,7 +232,7 @@ fn bind(gpu: &Gpu, buffers: &Buffers, compiled: &Compiled, p: &Planned) -> wgpu:
 /// The largest tile of columns of products and attention in a body: fewer columns take as long.
 pub(super) fn tile_of(body: &[Stage]) -> usize {
     let tile = |p: &Planned| match p.columns {
-        Columns::XTiles(tile) | Columns::YTiles(tile) => tile as usize,
+        Growth::XTiles(tile) | Growth::YTiles(tile) => tile as usize,
         _ => 1,
     };
     dispatches(body).map(tile).max().unwrap_or(1)

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A report.
 #[derive(Clone, Debug)]
-pub(super) enum Trouble {
+pub(super) enum PendingError {
     Lost(String),
     OutOfMemory(String),
     Refused(String),
@@ -16,7 +16,7 @@ type OnError = Box<dyn Fn(&wgpu::Error) + Send + Sync>;
 /// Reports of a device, and their listeners.
 #[derive(Default)]
 pub(super) struct Reports {
-    trouble: Mutex<Option<Trouble>>,
+    pending_error: Mutex<Option<PendingError>>,
     on_lost: Mutex<Vec<OnLost>>,
     on_error: Mutex<Vec<OnError>>,
 }
@@ -36,13 +36,13 @@ impl Reports {
     }
 
     /// The device loss, or else the first error: the first explains the failure, but nothing works without the device.
-    pub(super) fn trouble(&self) -> Option<Trouble> {
-        lock(&self.trouble).clone()
+    pub(super) fn pending_error(&self) -> Option<PendingError> {
+        lock(&self.pending_error).clone()
     }
 
     pub(super) fn on_lost(&self, f: OnLost) {
-        match self.trouble() {
-            Some(Trouble::Lost(reason)) => f(&reason),
+        match self.pending_error() {
+            Some(PendingError::Lost(reason)) => f(&reason),
             _ => lock(&self.on_lost).push(f),
         }
     }
@@ -53,7 +53,7 @@ impl Reports {
 
     pub(super) fn lost(&self, reason: String) {
         tracing::error!(reason, "the device was lost");
-        *lock(&self.trouble) = Some(Trouble::Lost(reason.clone()));
+        *lock(&self.pending_error) = Some(PendingError::Lost(reason.clone()));
         // Moved out of the lock: callbacks may use the device.
         let listeners = std::mem::take(&mut *lock(&self.on_lost));
         listeners.iter().for_each(|f| f(&reason));
@@ -62,9 +62,9 @@ impl Reports {
     fn failed(&self, error: &wgpu::Error) {
         let text = error.to_string();
         tracing::error!(text, "the device reported an error");
-        lock(&self.trouble).get_or_insert(match error {
-            wgpu::Error::OutOfMemory { .. } => Trouble::OutOfMemory(text),
-            _ => Trouble::Refused(text),
+        lock(&self.pending_error).get_or_insert(match error {
+            wgpu::Error::OutOfMemory { .. } => PendingError::OutOfMemory(text),
+            _ => PendingError::Refused(text),
         });
         lock(&self.on_error).iter().for_each(|f| f(error));
     }

@@ -3,7 +3,7 @@
 use chaski_kernels::KvLayout;
 
 use super::device::Gpu;
-use super::load::Flight;
+use super::load::UploadQueue;
 use super::model::GpuModel;
 use crate::error::RuntimeError;
 
@@ -96,15 +96,15 @@ impl GpuModel {
     ) -> Result<(), RuntimeError> {
         /// Bytes per write, to bound the upload queue.
         const PIECE: usize = 1 << 20;
-        let (mut from, mut flight, mut last) = (0, Flight::default(), &*self.gpu);
+        let (mut from, mut queue, mut last) = (0, UploadQueue::default(), &*self.gpu);
         for Lies { gpu, buffer, at, n_byte, .. } in self.places(seq, pages) {
             if !std::ptr::eq(last, gpu) {
-                (flight, last) = (Flight::default(), gpu);
+                (queue, last) = (UploadQueue::default(), gpu);
             }
             let part = &bytes[from..from + n_byte as usize];
             for (i, piece) in part.chunks(PIECE).enumerate() {
                 gpu.queue.write_buffer(buffer, at + (i * PIECE) as u64, piece);
-                flight.sent(gpu, piece.len()).await?;
+                queue.sent(gpu, piece.len()).await?;
             }
             from += part.len();
         }

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use web_time::Instant;
 
-use super::choose::{Choose, STAGING};
+use super::choose::{STAGING, SampleMode};
 use super::model::GpuModel;
 use super::picks::{Picks, PiecePicks};
 use super::ready::{Body, Devices, On};
@@ -29,8 +29,8 @@ pub struct StepOptions {
     /// Number of columns that kernels are chosen for, at least the actual number: part of a chunk runs with the chunk's
     /// kernels.
     pub n_planned: u32,
-    /// [`Choose::Sample`] unless all choosing sequences are greedy.
-    pub choose: Choose,
+    /// [`SampleMode::Sample`] unless all choosing sequences are greedy.
+    pub choose: SampleMode,
 }
 
 /// A submitted, unread step.
@@ -310,8 +310,8 @@ impl GpuModel {
                 tape.run(&self.ready.adjust, picks.n_choice);
             }
             let chooser = match step.options.choose {
-                Choose::Greedy => &self.ready.argmax,
-                Choose::Sample => &self.ready.sample,
+                SampleMode::Greedy => &self.ready.argmax,
+                SampleMode::Sample => &self.ready.sample,
             };
             tape.run(chooser, picks.n_choice);
         }

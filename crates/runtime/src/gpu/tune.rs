@@ -8,7 +8,7 @@ use std::time::Duration;
 use chaski_kernels::ops::mul_mat_vec::MulMatVec;
 use chaski_kernels::{Caps, MatVecTune, ProductClass, Tuning};
 
-use super::choose::Choose;
+use super::choose::SampleMode;
 use super::model::GpuModel;
 use super::steps::StepOptions;
 use crate::error::RuntimeError;
@@ -72,7 +72,7 @@ impl GpuModel {
     async fn token_time(&mut self) -> Result<Duration, RuntimeError> {
         let n = self.max_repeat().min(self.config().n_ctx);
         let first = Column::token(0, 0, 0);
-        let options = StepOptions { repeat: n, n_planned: 1, choose: Choose::Greedy };
+        let options = StepOptions { repeat: n, n_planned: 1, choose: SampleMode::Greedy };
         let mut least = Duration::MAX;
         for _ in 0..REPEAT {
             let clock = Clock::start();

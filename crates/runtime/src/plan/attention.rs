@@ -9,7 +9,7 @@ use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::{DispatchError, KvLayout, RopeKv};
 
 use super::expand::{Expander, Input, f32s, ld};
-use super::segments::{Columns, PlanError, Slot};
+use super::segments::{Growth, PlanError, Slot};
 use super::steps::{HeadNorm, Heads, Norm, Part};
 use crate::graph::latent::Latent;
 use crate::graph::{ValueId, WeightId};
@@ -78,7 +78,7 @@ impl Expander<'_> {
             ("rope", Slot::Rope(heads.rope.unwrap_or(0))),
         ];
         bind.extend(aux.map(|a| ("aux", Slot::Aux(Some(a)))));
-        let columns = self.many(Columns::Y);
+        let columns = self.many(Growth::Y);
         self.push(call.dispatch(self.caps)?, bind, columns, "rope_kv", 0).col(f32s(n_row) + made, rotated);
         self.pool.release(all);
         Ok(())
@@ -172,7 +172,7 @@ impl Expander<'_> {
             ("rope", Slot::Rope(o.rope)),
             ("aux", Slot::Aux(Some(aux))),
         ];
-        let columns = self.many(Columns::Y);
+        let columns = self.many(Growth::Y);
         let moved = f32s(kv.d + 2 * o.n_head * n_rot) + kv.token_bytes();
         let n_flop = 3 * u64::from((o.n_head + 1) * n_rot) + 4 * u64::from(kv.d_v);
         self.push(call.dispatch(self.caps)?, bind, columns, "latent", 0).col(moved, n_flop);
@@ -211,7 +211,7 @@ impl Expander<'_> {
             _ if self.caps.alone => 1,
             1 => share.clamp(1, 32),
             // Tiles would process the few columns sequentially along all keys. The parts are one binding.
-            2..=mul_mat_vec::Columns::MAX => {
+            2..=mul_mat_vec::FewColumns::MAX => {
                 let range = 4 * u64::from(n_head) * u64::from(kv.d_v + 4) * u64::from(self.n_col);
                 let most = (self.caps.max_binding_bytes / range.max(1)).min(32) as u32;
                 share.max(2).min(most).max(1)
@@ -222,7 +222,7 @@ impl Expander<'_> {
         let f16_tiles = self.config.f16_tiles;
         let call = Attention { n_head, kv, score, splits, ldq, ldy, n_col: self.n_col, f16_tiles };
         let dispatch = call.dispatch(self.caps)?;
-        let columns = self.many(call.tile_cols(&dispatch).map_or(Columns::Z, Columns::YTiles));
+        let columns = self.many(call.tile_cols(&dispatch).map_or(Growth::Z, Growth::YTiles));
         // Keys and values are read once for all heads that share them; a score and its value are two products each.
         let (wide, per_key) = (n_head * kv.d_v, kv.token_bytes());
         let per_pair = 2 * u64::from(n_head) * u64::from(kv.d + kv.d_v);
@@ -254,7 +254,7 @@ impl Expander<'_> {
             .col(f32s(wide) + f32s(n_part), 0)
             .key(per_key, per_pair);
         let merge = AttentionMerge { n_head, d: kv.d_v, splits, ldy, n_col: self.n_col };
-        let columns = self.many(Columns::Y);
+        let columns = self.many(Growth::Y);
         self.push(
             merge.dispatch(self.caps)?,
             vec![("x", Slot::Act(parts)), ("y", y_slot)],

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::group::{Aux, Groups};
-use super::segments::{Columns, Planned, Slot};
+use super::segments::{Growth, Planned, Slot};
 use super::stages::{Crossing, Place, Stage};
 use crate::graph::{Graph, WeightId};
 
@@ -65,20 +65,20 @@ impl fmt::Display for Stage {
     }
 }
 
-impl fmt::Display for Columns {
+impl fmt::Display for Growth {
     /// Growth of a grid with the columns: empty if it does not grow.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Columns::Fixed => Ok(()),
-            Columns::X => f.write_str(" (x)"),
-            Columns::Y => f.write_str(" (y)"),
-            Columns::Z => f.write_str(" (z)"),
-            Columns::XTiles(n) => write!(f, " (x: tiles of {n})"),
-            Columns::YTiles(n) => write!(f, " (y: tiles of {n})"),
-            Columns::YTimes(n) => write!(f, " (y: {n} each)"),
-            Columns::XExperts(route) => write!(f, " (x: tiles of {} by expert)", route.tile),
-            Columns::XSlots(route) => write!(f, " (x: tiles of {} by slot)", route.tile),
-            Columns::Share(n) => write!(f, " (its share of {n})"),
+            Growth::Fixed => Ok(()),
+            Growth::X => f.write_str(" (x)"),
+            Growth::Y => f.write_str(" (y)"),
+            Growth::Z => f.write_str(" (z)"),
+            Growth::XTiles(n) => write!(f, " (x: tiles of {n})"),
+            Growth::YTiles(n) => write!(f, " (y: tiles of {n})"),
+            Growth::YTimes(n) => write!(f, " (y: {n} each)"),
+            Growth::XExperts(route) => write!(f, " (x: tiles of {} by expert)", route.tile),
+            Growth::XSlots(route) => write!(f, " (x: tiles of {} by slot)", route.tile),
+            Growth::Share(n) => write!(f, " (its share of {n})"),
         }
     }
 }

@@ -12,7 +12,7 @@ use chaski_kernels::{Caps, Dispatch, DispatchError, Route, step};
 
 use super::cuts::Mark;
 use super::group::Groups;
-use super::segments::{Columns, PlanConfig, PlanError, Planned, Segment, Slot, Work};
+use super::segments::{Growth, PlanConfig, PlanError, Planned, Segment, Slot, Work};
 use super::stages::{Crossing, Place, Stage};
 use super::steps::{Form, Fused, Norm, Part, Step, Steps};
 use crate::graph::recurrent::Recurrent;
@@ -196,7 +196,7 @@ impl Expander<'_> {
         &mut self,
         dispatch: Dispatch,
         bind: Vec<(&'static str, Slot)>,
-        columns: Columns,
+        columns: Growth,
         part: &'static str,
         weights: u64,
     ) -> &mut Work {
@@ -258,14 +258,14 @@ impl Expander<'_> {
         call.act = self.config.inputs;
         call.tune = self.config.tuning.product(&call.class());
         let dispatch = call.dispatch(self.caps)?;
-        self.push(dispatch, bind, Columns::Fixed, part, weights);
+        self.push(dispatch, bind, Growth::Fixed, part, weights);
         let planned = self.out.last_mut().expect("it was just pushed");
         planned.product = Some(call);
         Ok(&mut planned.work)
     }
 
-    pub(super) fn many(&self, columns: Columns) -> Columns {
-        if self.n_col == 1 { Columns::Fixed } else { columns }
+    pub(super) fn many(&self, columns: Growth) -> Growth {
+        if self.n_col == 1 { Growth::Fixed } else { columns }
     }
 
     fn step(&mut self, s: &Step) -> Result<(), PlanError> {
@@ -359,7 +359,7 @@ impl Expander<'_> {
         let (k, l) = (self.graph.width(y), self.ld_of(y));
         let slots = self.graph.slots(y).max(1);
         let call = Binary { f: Function::Add, k, ldx: l, ldy: l, n_col: self.n_col * slots };
-        let columns = self.many(Columns::YTimes(slots));
+        let columns = self.many(Growth::YTimes(slots));
         self.push(call.dispatch()?, vec![("x", x_slot), ("y", y_slot)], columns, "add", 0)
             .col(3 * f32s(k * slots), u64::from(k * slots));
         Ok(())
@@ -370,7 +370,7 @@ impl Expander<'_> {
         let (k, ldy) = (self.graph.width(y), self.ld_of(y));
         let slots = self.graph.slots(y).max(1);
         let call = Scale { k, ldy, n_col: self.n_col * slots, by, bias: 0.0 };
-        let columns = self.many(Columns::YTimes(slots));
+        let columns = self.many(Growth::YTimes(slots));
         self.push(call.dispatch()?, vec![("y", y_slot)], columns, "scale", 0)
             .col(2 * f32s(k * slots), u64::from(k * slots));
         Ok(())
@@ -394,7 +394,7 @@ impl Expander<'_> {
                 ldy: self.ld_of(y),
                 n_col: self.n_col,
             };
-            let columns = self.many(Columns::Y);
+            let columns = self.many(Growth::Y);
             let bind = vec![("w", Slot::Weights { group, shard }), ("ids", Slot::Step), ("y", y_slot)];
             // One shard has the row; the others write nothing.
             let first = sh.row0 <= base;
@@ -409,7 +409,7 @@ impl Expander<'_> {
         let aux = self.groups.aux(self.graph, Some(norm), &[]);
         let call =
             RmsNorm { k, n_row: self.n_col, ldx: ld(k), ldy: ld(k), eps: norm.eps, weight: true, y_f16 };
-        let columns = self.many(Columns::X);
+        let columns = self.many(Growth::X);
         self.push(
             call.dispatch(self.caps)?,
             vec![("x", x), ("aux", Slot::Aux(aux)), ("y", y)],
@@ -544,12 +544,12 @@ impl Expander<'_> {
                     if self.is_picked {
                         dispatch.constants.push(("N_COL_AT", step::N_PICK as f64));
                     }
-                    let columns = tile.map_or(Columns::Fixed, Columns::XTiles);
+                    let columns = tile.map_or(Growth::Fixed, Growth::XTiles);
                     self.push(dispatch, bind, columns, name, n_byte).col(moved, n_flop);
                     if let Some(parts) = parts {
                         let bind = vec![("x", Slot::Act(parts)), ("aux", Slot::Aux(aux)), ("y", y)];
                         let n_sum = u64::from(whole.n_row) * u64::from(call.splits);
-                        self.push(call.join()?, bind, Columns::Y, name, 0)
+                        self.push(call.join()?, bind, Growth::Y, name, 0)
                             .col(4 * (n_sum + u64::from(whole.n_row)), n_sum);
                         self.pool.release(parts);
                     }
@@ -619,7 +619,7 @@ impl Expander<'_> {
         let ldx = ld(2 * f);
         self.projects(x, norm, &[gate, up], false, Slot::Act(both), ldx, "gate_up")?;
         let call = Glu { act, f, up: f, ldx, ldy: ld(f), n_col: self.n_col, y_f16 };
-        let columns = self.many(Columns::Y);
+        let columns = self.many(Growth::Y);
         self.push(call.dispatch()?, vec![("x", Slot::Act(both)), ("y", y_slot)], columns, "glu", 0)
             .col(3 * f32s(f), u64::from(f));
         self.pool.release(both);

@@ -13,7 +13,7 @@ use chaski_kernels::ops::topk_moe::TopkMoe;
 use chaski_kernels::{DispatchError, Experts, Route};
 
 use super::expand::{Expander, Input, f32s, ld};
-use super::segments::{Columns, PlanError, Slot};
+use super::segments::{Growth, PlanError, Slot};
 use super::stages::{Crossing, Place as StagePlace};
 use super::steps::{Norm, Part};
 use super::streaming::OffloadedExperts;
@@ -77,13 +77,13 @@ impl Expander<'_> {
             weights_at: route.weights_at(),
         };
         let bind = vec![("x", x_slot), ("aux", Slot::Aux(aux)), ("route", Slot::Act(b))];
-        let columns = self.many(Columns::X);
+        let columns = self.many(Growth::X);
         self.push(call.dispatch(self.caps)?, bind, columns, "route", 0)
             .col(f32s(n_expert) + 2 * f32s(n_used), 0);
         if many {
             let bind = vec![("route", Slot::Act(b)), ("step", Slot::Step)];
             let dispatch = ExpertLists { route }.dispatch()?;
-            self.push(dispatch, bind, Columns::Fixed, "route", 0).col(3 * f32s(n_used), 0);
+            self.push(dispatch, bind, Growth::Fixed, "route", 0).col(3 * f32s(n_used), 0);
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Expander<'_> {
         }
         let n_used = by.route.n_used;
         let call = Glu { act, f, up: f, ldx, ldy: ld(f), n_col: self.n_col * n_used, y_f16 };
-        let columns = self.many(Columns::YTimes(n_used));
+        let columns = self.many(Growth::YTimes(n_used));
         self.push(call.dispatch()?, vec![("x", Slot::Act(both)), ("y", y)], columns, "glu", 0)
             .col(3 * f32s(f * n_used), u64::from(f * n_used));
         self.pool.release(both);
@@ -167,7 +167,7 @@ impl Expander<'_> {
         let call = MoeReduce { route: by.route, m, ldx: ld(m), ldy, n_col: self.n_col, sorted: true, add };
         let bind = vec![("x", Slot::Act(made)), ("route", by.route_slot), ("y", y)];
         let moved = f32s(m * n_used) + f32s(m) * if add { 2 } else { 1 };
-        self.push(call.dispatch()?, bind, Columns::Y, "reduce", 0).col(moved, 2 * u64::from(m * n_used));
+        self.push(call.dispatch()?, bind, Growth::Y, "reduce", 0).col(moved, 2 * u64::from(m * n_used));
         self.pool.release(made);
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Expander<'_> {
         let sorted = self.n_col > 1 && per_slot;
         let call = MoeReduce { route: layout, m, ldx, ldy, n_col: self.n_col, sorted, add: false };
         let n = layout.n_used;
-        let columns = self.many(Columns::Y);
+        let columns = self.many(Growth::Y);
         self.push(call.dispatch()?, vec![("x", x), ("route", route_slot), ("y", y)], columns, "reduce", 0)
             .col(f32s(m * n) + f32s(m), 2 * u64::from(m * n));
         Ok(())
@@ -334,7 +334,7 @@ impl Expander<'_> {
                 splits: 1,
             };
             let (dispatch, _) = call.dispatch(self.caps)?;
-            let columns = if by_slot { Columns::XSlots(route) } else { Columns::XExperts(route) };
+            let columns = if by_slot { Growth::XSlots(route) } else { Growth::XExperts(route) };
             self.enter_experts(offloaded, group, route);
             self.push(dispatch, bind, columns, to.name, n_byte).col(moved, n_flop);
         }

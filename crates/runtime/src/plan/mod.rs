@@ -21,7 +21,7 @@ pub use buffers::{BufferSlot, BufferSpec, BufferUsage, Memory, MemoryItem, N_REA
 pub use fusion::{Fusions, RULES, Rule, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
 pub use segments::{
-    Columns, DecodePlan, HeadPlan, Hidden, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments,
+    DecodePlan, Growth, HeadPlan, Hidden, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments,
     Slot, Work,
 };
 pub use stages::{Crossing, Place, Stage, dispatches};

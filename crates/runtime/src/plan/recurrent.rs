@@ -8,7 +8,7 @@ use chaski_kernels::ops::ssm_scan::ScanColumns;
 use ggml_format::GgmlType;
 
 use super::expand::{Expander, f32s};
-use super::segments::{Columns, PlanError, Slot};
+use super::segments::{Growth, PlanError, Slot};
 use super::whole::BATCH;
 use crate::graph::ValueId;
 use crate::graph::recurrent::{DeltaNet, GatedNorm, Recurrent, Scan, ShortConv, View};
@@ -64,8 +64,8 @@ impl Expander<'_> {
                 ("step", Slot::Step),
                 ("y", y_slot),
             ];
-            let tiles = Columns::YTiles(short_conv::ShortConv::tile());
-            let columns = if grows { tiles } else { Columns::Fixed };
+            let tiles = Growth::YTiles(short_conv::ShortConv::tile());
+            let columns = if grows { tiles } else { Growth::Fixed };
             let state = f32s(o.n * (o.taps - 1));
             let weights = f32s(o.n * (o.taps + u32::from(o.bias.is_some())));
             let n_read = o.n * if gates.is_some() { 3 } else { 1 };
@@ -117,7 +117,7 @@ impl Expander<'_> {
         let n_state = call.n_state();
         let moved = f32s(2 * o.heads * o.dim + 2 * o.groups * o.n_state + o.heads);
         // Decay, input, sum of two operations, and read of two.
-        let work = self.push(dispatch, bind, Columns::Fixed, "scan", f32s(call.n_aux()));
+        let work = self.push(dispatch, bind, Growth::Fixed, "scan", f32s(call.n_aux()));
         work.col(moved, 5 * u64::from(n_state)).state = 2 * f32s(n_state);
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Expander<'_> {
         let n_state = u64::from(call.n_state());
         let moved = f32s(2 * n_k + 2 * o.heads * o.dim + 2 * o.heads);
         // Decay, products with key and query, update: seven operations per value.
-        let work = self.push(dispatch, bind, Columns::Fixed, "delta net", f32s(2 * o.heads));
+        let work = self.push(dispatch, bind, Growth::Fixed, "delta net", f32s(2 * o.heads));
         work.col(moved, 7 * n_state).state = 8 * n_state;
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Expander<'_> {
             ("beta", beta),
             ("parts", Slot::Act(parts)),
         ];
-        let columns = Columns::XTiles(DeltaChunks::CHUNK);
+        let columns = Growth::XTiles(DeltaChunks::CHUNK);
         let keys = o.dim * o.k_heads;
         self.push(chunks.prepare, bind, columns, name, f32s(2 * o.heads))
             .col(f32s(2 * keys + 2 * o.heads), 0);
@@ -195,7 +195,7 @@ impl Expander<'_> {
         let n_state = u64::from(call.n_state());
         let moved = f32s(2 * keys + 2 * o.heads * o.dim);
         // The operations of single columns; those between the columns of a chunk are extra.
-        self.push(chunks.advance, bind, Columns::Fixed, name, 0).col(moved, 7 * n_state).state = 8 * n_state;
+        self.push(chunks.advance, bind, Growth::Fixed, name, 0).col(moved, 7 * n_state).state = 8 * n_state;
         self.pool.release(parts);
         Ok(())
     }
@@ -218,7 +218,7 @@ impl Expander<'_> {
         if let Some(n) = o.norm {
             bind.push(("aux", Slot::Aux(Some(self.groups.packed(self.graph, &[n.weight])))));
         }
-        let columns = self.many(Columns::Y);
+        let columns = self.many(Growth::Y);
         self.push(call.dispatch(self.caps)?, bind, columns, "gate", 0)
             .col(if add { 4 } else { 3 } * f32s(width), 8 * u64::from(width));
         Ok(())

@@ -1,6 +1,6 @@
 //! Parts of a plan: dispatches with their bindings, in segments that always run together.
 
-use chaski_kernels::ops::mul_mat_vec::{Act, MulMatVec};
+use chaski_kernels::ops::mul_mat_vec::{ActivationPrecision, MulMatVec};
 use chaski_kernels::step::{self, Choice};
 use chaski_kernels::{Dispatch, DispatchError, KvLayout, Route, Tuning};
 use ggml_format::GgmlType;
@@ -49,10 +49,10 @@ pub enum PlanError {
         what: &'static str,
     },
     /// Expert offload of a model without experts.
-    #[error("the model has no experts that could stay with the processor")]
+    #[error("the model has no experts to offload to the CPU")]
     NoExperts,
     /// Expert offload in a browser.
-    #[error("experts cannot stay with the processor in a browser")]
+    #[error("experts cannot be offloaded to the CPU in a browser")]
     NoStreaming,
     /// Fewer expert slots than a token uses, or more than there are experts.
     #[error("a layer cannot have {found} slots for experts: a token uses {least}, and there are {most}")]
@@ -112,7 +112,7 @@ pub struct PlanConfig {
     /// Stage tiles of matrix products in f16 if the device can.
     pub f16_tiles: bool,
     /// Precision of activations in products with weights of integers; `None`: automatic.
-    pub inputs: Option<Act>,
+    pub inputs: Option<ActivationPrecision>,
     /// Tuning measured on this device.
     pub tuning: Tuning,
     /// Slots of each sequence's ring of chosen tokens, a power of two.
@@ -279,7 +279,7 @@ pub enum Slot {
 
 /// Growth of a grid with the number of columns.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Columns {
+pub enum Growth {
     /// None.
     Fixed,
     /// Along x.
@@ -311,7 +311,7 @@ pub struct Planned {
     /// Binding name and buffer.
     pub bind: Vec<(&'static str, Slot)>,
     /// How the grid grows.
-    pub columns: Columns,
+    pub columns: Growth,
     /// Part of the model, for profiles.
     pub part: &'static str,
     /// Work, for profiles.
@@ -370,16 +370,16 @@ impl Planned {
     pub fn grid(&self, n: u32) -> [u32; 3] {
         let mut g = self.dispatch.grid;
         match self.columns {
-            Columns::Fixed => {}
-            Columns::X => g[0] = n,
-            Columns::Y => g[1] = n,
-            Columns::XTiles(tile) => g[0] = n.div_ceil(tile),
-            Columns::YTiles(tile) => g[1] = n.div_ceil(tile),
-            Columns::Z => g[2] = n,
-            Columns::YTimes(k) => g[1] = n * k,
-            Columns::XExperts(route) => g[0] = route.tiles_of(n * route.n_used),
-            Columns::XSlots(route) => g[0] = route.tiles_by_slot(n),
-            Columns::Share(whole) => {
+            Growth::Fixed => {}
+            Growth::X => g[0] = n,
+            Growth::Y => g[1] = n,
+            Growth::XTiles(tile) => g[0] = n.div_ceil(tile),
+            Growth::YTiles(tile) => g[1] = n.div_ceil(tile),
+            Growth::Z => g[2] = n,
+            Growth::YTimes(k) => g[1] = n * k,
+            Growth::XExperts(route) => g[0] = route.tiles_of(n * route.n_used),
+            Growth::XSlots(route) => g[0] = route.tiles_by_slot(n),
+            Growth::Share(whole) => {
                 // Rows of a folded grid keep their length.
                 let axis = if g[1] > 1 { 1 } else { 0 };
                 g[axis] = (u64::from(g[axis]) * u64::from(n)).div_ceil(u64::from(whole.max(1))) as u32;

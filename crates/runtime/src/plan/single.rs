@@ -15,7 +15,7 @@ use chaski_kernels::{Dispatch, Tensor, step};
 use ggml_format::GgmlType;
 
 use super::expand::{Expander, f32s, ld};
-use super::segments::{Columns, PlanError, Slot};
+use super::segments::{Growth, PlanError, Slot};
 use crate::graph::altup::AltUp;
 use crate::graph::{Op, RowNorm, ValueId, WeightId};
 
@@ -51,7 +51,7 @@ impl Expander<'_> {
                 let a = Tensor { ne: [width, whole.ne[1], 1, 1], offset: whole.offset + at, ..whole };
                 let dispatch = Cpy { a, y: self.tensor(y) }.dispatch(self.caps)?;
                 let bind = vec![("a", self.act(x)), ("y", self.act(y))];
-                let columns = self.many(Columns::Share(self.n_col));
+                let columns = self.many(Growth::Share(self.n_col));
                 self.push(dispatch, bind, columns, "slice", 0).col(2 * f32s(width), 0);
                 Ok(())
             }
@@ -61,7 +61,7 @@ impl Expander<'_> {
                 let (k, [ldx, ldy]) = (self.graph.width(x), [x, y].map(|v| self.ld_of(v)));
                 let call = Cutoff { k, n_row: self.n_col, ldx, ldy, by };
                 let bind = vec![("x", self.act(x)), ("y", self.act(y))];
-                let columns = self.many(Columns::X);
+                let columns = self.many(Growth::X);
                 self.push(call.dispatch(self.caps)?, bind, columns, "cutoff", 0)
                     .col(4 * f32s(k), 5 * u64::from(k));
                 Ok(())
@@ -72,7 +72,7 @@ impl Expander<'_> {
                 let call = BinaryNd { f: function("mul"), a: Some(self.tensor(x)), b, y: self.tensor(y) };
                 let aux = self.groups.vectors(self.graph, &[weight]);
                 let bind = vec![("a", self.act(x)), ("b", Slot::Aux(Some(aux))), ("y", self.act(y))];
-                let columns = self.many(Columns::Share(self.n_col));
+                let columns = self.many(Growth::Share(self.n_col));
                 self.push(call.dispatch(self.caps)?, bind, columns, "mul", 0).col(2 * f32s(k), u64::from(k));
                 Ok(())
             }
@@ -105,13 +105,13 @@ impl Expander<'_> {
         if x != y {
             let dispatch = Cpy { a: self.tensor(x), y: self.tensor(y) }.dispatch(self.caps)?;
             let bind = vec![("a", self.act(x)), ("y", self.act(y))];
-            let columns = self.many(Columns::Share(self.n_col));
+            let columns = self.many(Growth::Share(self.n_col));
             self.push(dispatch, bind, columns, "embed", 0).col(2 * f32s(k), 0);
         }
         if self.config.rows {
             let call = TakeRows { k, ldx, ldy, n_col: self.n_col };
             let bind = vec![("x", Slot::Rows), ("step", Slot::Step), ("y", self.act(y))];
-            let columns = self.many(Columns::Y);
+            let columns = self.many(Growth::Y);
             self.push(call.dispatch()?, bind, columns, "embed", 0).col(2 * f32s(k), 0);
         }
         Ok(())
@@ -131,7 +131,7 @@ impl Expander<'_> {
             bind.extend([("router", self.act(router)), ("aux", Slot::Aux(Some(aux)))]);
         }
         bind.push(("y", self.act(y)));
-        let columns = self.many(Columns::Y);
+        let columns = self.many(Growth::Y);
         let moved: u32 = o.inputs().into_iter().map(|v| self.graph.width(v)).sum::<u32>() + width;
         self.push(call.dispatch()?, bind, columns, "altup", 0)
             .col(f32s(moved), 2 * u64::from(o.rows) * u64::from(width));
@@ -176,7 +176,7 @@ impl Expander<'_> {
             }
         }
         bind.push(("y", self.act(y)));
-        let columns = self.many(Columns::Share(self.n_col));
+        let columns = self.many(Growth::Share(self.n_col));
         let (n, width) = (u64::from(self.graph.slots(y).max(1)), u64::from(self.graph.width(y)));
         self.push(dispatch, bind, columns, name, 0).col(n * moved, n * width);
         Ok(())
@@ -213,7 +213,7 @@ impl Expander<'_> {
         let dispatch = call.dispatch(self.caps)?;
         bind.push(("y", self.act(y)));
         let k = self.graph.width(y);
-        let columns = self.many(Columns::Share(self.n_col));
+        let columns = self.many(Growth::Share(self.n_col));
         self.push(dispatch, bind, columns, "norm", 0)
             .col(if add.is_some() { 4 } else { 3 } * f32s(k), 4 * u64::from(k));
         Ok(())
@@ -266,7 +266,7 @@ impl Expander<'_> {
         }
         bind.push(("y", self.act(y)));
         let k = self.graph.width(y);
-        let columns = self.many(Columns::Share(n));
+        let columns = self.many(Growth::Share(n));
         self.push(dispatch, bind, columns, "rope", 0).col(2 * f32s(k), 3 * u64::from(k));
         Ok(())
     }
@@ -288,7 +288,7 @@ impl Expander<'_> {
                 ("step", Slot::Step),
                 ("rope", Slot::Rope(0)),
             ];
-            let columns = self.many(Columns::Y);
+            let columns = self.many(Growth::Y);
             self.push(call.dispatch(self.caps)?, bind, columns, "write", 0)
                 .col(f32s(m) + kv.token_bytes() / 2, 0);
         }

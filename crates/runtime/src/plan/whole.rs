@@ -16,7 +16,7 @@ use super::expand::{Expander, Pool, f32s, ld};
 use super::fusion::fuse;
 use super::group::Groups;
 use super::segments::{
-    Columns, DecodePlan, HeadPlan, Hidden, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot,
+    DecodePlan, Growth, HeadPlan, Hidden, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot,
 };
 use super::stages::Place;
 use super::steps::{Step, Steps};
@@ -35,7 +35,7 @@ const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 25
 /// The best kernels for a full chunk leave the device idle at the end of a prompt or with a short one: up to eight
 /// columns use teams of threads that read each weight once, some more use smaller tiles and split K. More such plans
 /// would save less than compiling their kernels costs.
-const PROMPTS: [u32; 3] = [mul_mat_vec::Columns::MAX, BATCH, 128];
+const PROMPTS: [u32; 3] = [mul_mat_vec::FewColumns::MAX, BATCH, 128];
 
 /// Maximum number of columns with logits, one for each of several answers.
 pub(super) const BATCH: u32 = step::MAX_PICK as u32;
@@ -199,28 +199,28 @@ fn choosers(e: &mut Expander<'_>, s: &mut Segments, n_vocab: u32) -> Result<(), 
     let n_row = s.all_cols.min(e.config.n_seq);
     s.n_choice = n_row;
     let take = TakeChosen { n_col: e.config.max_col, choice };
-    let columns = Columns::XTiles(take_chosen::TILE);
+    let columns = Growth::XTiles(take_chosen::TILE);
     e.push(take.dispatch()?, vec![("step", Slot::Step)], columns, "take_chosen", 0).col(12, 0);
     s.take_chosen = std::mem::take(&mut e.out);
 
     let bind = vec![("y", Slot::Logits), ("masks", Slot::Masks)];
     let n_byte = f32s(n_vocab + mask::n_word(n_vocab));
-    e.push(Mask { k: n_vocab, ld, n_row }.dispatch()?, bind, Columns::Y, "mask", 0).col(n_byte, 0);
+    e.push(Mask { k: n_vocab, ld, n_row }.dispatch()?, bind, Growth::Y, "mask", 0).col(n_byte, 0);
     s.mask = std::mem::take(&mut e.out);
     s.mask_words = u64::from(mask::n_word(n_vocab) * n_row);
 
     let bind =
         vec![("y", Slot::Logits), ("adjust", Slot::Adjust), ("step", Slot::Step), ("ring", Slot::Ring)];
     let dispatch = Adjust { k: n_vocab, ld, n_row, choice }.dispatch()?;
-    e.push(dispatch, bind, Columns::X, "adjust", 0).col(f32s(adjust::N_WORD as u32), 0);
+    e.push(dispatch, bind, Growth::X, "adjust", 0).col(f32s(adjust::N_WORD as u32), 0);
     s.adjust = std::mem::take(&mut e.out);
 
     let argmax = Argmax { k: n_vocab, ld, n_row, choice };
     let parts = e.pool.acquire(2 * u64::from(argmax.n_part() * n_row));
     let bind = vec![("x", Slot::Logits), ("y", Slot::Act(parts))];
-    e.push(argmax.chunk(caps)?, bind, Columns::Y, "argmax", 0).col(f32s(n_vocab), 0);
+    e.push(argmax.chunk(caps)?, bind, Growth::Y, "argmax", 0).col(f32s(n_vocab), 0);
     let bind = vec![("x", Slot::Act(parts)), ("step", Slot::Step), ("ring", Slot::Ring)];
-    e.push(argmax.join(caps)?, bind, Columns::X, "argmax", 0).col(2 * f32s(argmax.n_part()), 0);
+    e.push(argmax.join(caps)?, bind, Growth::X, "argmax", 0).col(2 * f32s(argmax.n_part()), 0);
     s.argmax = std::mem::take(&mut e.out);
     e.pool.release(parts);
 
@@ -229,20 +229,20 @@ fn choosers(e: &mut Expander<'_>, s: &mut Segments, n_vocab: u32) -> Result<(), 
     let mut n_list = sample.n_part();
     let mut lists = e.pool.acquire(words(n_list));
     let bind = vec![("x", Slot::Logits), ("y", Slot::Act(lists))];
-    e.push(sample.chunk(caps)?, bind, Columns::Y, "sample", 0).col(f32s(n_vocab), 0);
+    e.push(sample.chunk(caps)?, bind, Growth::Y, "sample", 0).col(f32s(n_vocab), 0);
     while n_list > sample.max_draw() {
         let joined = sample.joined(n_list);
         let next = e.pool.acquire(words(joined));
         let bind = vec![("x", Slot::Act(lists)), ("y", Slot::Act(next))];
         let n_byte = 2 * f32s(MAX_TOP_K * (n_list + joined));
-        e.push(sample.join(caps, n_list)?, bind, Columns::Y, "sample", 0).col(n_byte, 0);
+        e.push(sample.join(caps, n_list)?, bind, Growth::Y, "sample", 0).col(n_byte, 0);
         e.pool.release(lists);
         (lists, n_list) = (next, joined);
     }
     let bind =
         vec![("x", Slot::Act(lists)), ("sampler", Slot::Sampler), ("step", Slot::Step), ("ring", Slot::Ring)];
     let n_byte = 2 * f32s(MAX_TOP_K * n_list);
-    e.push(sample.draw(caps, n_list)?, bind, Columns::X, "sample", 0).col(n_byte, 0);
+    e.push(sample.draw(caps, n_list)?, bind, Growth::X, "sample", 0).col(n_byte, 0);
     s.sample = std::mem::take(&mut e.out);
     Ok(())
 }
@@ -258,7 +258,7 @@ fn prompt_plan(
     let body = e.body(body, head, max_col)?;
     let max_row = all_cols.min(max_col);
     // One token of a prompt, few answers, many.
-    let fewer = [1, mul_mat_vec::Columns::MAX].into_iter().filter(|n| *n < max_row);
+    let fewer = [1, mul_mat_vec::FewColumns::MAX].into_iter().filter(|n| *n < max_row);
     let fewer = fewer.filter(|n| *n == 1 || !e.caps.alone).collect::<Vec<_>>();
     let mut heads = Vec::new();
     for n_row in fewer.into_iter().chain([max_row]) {
@@ -285,7 +285,7 @@ fn head_plan(e: &mut Expander<'_>, head: &[Step], max_col: u32, max_row: u32) ->
     let ids = e.config.choice().picks;
     let pick = GetRows { table, row0: 0, ids, id_stride: 1, ldy: ld(width), n_col: max_row };
     let bind = vec![("w", Slot::Act(x_home)), ("ids", Slot::Step), ("y", Slot::Act(picked))];
-    let columns = e.many(Columns::Y);
+    let columns = e.many(Growth::Y);
     e.push(pick.dispatch(e.caps)?, bind, columns, "pick", 0).col(2 * f32s(width), 0);
     let pick = std::mem::take(&mut e.out);
     // Rounding of products depends on the number of their columns.

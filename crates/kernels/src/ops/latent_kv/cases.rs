@@ -19,7 +19,7 @@ pub(super) fn cases() -> Vec<Case> {
                 out.push(case(pairing, None, *k, (96, 64), (3, 64), pos));
             }
         }
-        // As large as real models have them, small, and with heads of q that are rotated throughout.
+        // The sizes of real models, small ones, and heads of q with RoPE on every channel.
         out.push(case(pairing, None, GgmlType::F16, (576, 512), (16, 192), &[5, 6]));
         out.push(case(pairing, None, GgmlType::F32, (24, 16), (40, 8), &[95, 0, 64]));
         out.push(case(pairing, None, GgmlType::Q8_0, (320, 288), (5, 160), &[31, 32]));

@@ -12,7 +12,7 @@ use crate::grid::{GridError, Params};
 use crate::ops::get_rows;
 use crate::ops::get_rows::cases::table;
 use crate::ops::mul_mat_vec::reference::{dot, round8};
-use crate::ops::mul_mat_vec::{self, Act, Epilogue, MulMatVec};
+use crate::ops::mul_mat_vec::{self, ActivationPrecision, Epilogue, MulMatVec};
 use crate::rng::{Rng, random_values};
 use crate::step;
 
@@ -54,7 +54,7 @@ pub(super) fn coop_cases() -> Vec<Case> {
 /// Cases of int8 products, in every format that supports them.
 pub(super) fn byte_cases() -> Vec<Case> {
     let mut out = Vec::new();
-    let shape = Shape { act: Some(Act::I8), ..Shape::default() };
+    let shape = Shape { act: Some(ActivationPrecision::I8), ..Shape::default() };
     for f in FORMATS.iter().filter(|f| f.run > 0) {
         let k = 512 + f.block as u32 % 256;
         out.push(Shape { add: true, ..shape }.case(f, 65, 67, k));
@@ -164,7 +164,7 @@ struct Shape {
     pad: u32,
     /// Maximum number of ranges of K.
     splits: u32,
-    act: Option<Act>,
+    act: Option<ActivationPrecision>,
     /// One column, with the kernel for that.
     by_column: bool,
 }
@@ -205,7 +205,7 @@ impl Shape {
         aux.extend(random_values(7, 2 * mu.max(1)));
         let mut values = y.clone();
         let mut rounded = x.clone();
-        if self.act == Some(Act::I8) {
+        if self.act == Some(ActivationPrecision::I8) {
             for c in rounded.chunks_exact_mut(ldx as usize) {
                 let made = round8(&c[..ku], 16);
                 c[..ku].copy_from_slice(&made);
@@ -281,7 +281,8 @@ impl Shape {
                     return Ok(one.dispatch(caps)?.into());
                 }
                 // Cooperative matrices round differently and take precedence.
-                let caps = Caps { coop: caps.coop && call.act != Some(Act::I8), ..caps.clone() };
+                let caps =
+                    Caps { coop: caps.coop && call.act != Some(ActivationPrecision::I8), ..caps.clone() };
                 let product = call.dispatch(&caps)?.0;
                 Ok(match call.splits {
                     1 => product.into(),

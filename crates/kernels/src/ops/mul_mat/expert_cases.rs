@@ -15,7 +15,7 @@ use crate::ops::get_rows;
 use crate::ops::get_rows::cases::table;
 use crate::ops::mul_mat_vec::cases::limit;
 use crate::ops::mul_mat_vec::reference::dot;
-use crate::ops::mul_mat_vec::{Act, Epilogue, MatVecExperts, MulMatVec, Slots};
+use crate::ops::mul_mat_vec::{ActivationPrecision, Epilogue, MatVecExperts, MulMatVec, Slots};
 use crate::rng::{Rng, random_values};
 use crate::route::{Experts, Route};
 
@@ -246,7 +246,7 @@ impl Shape {
             affine: self.affine.then_some(5),
             epilogue: Epilogue::Store,
             y0,
-            act: Some(Act::F32),
+            act: Some(ActivationPrecision::F32),
             tune: None,
         };
         let by_column = self.by_column;

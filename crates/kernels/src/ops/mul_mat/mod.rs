@@ -16,7 +16,7 @@ use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::Grid;
 use crate::op::{Op, Value, Variant};
 use crate::ops::mul_mat_join::MulMatJoin;
-use crate::ops::mul_mat_vec::{Act, Columns, Epilogue, MulMatVec};
+use crate::ops::mul_mat_vec::{ActivationPrecision, Epilogue, FewColumns, MulMatVec};
 use crate::route::Experts;
 
 /// The same product with cooperative matrices; a separate row because its template is separate.
@@ -135,7 +135,7 @@ fn tile_variant(f: &Format, tile: Value, ids: &'static str) -> Variant {
 /// Up to this many columns, teams of `mul_mat_vec` replace tiles, cooperative matrices included: they read as many
 /// weights and stage none. On an H200, four columns of Q4_K take 0.7 times as long as narrow tiles, eight about the
 /// same; f16 takes 0.6 and 0.9.
-const FEW: u32 = Columns::MAX;
+const FEW: u32 = FewColumns::MAX;
 
 /// Length of each of `n` ranges of K, in whole stages of 64 values.
 const fn range_len(k: u32, n: u32) -> u32 {
@@ -206,9 +206,9 @@ pub struct MulMat {
     pub w: Matrix,
     /// The matrix holds experts, and columns are pairs of a column and a slot.
     pub experts: Option<MatExperts>,
-    /// Precision of x: [`Act::I8`] uses int8 dot products for formats of integers with scales, without cooperative
+    /// Precision of x: [`ActivationPrecision::I8`] uses int8 dot products for formats of integers with scales, without cooperative
     /// matrices and experts. The others apply to a few columns only; `None` leaves those to the tuning.
-    pub act: Option<Act>,
+    pub act: Option<ActivationPrecision>,
     /// y += r rather than y = r; not supported by experts.
     pub add: bool,
     /// Word offset in `aux` of a (scale, bias) per row.
@@ -287,7 +287,7 @@ impl MulMat {
         let format = self.w.format;
         // Runs have 16 values, two runs per stage.
         let fits = format.run == 4 && self.w.n_col % 32 == 0 && self.ldx % 4 == 0 && !self.x_f16;
-        self.act == Some(Act::I8) && fits && self.experts.is_none()
+        self.act == Some(ActivationPrecision::I8) && fits && self.experts.is_none()
     }
 
     /// Splits K into at most `n` ranges of whole stages.
@@ -367,7 +367,7 @@ impl MulMat {
             w: self.w,
             w2: None,
             experts: None,
-            columns: Some(Columns { n_col: self.n_col, ldx: self.ldx, ldy: self.ldy }),
+            columns: Some(FewColumns { n_col: self.n_col, ldx: self.ldx, ldy: self.ldy }),
             norm: None,
             affine: self.affine,
             epilogue: if self.add { Epilogue::Add } else { Epilogue::Store },

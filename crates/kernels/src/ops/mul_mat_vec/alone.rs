@@ -5,7 +5,7 @@
 //! threads) and loads (hundreds of instructions each) are not. So a thread computes whole rows, and the four threads of
 //! a quad read each value of x once.
 
-use super::{Act, MulMatVec, pairs};
+use super::{ActivationPrecision, MulMatVec, pairs};
 use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
@@ -54,8 +54,9 @@ struct Product<'a> {
 
 /// The product of one column, if this kernel applies: not by experts, and not with 8-bit activations.
 pub(crate) fn column(call: &MulMatVec, caps: &Caps) -> Option<Result<Dispatch, DispatchError>> {
-    let plain =
-        call.experts.is_none() && call.columns.is_none() && !matches!(call.act, Some(Act::I16 | Act::I8));
+    let plain = call.experts.is_none()
+        && call.columns.is_none()
+        && !matches!(call.act, Some(ActivationPrecision::I16 | ActivationPrecision::I8));
     (caps.alone && plain && fits(call, caps)).then(|| Product { call, cols: 1, n_tile: 1 }.dispatch(&[]))
 }
 

@@ -2,7 +2,7 @@
 
 use ggml_format::GgmlType;
 
-use super::{Act, Epilogue, MulMatVec, pairs, reference};
+use super::{ActivationPrecision, Epilogue, MulMatVec, pairs, reference};
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
@@ -28,8 +28,8 @@ const TELLING: [&str; 5] = ["f32", "f16", "q8_0", "q4_K", "q6_K"];
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
-    for act in Act::ALL {
-        for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
+    for act in ActivationPrecision::ALL {
+        for f in FORMATS.iter().filter(|f| act == ActivationPrecision::F32 || f.run > 0) {
             if TELLING.contains(&f.name) {
                 telling(f, act, &mut out);
             } else {
@@ -38,7 +38,7 @@ pub(super) fn cases() -> Vec<Case> {
                 let tune = Some(MatVecTune { fill: 64, team: 32, act, doubled: false });
                 out.push(plain_of(f, 37, k, Epilogue::Add, None, true, act, tune));
             }
-            if act != Act::I8 {
+            if act != ActivationPrecision::I8 {
                 let tune = Some(MatVecTune { fill: 256, team: 64, act, doubled: true });
                 out.push(plain_of(f, 37, 2304, Epilogue::Store, None, false, act, tune));
             }
@@ -46,7 +46,9 @@ pub(super) fn cases() -> Vec<Case> {
     }
     for (i, [a, b]) in pairs().enumerate() {
         let telling = [a, b].iter().all(|f| TELLING.contains(&f.name));
-        for act in if telling { &Act::ALL[..] } else { &Act::ALL[i % 3..][..1] } {
+        for act in
+            if telling { &ActivationPrecision::ALL[..] } else { &ActivationPrecision::ALL[i % 3..][..1] }
+        {
             out.push(rope_kv(a, Some(b), (RopePairing::Norm, None), 32, true, true, *act));
             if telling {
                 out.push(rope_kv(a, Some(b), (RopePairing::Norm, None), 20, false, false, *act));
@@ -61,15 +63,15 @@ pub(crate) fn exact() -> Vec<Case> {
     let mut out = Vec::new();
     for f in FORMATS {
         if TELLING.contains(&f.name) {
-            telling(f, Act::F32, &mut out);
+            telling(f, ActivationPrecision::F32, &mut out);
         } else {
             let k = 1280 + f.block as u32 % 256;
-            out.push(plain_of(f, 37, k, Epilogue::Add, None, true, Act::F32, None));
+            out.push(plain_of(f, 37, k, Epilogue::Add, None, true, ActivationPrecision::F32, None));
         }
     }
-    out.extend(
-        pairs().map(|[a, b]| rope_kv(a, Some(b), (RopePairing::Norm, None), 32, true, true, Act::F32)),
-    );
+    out.extend(pairs().map(|[a, b]| {
+        rope_kv(a, Some(b), (RopePairing::Norm, None), 32, true, true, ActivationPrecision::F32)
+    }));
     out
 }
 
@@ -83,7 +85,7 @@ pub(crate) fn probes(f: &'static Format) -> [Case; 2] {
 }
 
 /// All shapes and epilogues.
-fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
+fn telling(f: &'static Format, act: ActivationPrecision, out: &mut Vec<Case>) {
     // Teams that process many rows, rows that take several passes, more threads than values.
     let tune = |fill, team| Some(MatVecTune { fill, team, act, doubled: false });
     let swiglu = Epilogue::Glu(chaski_graph::Act::Swiglu);
@@ -93,7 +95,7 @@ fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
     out.push(rope_kv(f, None, (RopePairing::Neox, None), 24, false, true, act));
     let sections = Sections { pairs: [4, 5, 3, 0], take_turns: true };
     out.push(rope_kv(f, None, (RopePairing::Neox, Some(sections)), 24, true, false, act));
-    if act == Act::I8 {
+    if act == ActivationPrecision::I8 {
         return;
     }
     let doubled = Some(MatVecTune { fill: 1, team: 64, act, doubled: true });
@@ -108,7 +110,7 @@ fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
         }
     }
     out.push(rope_kv(f, None, (RopePairing::Norm, None), 32, true, false, act));
-    if act == Act::F32 {
+    if act == ActivationPrecision::F32 {
         for (m, k) in [(1, 256), (0, 256)] {
             out.push(plain(f, m, k, Epilogue::Store, None, false, act));
         }
@@ -143,14 +145,19 @@ fn plain(
     epilogue: Epilogue,
     norm: Option<f32>,
     affine: bool,
-    act: Act,
+    act: ActivationPrecision,
 ) -> Case {
     plain_of(f, m, k, epilogue, norm, affine, act, None)
 }
 
 /// x as the kernel sees it, normalised (weighted, divided by the root mean square) if `norm`.
-pub(super) fn seen(format: &Format, act: Act, x: &[f32], norm: Option<(&[f32], f32)>) -> Vec<f32> {
-    if act != Act::I8 || format.run == 0 {
+pub(super) fn seen(
+    format: &Format,
+    act: ActivationPrecision,
+    x: &[f32],
+    norm: Option<(&[f32], f32)>,
+) -> Vec<f32> {
+    if act != ActivationPrecision::I8 || format.run == 0 {
         return norm.map_or(x.to_vec(), |(w, eps)| rms_norm::reference::rms_norm(x, Some(w), eps));
     }
     // Rounding precedes the division by the root mean square, which is one factor for the row.
@@ -169,7 +176,7 @@ fn plain_of(
     epilogue: Epilogue,
     norm: Option<f32>,
     affine: bool,
-    act: impl Into<Option<Act>>,
+    act: impl Into<Option<ActivationPrecision>>,
     tune: Option<MatVecTune>,
 ) -> Case {
     let act = act.into();
@@ -179,7 +186,8 @@ fn plain_of(
     // Values past the end of a ragged row must be ignored.
     x[ku..].fill(f32::NAN);
     let weights = random_values(6, ku.next_multiple_of(8));
-    let xn = seen(f, act.unwrap_or(Act::F32), &x[..ku], norm.map(|eps| (&weights[..ku], eps)));
+    let xn =
+        seen(f, act.unwrap_or(ActivationPrecision::F32), &x[..ku], norm.map(|eps| (&weights[..ku], eps)));
     let rows = rows_of(f, &blocks, ku, mu);
     let mut r = reference::mul_mat_vec(mu, |i| rows[i].clone(), &xn);
     apply(&mut r, affine);
@@ -222,7 +230,7 @@ fn plain_of(
         format!(
             "{} {m}x{k} {name} {} norm{} affine{affine} {tune:?}",
             f.name,
-            act.map_or("auto", Act::word),
+            act.map_or("auto", ActivationPrecision::word),
             norm.is_some()
         ),
         move |caps| call.dispatch(caps),
@@ -244,7 +252,7 @@ fn rope_kv(
     n_rot: u32,
     f16: bool,
     affine: bool,
-    act: impl Into<Option<Act>>,
+    act: impl Into<Option<ActivationPrecision>>,
 ) -> Case {
     let act = act.into();
     let (k, d, m_q, m_k) = (256usize, 32u32, 128u32, 64u32);
@@ -266,7 +274,11 @@ fn rope_kv(
     let eps = 1e-5;
     let formats: Vec<&Format> = [Some(f), f2].into_iter().flatten().collect();
     // With one plain format, the other is not rounded either.
-    let rounded = if formats.iter().all(|f| f.run > 0) { act.unwrap_or(Act::F32) } else { Act::F32 };
+    let rounded = if formats.iter().all(|f| f.run > 0) {
+        act.unwrap_or(ActivationPrecision::F32)
+    } else {
+        ActivationPrecision::F32
+    };
     let norm = Some((&weights[..], eps));
     let mut r = reference::mul_mat_vec(m1, |i| rows[i].clone(), &seen(formats[0], rounded, &x, norm));
     let second = seen(formats.last().expect("one or two"), rounded, &x, norm);
@@ -318,7 +330,7 @@ fn rope_kv(
         format!(
             "{}{second} rope_kv {} {pairing:?} n_rot{n_rot} sections {} f16{f16} affine{affine}",
             f.name,
-            act.map_or("auto", Act::word),
+            act.map_or("auto", ActivationPrecision::word),
             sections.is_some()
         ),
         move |caps| call.dispatch(caps),

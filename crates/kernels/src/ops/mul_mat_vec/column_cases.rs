@@ -1,7 +1,7 @@
 //! Cases of products of a few columns, some of which may be absent.
 
 use super::cases::{limit, rows_of, seen};
-use super::{Act, Columns, Epilogue, MulMatVec, reference};
+use super::{ActivationPrecision, Epilogue, FewColumns, MulMatVec, reference};
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
@@ -12,17 +12,17 @@ use crate::tuning::MatVecTune;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
-    for act in [Act::F32, Act::I16, Act::I8] {
-        for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
+    for act in [ActivationPrecision::F32, ActivationPrecision::I16, ActivationPrecision::I8] {
+        for f in FORMATS.iter().filter(|f| act == ActivationPrecision::F32 || f.run > 0) {
             let tune = |fill, team| Some(MatVecTune { fill, team, act, doubled: false });
             out.push(case(f, 33, 512, (8, 8), Epilogue::Add, true, act, None));
-            if act == Act::I8 {
+            if act == ActivationPrecision::I8 {
                 continue;
             }
             out.push(case(f, 10, 256, (7, 5), Epilogue::Store, false, act, None));
             out.push(case(f, 9, 2048, (4, 3), Epilogue::Add, false, act, tune(64, 64)));
             out.push(case(f, 64, 512, (2, 1), Epilogue::Store, true, act, tune(64, 512)));
-            if act == Act::F32 && f.is_plain() {
+            if act == ActivationPrecision::F32 && f.is_plain() {
                 for k in [65, 588, 3] {
                     out.push(case(f, 5, k, (8, 6), Epilogue::Store, true, act, None));
                 }
@@ -40,7 +40,7 @@ fn case(
     (max_col, n_col): (u32, u32),
     epilogue: Epilogue,
     affine: bool,
-    act: Act,
+    act: ActivationPrecision,
     tune: Option<MatVecTune>,
 ) -> Case {
     let (mu, ku) = (m as usize, k as usize);
@@ -70,7 +70,7 @@ fn case(
         w,
         w2: None,
         experts: None,
-        columns: Some(Columns { n_col: max_col, ldx, ldy }),
+        columns: Some(FewColumns { n_col: max_col, ldx, ldy }),
         norm: None,
         affine: affine.then_some(5),
         epilogue,

@@ -1,7 +1,7 @@
 //! Cases of products by experts: separate slots, gated, or summed; matrices that hold all experts or some.
 
 use super::cases::{limit, rows_of, seen};
-use super::{Act, Epilogue, MatVecExperts, MulMatVec, Slots, reference};
+use super::{ActivationPrecision, Epilogue, MatVecExperts, MulMatVec, Slots, reference};
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
@@ -29,14 +29,14 @@ struct Shape {
     by_slot: bool,
     norm: bool,
     affine: bool,
-    act: Act,
+    act: ActivationPrecision,
     tune: Option<MatVecTune>,
 }
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
-    for act in [Act::F32, Act::I16, Act::I8] {
-        for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
+    for act in [ActivationPrecision::F32, ActivationPrecision::I16, ActivationPrecision::I8] {
+        for f in FORMATS.iter().filter(|f| act == ActivationPrecision::F32 || f.run > 0) {
             let gated = Epilogue::Glu(chaski_graph::Act::Swiglu);
             let shape = |n_expert, n_used, m, k, epilogue| Shape {
                 n_expert,
@@ -57,7 +57,7 @@ pub(super) fn cases() -> Vec<Case> {
             let wide = |s| Shape { tune: few, ..s };
             out.push(Shape { norm: true, ..shape(8, 2, 13, 512, gated) }.case(f));
             out.push(wide(Shape { sum: true, shared: false, ..shape(6, 3, 9, 512, Epilogue::Add) }).case(f));
-            if act == Act::I8 {
+            if act == ActivationPrecision::I8 {
                 continue;
             }
             out.push(Shape { affine: true, ..shape(4, 4, 18, 256, gated) }.case(f));
@@ -76,7 +76,7 @@ pub(super) fn cases() -> Vec<Case> {
             let some = |s: Shape| Shape { held: (s.n_expert / 4, s.n_expert / 2), ..s };
             out.push(some(shape(8, 5, 6, 256, gated)).case(f));
             out.push(some(Shape { affine: true, epilogue: Epilogue::Add, ..down }).case(f));
-            if act == Act::F32 && f.is_plain() {
+            if act == ActivationPrecision::F32 && f.is_plain() {
                 for k in [65, 588, 3] {
                     out.push(Shape { sum: true, shared: false, ..shape(4, 3, 5, k, Epilogue::Add) }.case(f));
                     out.push(Shape { shared: false, ..shape(4, 2, 5, k, gated) }.case(f));
@@ -98,7 +98,7 @@ pub(super) fn cases() -> Vec<Case> {
             by_slot: false,
             norm: false,
             affine: true,
-            act: Act::F32,
+            act: ActivationPrecision::F32,
             tune: None,
         };
         out.push(s.case(f));

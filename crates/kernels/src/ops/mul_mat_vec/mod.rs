@@ -8,7 +8,7 @@ pub mod reference;
 
 pub(crate) use expert_cases::choose;
 
-pub use crate::act::Act;
+pub use crate::act::ActivationPrecision;
 
 use crate::call::dispatch;
 use crate::caps::{Caps, FeatureSet};
@@ -85,8 +85,8 @@ pub(crate) fn pairs() -> impl Iterator<Item = [&'static Format; 2]> {
 fn variants() -> Vec<Variant> {
     let mut out = Vec::new();
     for set in [FeatureSet::Base, FeatureSet::Sg] {
-        for act in Act::ALL {
-            for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
+        for act in ActivationPrecision::ALL {
+            for f in FORMATS.iter().filter(|f| act == ActivationPrecision::F32 || f.run > 0) {
                 for (epi, rows) in [("store", 4), ("add", 2), ("glu", glu_rows(f)), ("rope_kv", 4)] {
                     out.push(variant(f.name, "none", epi, act, rows, set, "none", 1));
                 }
@@ -96,7 +96,7 @@ fn variants() -> Vec<Variant> {
                     }
                 }
                 for epi in ["store", "add"] {
-                    out.push(variant(f.name, "none", epi, act, 2, set, "none", Columns::AT_ONCE));
+                    out.push(variant(f.name, "none", epi, act, 2, set, "none", FewColumns::AT_ONCE));
                 }
                 for (ids, epi, rows) in
                     [("each", "store", 4), ("each", "glu", 4), ("sum", "store", 2), ("sum", "add", 2)]
@@ -104,7 +104,7 @@ fn variants() -> Vec<Variant> {
                     out.push(variant(f.name, "none", epi, act, rows, set, ids, 1));
                 }
             }
-            for [a, b] in pairs().filter(|p| act == Act::F32 || p.iter().all(|f| f.run > 0)) {
+            for [a, b] in pairs().filter(|p| act == ActivationPrecision::F32 || p.iter().all(|f| f.run > 0)) {
                 out.push(variant(a.name, b.name, "rope_kv", act, 4, set, "none", 1));
             }
         }
@@ -122,7 +122,7 @@ fn variant(
     a: &'static str,
     b: &'static str,
     epi: &'static str,
-    act: Act,
+    act: ActivationPrecision,
     rows: u32,
     set: FeatureSet,
     ids: &'static str,
@@ -167,8 +167,8 @@ impl Epilogue {
 
 /// Several columns of a product with [`Epilogue::Store`] or [`Epilogue::Add`], without a norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Columns {
-    /// Maximum number of columns, 1 to [`Columns::MAX`]; the step buffer holds the actual number.
+pub struct FewColumns {
+    /// Maximum number of columns, 1 to [`FewColumns::MAX`]; the step buffer holds the actual number.
     pub n_col: u32,
     /// Column stride of x, in values, a multiple of 4.
     pub ldx: u32,
@@ -176,7 +176,7 @@ pub struct Columns {
     pub ldy: u32,
 }
 
-impl Columns {
+impl FewColumns {
     /// Tiles are faster for more columns.
     pub const MAX: u32 = 8;
 
@@ -218,7 +218,7 @@ pub struct MulMatVec {
     /// The matrix holds experts, of which the product uses those of the column.
     pub experts: Option<MatVecExperts>,
     /// Layout of several columns of x and y; `None`: one column.
-    pub columns: Option<Columns>,
+    pub columns: Option<FewColumns>,
     /// Normalise x with `aux[0..K]` and this epsilon first.
     pub norm: Option<f32>,
     /// Word offset in `aux` of a (scale, bias) per row.
@@ -228,7 +228,7 @@ pub struct MulMatVec {
     /// Offset of row 0 in y.
     pub y0: u32,
     /// Precision of x; `None` leaves it to the tuning.
-    pub act: Option<Act>,
+    pub act: Option<ActivationPrecision>,
     /// Tuning; `None` uses the device's shipped default.
     pub tune: Option<MatVecTune>,
 }
@@ -261,7 +261,7 @@ struct Split {
 }
 
 impl Split {
-    fn new(caps: &Caps, tune: &MatVecTune, act: Act, job: &Job) -> Self {
+    fn new(caps: &Caps, tune: &MatVecTune, act: ActivationPrecision, job: &Job) -> Self {
         let Job { n_col, hold, n_batch, rows, outs, cols, book } = *job;
         // One thread per output of a batch finishes it.
         let want = n_col.div_ceil(hold).max(4).max(outs * cols);
@@ -283,7 +283,7 @@ impl Split {
             }
         };
         // Small teams share a workgroup, which rounds x once for all of them.
-        let group = if act == Act::F32 { 128 } else { 256 };
+        let group = if act == ActivationPrecision::F32 { 128 } else { 256 };
         let wg = team * (group.min(caps.max_threads) / team).max(1);
         // Partial sums stay within 2 KiB, and each thread finishes one output.
         let most = 512 / (wg / team) / subs / (rows * cols);
@@ -294,8 +294,15 @@ impl Split {
             _ => 8 * tune.fill,
         };
         let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / (outs * cols)).max(1));
-        let mut split =
-            Split { wg, team, passes, subs, batch, hold, staged: act != Act::F32 && wg > team && cols == 1 };
+        let mut split = Split {
+            wg,
+            team,
+            passes,
+            subs,
+            batch,
+            hold,
+            staged: act != ActivationPrecision::F32 && wg > team && cols == 1,
+        };
         // A pass begins at a run.
         split.staged &= passes == 1 || hold % 16 == 0;
         // Where memory is short, every team rounds x separately.
@@ -304,11 +311,11 @@ impl Split {
     }
 
     /// Bytes of workgroup memory.
-    fn n_byte(&self, caps: &Caps, act: Act, rows: u32, cols: u32) -> u32 {
+    fn n_byte(&self, caps: &Caps, act: ActivationPrecision, rows: u32, cols: u32) -> u32 {
         let run = match act {
-            Act::F32 => 0,
-            Act::I16 => 40,
-            Act::I8 => 24,
+            ActivationPrecision::F32 => 0,
+            ActivationPrecision::I16 => 40,
+            ActivationPrecision::I8 => 24,
         };
         let part = self.batch * rows * cols * self.subs * (self.wg / self.team);
         let tree = if caps.subgroup.is_some() { 0 } else { rows * self.wg };
@@ -395,14 +402,14 @@ impl MulMatVec {
         let n_row = self.n_row();
         let m = if epi == "glu" { n_row / 2 } else { n_row };
         let plain = self.w.format.run == 0 || self.w2.is_some_and(|w| w.format.run == 0);
-        let act = if plain { Act::F32 } else { self.act.unwrap_or(tune.act) };
+        let act = if plain { ActivationPrecision::F32 } else { self.act.unwrap_or(tune.act) };
         let n_batch = m.div_ceil(outs) * n_slot;
         // Columns per step, and number of steps.
         let (cols, n_step) = match &self.columns {
             None => (1, n_slot),
             Some(c) => {
                 self.check_columns(c, ids)?;
-                (Columns::AT_ONCE, c.n_col.div_ceil(Columns::AT_ONCE))
+                (FewColumns::AT_ONCE, c.n_col.div_ceil(FewColumns::AT_ONCE))
             }
         };
         let book = [Some(self.w), self.w2].into_iter().flatten().map(|w| 4 * w.format.book()).sum();
@@ -417,7 +424,7 @@ impl MulMatVec {
         let job = Job { cols, n_col: self.n_col(), hold, n_batch, rows, outs, book };
         let split = Split::new(caps, &tune, act, &job);
         let mut constants = split.constants(caps, rows * cols);
-        if act != Act::F32 {
+        if act != ActivationPrecision::F32 {
             constants.extend([("STAGED", f64::from(u8::from(split.staged))), ("RUNS", split.runs().into())]);
         }
         constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]));
@@ -488,7 +495,11 @@ impl MulMatVec {
             out.push(MatVecTune { doubled: !tune.doubled, ..tune });
         }
         if self.act.is_none() && self.w.format.run > 0 {
-            let act = if tune.act == Act::F32 { Act::I16 } else { Act::F32 };
+            let act = if tune.act == ActivationPrecision::F32 {
+                ActivationPrecision::I16
+            } else {
+                ActivationPrecision::F32
+            };
             out.push(MatVecTune { act, ..tune });
         }
         out.retain(|t| *t != tune);
@@ -509,13 +520,13 @@ impl MulMatVec {
         }
     }
 
-    fn check_columns(&self, c: &Columns, ids: &str) -> Result<(), DispatchError> {
+    fn check_columns(&self, c: &FewColumns, ids: &str) -> Result<(), DispatchError> {
         let plain = matches!(self.epilogue, Epilogue::Store | Epilogue::Add) && self.w2.is_none();
         let wrong = |what, expected: &str, found: u32| {
             let expected = expected.to_owned();
             Err(DispatchError::Shape { op: OP.name, what, expected, found: found.into() })
         };
-        if !plain || self.norm.is_some() || ids != "none" || c.n_col > Columns::MAX {
+        if !plain || self.norm.is_some() || ids != "none" || c.n_col > FewColumns::MAX {
             return wrong("columns", "at most 8, and 1 with a norm, experts or another epilogue", c.n_col);
         }
         if c.ldx % 4 != 0 {
@@ -651,7 +662,7 @@ mod tests {
         for subgroup in [None, Some((8, 32)), Some((32, 32)), Some((4, 64))] {
             let caps = Caps { subgroup, ..Caps::base() };
             let (shipped, _) = MatVecTune::shipped(&caps);
-            for (act, fill) in [Act::F32, Act::I16, Act::I8]
+            for (act, fill) in [ActivationPrecision::F32, ActivationPrecision::I16, ActivationPrecision::I8]
                 .into_iter()
                 .flat_map(|a| [256, 1 << 11, shipped.fill, 1 << 20].map(|f| (a, f)))
             {

@@ -1,6 +1,6 @@
-//! `rope`: rotary position embedding of tensors with strides, in all of ggml's modes.
+//! `rope`: rotary position embedding of strided tensors, in all of ggml's modes.
 //!
-//! What models do at every layer, rotation and the write to the cache at once, is `rope_kv`.
+//! Models use `rope_kv`, which fuses RoPE with the write to the KV cache.
 
 mod cases;
 pub mod reference;
@@ -42,18 +42,18 @@ pub const OP: Op = Op {
 
 const POS: Names = names!("pos");
 
-/// Which channels pair up, and which position a pair follows.
+/// Pairing of channels, and the position that each pair uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Neighbours.
+    /// Adjacent channels.
     Normal,
     /// Halves.
     Neox,
-    /// Halves, sections of pairs with positions of their own.
+    /// Halves, with a position per section of pairs.
     Mrope,
-    /// Halves, sections that take turns.
+    /// Halves, with interleaved sections.
     Imrope,
-    /// Halves of twice as many channels; frequencies begin anew with each section.
+    /// Halves of twice as many channels; frequencies restart in each section.
     Vision,
 }
 
@@ -82,12 +82,12 @@ impl Mode {
         }
     }
 
-    /// Whether a token has four positions.
+    /// True if a token has four positions.
     pub const fn has_sections(self) -> bool {
         matches!(self, Mode::Mrope | Mode::Imrope | Mode::Vision)
     }
 
-    /// Which of a token's four positions pair `i` follows, and to which power its frequency is raised.
+    /// Index of the position (of four) that pair `i` uses, and the power of its frequency.
     fn stream(self, sections: [u32; 4], i: u32) -> (usize, u32) {
         if !self.has_sections() {
             return (0, i);
@@ -102,7 +102,7 @@ impl Mode {
         (k, if self == Mode::Vision { sector - starts[k] } else { i })
     }
 
-    /// Pairs of a head, if so many dimensions are asked for.
+    /// Pairs per head for `n_dims` dimensions.
     pub const fn n_pair(self, n_dims: u32) -> u32 {
         match self {
             Mode::Vision => n_dims,
@@ -114,30 +114,30 @@ impl Mode {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct RopeNd {
-    /// Pairs and positions.
+    /// Pairing and positions.
     pub mode: Mode,
-    /// Dimensions as ggml counts them: twice the pairs, for [`Mode::Vision`] the pairs.
+    /// Dimensions as ggml counts them: twice the number of pairs; for [`Mode::Vision`] the number of pairs.
     pub n_dims: u32,
     /// Channel of the first pair.
     pub first: u32,
-    /// Pairs of each section; of no meaning in modes without.
+    /// Pairs per section; ignored in modes without sections.
     pub sections: [u32; 4],
-    /// What it reads, f32 or f16: channels, heads, tokens, sequences; `None` to work on y in place.
+    /// Input, f32 or f16: channels, heads, tokens, sequences; `None` to work on y in place.
     pub a: Option<Tensor>,
-    /// Positions, i32, below `n_pos`: one for each token; with sections, one after the other, four for each token, or one if
+    /// Positions, i32, below `n_pos`: one per token; with sections four per token, section by section, or one per token if
     /// there are shifts.
     pub pos: Tensor,
-    /// [`Mode::Mrope`] and [`Mode::Imrope`]: the word of the buffer `pos` at which three differences to the position of each
-    /// token begin; the fourth section follows the first component.
+    /// [`Mode::Mrope`] and [`Mode::Imrope`]: word of the buffer `pos` where the shifts begin, three per token, added to its
+    /// position; the fourth section uses the first component.
     pub shifts: Option<u32>,
-    /// Positions that the buffer `rope` was made for.
+    /// Number of positions in the buffer `rope`.
     pub n_pos: u32,
-    /// What it writes, of the type of a.
+    /// Output, of the type of a.
     pub y: Tensor,
 }
 
 impl RopeNd {
-    /// The contents of the buffer `rope`: angles by pair, for these parameters, which have `n_dims` as `n_rot`.
+    /// Contents of the buffer `rope`: angles by pair, for these parameters, whose `n_rot` is `n_dims`.
     pub fn tables(&self, params: &Rope) -> Vec<f32> {
         let freq: Vec<f64> = (0..self.mode.n_pair(self.n_dims))
             .map(|i| params.frequency(i, self.mode.stream(self.sections, i).1))
@@ -145,10 +145,10 @@ impl RopeNd {
         tables_of(&freq, params.magnitude, self.n_pos)
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, values overlap, or heads of f16 do not begin with a word;
+    /// [`DispatchError::Shape`] if sizes do not match, values overlap, or heads of f16 do not begin with a word;
     /// [`DispatchError::Type`] if types differ; [`DispatchError::NoKernel`] for other types.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let (op, [ne0, ne1, ne2, ne3]) = (OP.name, self.y.ne);
@@ -180,7 +180,7 @@ impl RopeNd {
                 return shape("y", "heads of f16 that are whole words".into(), ne0);
             }
         }
-        // Threads of a head: no more than half its channels, as far as a workgroup can hold so many heads.
+        // Threads per head: at most half its channels, and as many heads as a workgroup can hold.
         let mut team = (ne0 / 2).clamp(1, 64).next_power_of_two().min(64);
         while team < 64 && ne0 * (64 / team) * 4 > caps.max_workgroup_bytes {
             team *= 2;
@@ -212,7 +212,7 @@ impl RopeNd {
             y: &self.y,
             constants,
         }
-        .groups(rows.div_ceil(64 / team), format!("{team} threads a head"), caps)
+        .groups(rows.div_ceil(64 / team), format!("{team} threads per head"), caps)
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// The position that each of eight pairs follows, and its frequency as a power of 1/2.
+    /// The position that each of eight pairs uses, and its frequency as a power of 1/2.
     #[test]
     fn positions_and_frequencies_by_hand() {
         let y = Tensor::new(GgmlType::F32, [16, 1, 1, 1]);
@@ -242,7 +242,7 @@ mod tests {
             (Mode::Normal, [0; 4], [0; 8], [0, 1, 2, 3, 4, 5, 6, 7]),
             (Mode::Neox, [0; 4], [0; 8], [0, 1, 2, 3, 4, 5, 6, 7]),
             (Mode::Mrope, [2, 3, 1, 2], [0, 0, 1, 1, 1, 2, 3, 3], [0, 1, 2, 3, 4, 5, 6, 7]),
-            // Sections come round again.
+            // Sections repeat.
             (Mode::Mrope, [1, 2, 0, 0], [0, 1, 1, 0, 1, 1, 0, 1], [0, 1, 2, 3, 4, 5, 6, 7]),
             (Mode::Imrope, [2, 1, 1, 4], [0, 1, 2, 0, 3, 3, 3, 3], [0, 1, 2, 3, 4, 5, 6, 7]),
             // Each section begins with frequency 1.
@@ -257,7 +257,7 @@ mod tests {
                 assert_eq!(mode.stream(sections, i as u32).0, positions[i], "{mode:?} {sections:?} pair {i}");
                 // Position 1: the second row of eight pairs of cosine and sine.
                 let [c, s] = [0, 1].map(|k| f64::from(tables[16 + 2 * i + k]));
-                // base^(-2 power / n_dims), which is 256^(-power / 8), or for pictures 16^(-power / 4).
+                // base^(-2 power / n_dims), which is 256^(-power / 8), or for images 16^(-power / 4).
                 let angle = 0.5f64.powi(powers[i]);
                 assert!(
                     (c - angle.cos()).abs() < 1e-7 && (s - angle.sin()).abs() < 1e-7,

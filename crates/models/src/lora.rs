@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 use ggml_format::{ByteSource, ModelFile, SourceError, TensorInfo};
 
-use crate::error::{AdapterError, ModelError};
+use crate::error::{LoraError, ModelError};
 use crate::fingerprint::fingerprint;
 
 /// An opened LoRA; its matrices stay in the file until a model is loaded with it.
-pub struct Adapter<S> {
+pub struct Lora<S> {
     file: ModelFile<S>,
     alpha: f32,
     /// `lora_a` and `lora_b` by name of the target tensor.
@@ -36,36 +36,36 @@ pub(crate) struct Pair {
 /// The only tensor that is looked up; its A and B are transposed.
 pub(crate) const EMBEDDINGS: &str = "token_embd.weight";
 
-impl<S: ByteSource> Adapter<S> {
+impl<S: ByteSource> Lora<S> {
     /// Opens a file with `general.type` = `adapter` and `adapter.type` = `lora`.
     ///
     /// # Errors
-    /// [`AdapterError`] for another kind of file, for a tensor without its counterpart, and for matrices that do not
+    /// [`LoraError`] for another kind of file, for a tensor without its counterpart, and for matrices that do not
     /// match.
-    pub async fn open(source: S) -> Result<Self, AdapterError> {
+    pub async fn open(source: S) -> Result<Self, LoraError> {
         let none = |name: &str| {
-            Err(SourceError::Other { name: name.to_owned(), source: "an adapter has one file".into() })
+            Err(SourceError::Other { name: name.to_owned(), source: "a LoRA has one file".into() })
         };
         let file = ModelFile::open(source, none).await?;
         let m = file.metadata();
         for (key, expected) in [("general.type", "adapter"), ("adapter.type", "lora")] {
             let found = m.opt_str(key)?.unwrap_or("not there");
             if found != expected {
-                return Err(AdapterError::Kind { key, found: format!("`{found}`"), expected });
+                return Err(LoraError::Kind { key, found: format!("`{found}`"), expected });
             }
         }
         // LoRAs that activate in the middle of a text.
         let key = "adapter.alora.invocation_tokens";
         if m.contains(key) {
-            return Err(AdapterError::Kind { key, found: "there".into(), expected: "none of it here" });
+            return Err(LoraError::Kind { key, found: "present".into(), expected: "none" });
         }
         let alpha = m.opt_f32("adapter.lora.alpha")?.unwrap_or(0.0);
         if !alpha.is_finite() {
             let (key, found) = ("adapter.lora.alpha", alpha.to_string());
-            return Err(AdapterError::Kind { key, found, expected: "a finite one" });
+            return Err(LoraError::Kind { key, found, expected: "a finite number" });
         }
         let pairs = pairs(file.tensors())?;
-        Ok(Adapter { file, alpha, pairs })
+        Ok(Lora { file, alpha, pairs })
     }
 
     /// Number of target matrices.
@@ -86,13 +86,13 @@ impl<S: ByteSource> Adapter<S> {
         &self,
         arch: &str,
         tensor: impl Fn(&str) -> Option<&'a TensorInfo>,
-    ) -> Result<(), AdapterError> {
+    ) -> Result<(), LoraError> {
         let found = self.file.metadata().str("general.architecture")?;
         if found != arch {
-            return Err(AdapterError::Architecture { found: found.into(), expected: arch.into() });
+            return Err(LoraError::Architecture { found: found.into(), expected: arch.into() });
         }
         for (name, Pair { a, b, rank }) in &self.pairs {
-            let base = tensor(name).ok_or_else(|| AdapterError::NoBase { tensor: name.clone() })?;
+            let base = tensor(name).ok_or_else(|| LoraError::NoBase { tensor: name.clone() })?;
             let [n_in, n_out, n_matrix, n_more] = base.ne;
             let rank = u64::from(*rank);
             // One row per vocabulary entry is looked up and then multiplied; ggml's order, fastest first.
@@ -103,7 +103,7 @@ impl<S: ByteSource> Adapter<S> {
             for (t, ne) in [(a, of_a), (b, of_b)] {
                 if t.ne != ne {
                     let (expected, found) = (shape(&ne), shape(&t.ne));
-                    return Err(AdapterError::Shape { tensor: t.name.clone(), expected, found });
+                    return Err(LoraError::Shape { tensor: t.name.clone(), expected, found });
                 }
             }
         }
@@ -140,24 +140,24 @@ fn shape(ne: &[u64; 4]) -> Vec<u64> {
 }
 
 /// The tensors of a file by target.
-fn pairs(tensors: &[TensorInfo]) -> Result<BTreeMap<String, Pair>, AdapterError> {
+fn pairs(tensors: &[TensorInfo]) -> Result<BTreeMap<String, Pair>, LoraError> {
     let mut halves: BTreeMap<&str, [Option<&TensorInfo>; 2]> = BTreeMap::new();
     for t in tensors {
         let half = [".lora_a", ".lora_b"].iter().position(|end| t.name.ends_with(end));
-        let half = half.ok_or_else(|| AdapterError::Name { tensor: t.name.clone() })?;
+        let half = half.ok_or_else(|| LoraError::Name { tensor: t.name.clone() })?;
         let base = &t.name[..t.name.len() - ".lora_a".len()];
         halves.entry(base).or_default()[half] = Some(t);
     }
     if halves.is_empty() {
-        return Err(AdapterError::Empty);
+        return Err(LoraError::Empty);
     }
     let mut out = BTreeMap::new();
     for (base, [a, b]) in halves {
-        let lacks = |end: &str| AdapterError::NoHalf { tensor: format!("{base}.{end}") };
+        let lacks = |end: &str| LoraError::NoHalf { tensor: format!("{base}.{end}") };
         let (a, b) = (a.ok_or_else(|| lacks("lora_a"))?, b.ok_or_else(|| lacks("lora_b"))?);
         let rank = b.ne[0];
         let rank = u32::try_from(rank).ok().filter(|r| (1..=1 << 16).contains(r)).ok_or_else(|| {
-            AdapterError::Shape { tensor: b.name.clone(), expected: vec![b.ne[1], 1], found: shape(&b.ne) }
+            LoraError::Shape { tensor: b.name.clone(), expected: vec![b.ne[1], 1], found: shape(&b.ne) }
         })?;
         out.insert(base.to_owned(), Pair { a: a.clone(), b: b.clone(), rank });
     }
@@ -167,13 +167,13 @@ fn pairs(tensors: &[TensorInfo]) -> Result<BTreeMap<String, Pair>, AdapterError>
 /// Checks scales for `expected` LoRAs.
 ///
 /// # Errors
-/// [`AdapterError::Count`], [`AdapterError::Scale`].
-pub(crate) fn check_scales(expected: usize, scales: &[f32]) -> Result<(), AdapterError> {
+/// [`LoraError::Count`], [`LoraError::Scale`].
+pub(crate) fn check_scales(expected: usize, scales: &[f32]) -> Result<(), LoraError> {
     if expected != scales.len() {
-        return Err(AdapterError::Count { expected, found: scales.len() });
+        return Err(LoraError::Count { expected, found: scales.len() });
     }
     match scales.iter().find(|s| !s.is_finite()) {
-        Some(s) => Err(AdapterError::Scale { found: *s }),
+        Some(s) => Err(LoraError::Scale { found: *s }),
         None => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use chaski::serve::Request;
 use chaski::steps::Runner;
 use chaski::{GenerateOptions, KvType, SamplerParams};
 use chaski_models::serve::serve;
-use chaski_models::{Adapter, AdapterError, Model, RunnerConfig, Target};
+use chaski_models::{Lora, LoraError, Model, RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted, weights};
 use crate::common::{Failures, Timed, block_on, chain, full, in_turns, nmse, say, shared_gpu};
@@ -165,15 +165,15 @@ fn merged(f: &Fixture, tensors: &BTreeMap<String, Vec<u64>>, all: &[(Synthetic, 
     f.gguf_of(false, &|_, _| {}, &|name| {
         let ne = tensors.get(name)?;
         let mut w = f.weights_of(name, ne.iter().product());
-        all.iter().for_each(|(adapter, scale)| adapter.merge(name, ne, *scale, &mut w));
+        all.iter().for_each(|(lora, scale)| lora.merge(name, ne, *scale, &mut w));
         Some(w)
     })
 }
 
 fn attach(model: &mut Model<MemorySource>, bytes: Vec<u8>, scale: f32) -> Result<(), String> {
-    let adapter = block_on(Adapter::open(MemorySource::new("adapter.gguf", bytes)));
-    let adapter = adapter.map_err(|e| chain(&e))?;
-    model.attach(adapter, scale).map_err(|e| chain(&e))
+    let lora = block_on(Lora::open(MemorySource::new("lora.gguf", bytes)));
+    let lora = lora.map_err(|e| chain(&e))?;
+    model.attach(lora, scale).map_err(|e| chain(&e))
 }
 
 fn load(model: &Model<MemorySource>, set: Option<FeatureSet>) -> Runner {
@@ -191,8 +191,8 @@ fn logits(runner: &mut Runner, tokens: &[u32], chunk: usize) -> Vec<f32> {
 const SETS: [Option<FeatureSet>; 3] = [None, Some(FeatureSet::Sg), Some(FeatureSet::Base)];
 
 #[test]
-fn a_model_with_adapters_is_the_model_with_merged_weights() {
-    let _t = Timed::new("adapters");
+fn a_model_with_loras_is_the_model_with_merged_weights() {
+    let _t = Timed::new("LoRAs");
     let mut failures = Failures::default();
     for (nth, &(name, limit)) in FIXTURES.iter().enumerate().filter(|(_, f)| wanted(f.0)) {
         let f = Fixture::load(name);
@@ -206,12 +206,12 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
                 logits(&mut load(&open(merged).expect("a model"), None), tokens, N)
             })
             .to_vec();
-        assert!(nmse(&expected[0], &expected[1]) > 1e-3, "{name}: the second adapter changes something");
-        assert!(nmse(&expected[0], &expected[2]) > 1e-3, "{name}: the first adapter changes something");
+        assert!(nmse(&expected[0], &expected[1]) > 1e-3, "{name}: the second LoRA changes something");
+        assert!(nmse(&expected[0], &expected[2]) > 1e-3, "{name}: the first LoRA changes something");
         let mut model = open(bytes).expect("a fixture is a model");
         let arch = base.arch().name;
-        attach(&mut model, FIRST.gguf(arch, &tensors), 0.75).expect("an adapter that fits");
-        attach(&mut model, SECOND.gguf(arch, &tensors), 0.0).expect("an adapter that fits");
+        attach(&mut model, FIRST.gguf(arch, &tensors), 0.75).expect("a LoRA that fits");
+        attach(&mut model, SECOND.gguf(arch, &tensors), 0.0).expect("a LoRA that fits");
         // By default, MoE and recurrent layers run on the GPU, each with one feature set.
         let is_on_gpu = full() || ["llama-moe", "qwen35-heads"].contains(&name);
         let on_gpu = in_turns(nth / 5, &SETS[1..]).into_iter().filter(|_| is_on_gpu);
@@ -226,23 +226,23 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
             };
             compare("one", &logits(&mut runner, tokens, N), &expected[0]);
             // The same plan with other scales.
-            runner.set_adapter_scales(&[0.75, -1.5]).expect("two scales");
+            runner.set_lora_scales(&[0.75, -1.5]).expect("two scales");
             compare("both, by fives", &logits(&mut runner, tokens, 5), &expected[1]);
             compare("both, token by token", &logits(&mut runner, tokens, 1), &expected[1]);
-            runner.set_adapter_scales(&[0.0, 0.0]).expect("two scales");
+            runner.set_lora_scales(&[0.0, 0.0]).expect("two scales");
             let none = logits(&mut runner, tokens, N);
             compare("none", &none, &expected[2]);
             // As in decode: only the last token's logits.
-            runner.set_adapter_scales(&[0.75, 0.0]).expect("two scales");
+            runner.set_lora_scales(&[0.75, 0.0]).expect("two scales");
             block_on(runner.prefill(tokens)).expect("tokens run");
             let last = block_on(runner.logits()).expect("logits of the last token");
             compare("the last", &last, &expected[0][expected[0].len() - last.len()..]);
             // The references sum in the same order with and without LoRAs.
             let bits = |v: &[f32]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             failures.check(set.is_some() || bits(&none) == bits(&expected[2]), || {
-                format!("{name}: adapters with a scale of 0 change bits on the CPU")
+                format!("{name}: LoRAs with a scale of 0 change bits on the CPU")
             });
-            say(format!("{name:16} {word:10} adapters: NMSE {}", errors.join(" ")));
+            say(format!("{name:16} {word:10} LoRAs: NMSE {}", errors.join(" ")));
         }
     }
     failures.conclude();
@@ -250,8 +250,8 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
 
 /// LoRA matrices of offloaded experts are offloaded, too.
 #[test]
-fn adapters_of_experts_stream_with_them() {
-    let _t = Timed::new("adapters, experts on the CPU");
+fn loras_of_experts_stream_with_them() {
+    let _t = Timed::new("LoRAs, experts on the CPU");
     for name in ["llama-moe", "gemma4-moe"].into_iter().take(if full() { 2 } else { 1 }) {
         let f = Fixture::load(name);
         let bytes = crate::streaming::with_experts(&f, 6, 2, None);
@@ -261,13 +261,13 @@ fn adapters_of_experts_stream_with_them() {
             all.into_iter().filter(|t| t.0.contains("_exps") || t.0.contains("attn_q")).collect();
         assert!(tensors.keys().any(|name| name.contains("_exps")), "{name}");
         let arch = model.arch().name;
-        attach(&mut model, FIRST.gguf(arch, &tensors), 0.5).expect("an adapter that fits");
+        attach(&mut model, FIRST.gguf(arch, &tensors), 0.5).expect("a LoRA that fits");
         let run = |slots: Option<u32>| {
             let config = crate::streaming::config(slots);
             let target = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
             let mut r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
             let mut out = logits(&mut r, &f.tokens[..N], N);
-            r.set_adapter_scales(&[-0.75]).expect("a scale");
+            r.set_lora_scales(&[-0.75]).expect("a scale");
             out.extend(logits(&mut r, &f.tokens[..N], 1));
             out.into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
@@ -278,14 +278,14 @@ fn adapters_of_experts_stream_with_them() {
 
 /// Each sequence has its own scales, batched and alone; sequences with different scales share no prefix.
 #[test]
-fn sequences_are_adapted_by_themselves() {
-    let _t = Timed::new("adapters, sequences");
+fn sequences_have_their_own_lora_scales() {
+    let _t = Timed::new("LoRAs, sequences");
     let f = Fixture::load("llama-plain");
     let bytes = f.gguf(false, &|_, _| {});
     let base = open(bytes.clone()).expect("a fixture is a model");
     let tensors = targets(&base);
     let mut model = open(bytes).expect("a fixture is a model");
-    attach(&mut model, FIRST.gguf("llama", &tensors), 0.0).expect("an adapter that fits");
+    attach(&mut model, FIRST.gguf("llama", &tensors), 0.0).expect("a LoRA that fits");
     let tokens = &f.tokens[..N];
     let all_scales = [0.75f32, 0.0, 0.75, -0.5];
     let expected = all_scales.map(|s| {
@@ -351,7 +351,7 @@ fn sequences_are_adapted_by_themselves() {
 }
 
 #[test]
-fn adapters_that_do_not_fit_are_errors_that_name_the_tensor() {
+fn loras_that_do_not_fit_are_errors_that_name_the_tensor() {
     let f = Fixture::load("llama-plain");
     let q = "blk.0.attn_q.weight".to_owned();
     let tensors: BTreeMap<String, Vec<u64>> = targets(&open(f.gguf(false, &|_, _| {})).expect("a model"))
@@ -374,30 +374,30 @@ fn adapters_that_do_not_fit_are_errors_that_name_the_tensor() {
     let architecture = set("general.architecture", "qwen2".into());
     assert_eq!(
         with(&|m, _| architecture(m)),
-        "the adapter is for the architecture `qwen2`, the model has `llama`"
+        "the LoRA is for the architecture `qwen2`, the model has `llama`"
     );
     let kind = set("general.type", "model".into());
-    assert_eq!(with(&|m, _| kind(m)), "`general.type` is `model`, but an adapter has adapter");
+    assert_eq!(with(&|m, _| kind(m)), "`general.type` is `model`, expected adapter");
     let kind = set("adapter.type", "dora".into());
-    assert_eq!(with(&|m, _| kind(m)), "`adapter.type` is `dora`, but an adapter has lora");
+    assert_eq!(with(&|m, _| kind(m)), "`adapter.type` is `dora`, expected lora");
     let cases: [(Edit, &str); 6] = [
-        (|_, t| t.truncate(1), "tensor `blk.0.attn_q.weight.lora_b` of the adapter is missing"),
-        (|_, t| t.clear(), "the adapter has no tensors"),
+        (|_, t| t.truncate(1), "tensor `blk.0.attn_q.weight.lora_b` of the LoRA is missing"),
+        (|_, t| t.clear(), "the LoRA has no tensors"),
         (
             |_, t| t[1].1[1] += 1,
-            "tensor `blk.0.attn_q.weight.lora_b` of the adapter: expected shape [256, 8], found [257, 8] (outermost first)",
+            "tensor `blk.0.attn_q.weight.lora_b` of the LoRA: expected shape [256, 8], found [257, 8] (outermost first)",
         ),
         (
             |_, t| t[0].1[0] *= 2,
-            "tensor `blk.0.attn_q.weight.lora_a` of the adapter: expected shape [8, 256], found [8, 512] (outermost first)",
+            "tensor `blk.0.attn_q.weight.lora_a` of the LoRA: expected shape [8, 256], found [8, 512] (outermost first)",
         ),
         (
             |_, t| t.iter_mut().for_each(|t| t.0 = t.0.replace("blk.0", "blk.9")),
-            "the adapter has tensors for `blk.9.attn_q.weight`, which the model lacks",
+            "the LoRA has tensors for `blk.9.attn_q.weight`, which the model lacks",
         ),
         (
             |_, t| t[0].0 = "blk.0.attn_norm.weight".into(),
-            "tensor `blk.0.attn_norm.weight` of the adapter is neither `.lora_a` nor `.lora_b` of another tensor",
+            "tensor `blk.0.attn_norm.weight` of the LoRA is neither `.lora_a` nor `.lora_b` of another tensor",
         ),
     ];
     for (edit, expected) in cases {
@@ -406,21 +406,18 @@ fn adapters_that_do_not_fit_are_errors_that_name_the_tensor() {
 }
 
 #[test]
-fn tensors_that_cannot_be_adapted_and_wrong_scales_are_errors() {
+fn tensors_without_lora_support_and_wrong_scales_are_errors() {
     let f = Fixture::load("deepseek2-moe");
     let mut model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
     let name = "blk.0.attn_v_b.weight";
     let all: BTreeMap<String, Vec<u64>> =
         model.tensors().iter().map(|t| (t.name.clone(), t.shape().into_iter().rev().collect())).collect();
     let tensors = BTreeMap::from([(name.to_owned(), all[name].clone())]);
-    attach(&mut model, FIRST.gguf("deepseek2", &tensors), 1.0).expect("an adapter that fits");
+    attach(&mut model, FIRST.gguf("deepseek2", &tensors), 1.0).expect("a LoRA that fits");
     let found = block_on(model.graph(64)).map_or_else(|e| chain(&e), |_| "a graph".into());
-    assert_eq!(
-        found,
-        "the adapter has tensors for `blk.0.attn_v_b.weight`, but adapting it is not supported"
-    );
-    let e = model.set_adapter_scales(&[1.0, 2.0]).expect_err("there is one adapter");
-    assert_eq!(chain(&e), "expected 1 scales, one for each adapter, found 2");
-    let e = model.set_adapter_scales(&[f32::NAN]).expect_err("no number");
-    assert!(matches!(e, chaski::errors::ModelError::Adapter(AdapterError::Scale { .. })), "{e}");
+    assert_eq!(found, "the LoRA has tensors for `blk.0.attn_v_b.weight`, but LoRA for it is not supported");
+    let e = model.set_lora_scales(&[1.0, 2.0]).expect_err("there is one LoRA");
+    assert_eq!(chain(&e), "expected 1 scales, one per LoRA, found 2");
+    let e = model.set_lora_scales(&[f32::NAN]).expect_err("no number");
+    assert!(matches!(e, chaski::errors::ModelError::Lora(LoraError::Scale { .. })), "{e}");
 }
