@@ -25,24 +25,11 @@ pub(crate) fn check() -> anyhow::Result<()> {
     for (name, package) in &crates {
         let read = |path: &Path| Ok(std::fs::read_to_string(crate::root().join(path))?);
         let modules = source::modules(&package.root, &read)?;
-        let found = modules::cycles(&modules);
-        let is_open =
-            |arrow: &str| OPEN.iter().any(|(of, beginning)| of == name && arrow.starts_with(beginning));
-        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-        for (_, beginning) in OPEN.iter().filter(|(of, _)| of == name) {
-            if !found.iter().any(|arrow| arrow.starts_with(beginning)) {
-                wrong.push(format!("{name}: no cycle is left in `{beginning}`, which `OPEN` excuses"));
-            }
-        }
-        let closed = found.iter().filter(|arrow| !is_open(arrow));
-        wrong.extend(closed.map(|arrow| format!("{name}: a cycle has {arrow}")));
+        wrong.extend(modules::cycles(&modules).iter().map(|arrow| format!("{name}: a cycle has {arrow}")));
     }
     ensure!(wrong.is_empty(), "the code does not match the map:\n{}", wrong.join("\n"));
     Ok(())
 }
-
-/// Crates and modules with known cycles; no others may join them.
-const OPEN: &[(&str, &str)] = &[("runtime", "gpu::"), ("runtime", "plan::")];
 
 /// A crate of the workspace.
 struct Package {

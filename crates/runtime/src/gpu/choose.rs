@@ -6,18 +6,6 @@ use chaski_kernels::ops::sample::{self, SampleParams};
 use super::model::GpuModel;
 use crate::error::RuntimeError;
 
-/// Sampling mode of the device.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum SampleMode {
-    /// The largest logit.
-    Greedy,
-    /// With the parameters of [`GpuModel::set_sampler`].
-    Sample,
-}
-
-/// Maximum number of readbacks in flight.
-pub(super) const STAGING: usize = crate::plan::N_READBACK;
-
 /// Splits values written to a ring of `size` slots from index `first`: (slot, values) up to the end, and from the
 /// start.
 fn around<T>(size: u32, first: u32, values: &[T]) -> [(u32, &[T]); 2] {
@@ -27,7 +15,7 @@ fn around<T>(size: u32, first: u32, values: &[T]) -> [(u32, &[T]); 2] {
 }
 
 impl GpuModel {
-    /// Sets the parameters of [`SampleMode::Sample`] for a sequence.
+    /// Sets the parameters of [`SampleMode::Sample`](crate::gpu::SampleMode::Sample) for a sequence.
     pub fn set_sampler(&mut self, seq: u32, params: &SampleParams) {
         let at = 4 * (seq as usize * sample::N_WORD) as u64;
         self.gpu.queue.write_buffer(&self.buffers.sampler, at, bytemuck::cast_slice(&params.words()));

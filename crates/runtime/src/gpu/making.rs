@@ -14,7 +14,7 @@ use super::ready::{
     Ablation, Devices, On, Ready, ReadyDecode, ReadyHead, ReadyPrompt, ReadySegment, ReadySegments,
     ReadyStage, make_ready, tile_of,
 };
-use super::steps::Steps;
+use super::sent::Steps;
 use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::graph::Graph;

@@ -7,7 +7,7 @@ use chaski_kernels::ops::mask;
 
 use super::model::GpuModel;
 use super::picks::PiecePicks;
-use super::steps::{Sent, Steps};
+use super::sent::{Sent, Steps};
 use super::tape::Tape;
 use crate::error::RuntimeError;
 

@@ -3,6 +3,7 @@
 mod buffers;
 mod case;
 mod choose;
+mod compile;
 mod device;
 mod inputs;
 mod load;
@@ -22,6 +23,8 @@ mod profile;
 mod reads;
 mod ready;
 mod reports;
+mod running;
+mod sent;
 mod sequences;
 mod snapshot;
 mod steps;
@@ -35,7 +38,6 @@ mod timer;
 mod tune;
 
 pub use case::{CaseReport, ReadyCase, run_case, self_test};
-pub use choose::SampleMode;
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters, adapters_with, device_descriptor};
 pub use load::{Progress, Stage};
 pub use measure::Peaks;
@@ -44,7 +46,8 @@ pub use model::{GpuModel, LoadTimes};
 pub use profile::{Profile, ProfileRow};
 pub use reads::ExpertReads;
 pub use ready::Ablation;
-pub use steps::StepOptions;
+pub use sent::SampleMode;
+pub use sent::StepOptions;
 pub use tune::TuneStep;
 
 pub use crate::plan::{Memory, MemoryItem};

@@ -11,7 +11,7 @@ use super::device::Gpu;
 use super::pace::Pace;
 use super::reads::ExpertReads;
 use super::ready::{Ablation, Body, Devices, On, Ready, ReadySegment, ReadySegments, make_ready};
-use super::steps::Steps;
+use super::sent::Steps;
 use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::graph::LoraScale;

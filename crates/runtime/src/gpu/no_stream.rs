@@ -2,21 +2,12 @@
 //! device, and every page would download the code.
 
 use super::reads::ExpertReads;
-use super::ready::{Devices, Ready, ReadyStage};
+use super::ready::{Devices, ReadyStage};
+use super::running::Run;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::Groups;
 use crate::tensors::Tensors;
-
-/// A running body.
-#[expect(dead_code, reason = "nothing runs it here")]
-pub(super) struct Run<'a> {
-    pub(super) devices: Devices<'a>,
-    pub(super) body: &'a [Ready],
-    pub(super) n_col: u32,
-    pub(super) per_submit: usize,
-    pub(super) from: usize,
-}
 
 /// Uninhabited.
 pub(super) enum Streams {}

@@ -17,7 +17,7 @@ use super::load::{self, CHUNK, UploadQueue};
 use super::places::Places;
 use super::reads::ExpertReads;
 use super::ready::{On, ReadyStage};
-use super::stream::Run;
+use super::running::Run;
 use crate::error::RuntimeError;
 use crate::graph::{Graph, ValueId};
 use crate::plan::{Crossing, Group, Groups, OffloadedExperts};

@@ -6,69 +6,19 @@
 //! readbacks during a step, the whole step runs when it is read. Neither changes a bit of the results: a piece runs by
 //! the plan of the whole step.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use web_time::Instant;
 
-use super::choose::{STAGING, SampleMode};
 use super::model::GpuModel;
 use super::picks::{Picks, PiecePicks};
 use super::ready::{Body, Devices, On};
-use super::stream::Run;
+use super::running::Run;
+use super::sent::{STAGING, SampleMode, Sent, StepOptions};
 use super::tape::Tape;
 use crate::error::RuntimeError;
-use crate::platform::{Promise, promise};
+use crate::platform::promise;
 use crate::step::{Column, ColumnOutput, StepOutputs, check_inputs, check_runs};
-
-/// Options of a step.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct StepOptions {
-    /// Number of runs, each one position further with the tokens chosen before.
-    pub repeat: u32,
-    /// Number of columns that kernels are chosen for, at least the actual number: part of a chunk runs with the chunk's
-    /// kernels.
-    pub n_planned: u32,
-    /// [`SampleMode::Sample`] unless all choosing sequences are greedy.
-    pub choose: SampleMode,
-}
-
-/// A submitted, unread step.
-pub(super) struct Sent {
-    columns: Vec<Column>,
-    pub(super) picks: Picks,
-    options: StepOptions,
-    /// Submitted columns.
-    n_sent: usize,
-    /// Masks of the columns that choose under one; `None` until they are provided.
-    pub(super) masks: Option<Vec<u32>>,
-    /// Outputs of the last piece that was sent, if its choices wait for masks.
-    pub(super) held: Option<PiecePicks>,
-    /// Staging slot of the rings.
-    slot: usize,
-    /// Choosing columns: the sequence, and the ring position of its first token.
-    chosen: Vec<(u32, u32)>,
-    /// The last submission.
-    index: Option<wgpu::SubmissionIndex>,
-    /// Completion of a step without outputs.
-    done: Option<Promise<()>>,
-}
-
-impl Sent {
-    fn is_left(&self) -> bool {
-        self.n_sent < self.columns.len() || self.held.is_some()
-    }
-
-    /// The sequences, each with the end of its columns.
-    fn ends(&self) -> impl Iterator<Item = (usize, u32)> {
-        let runs = self.columns.chunk_by(|a, b| a.seq == b.seq);
-        runs.filter_map(|run| run.last()).map(|c| (c.seq as usize, c.pos + self.options.repeat))
-    }
-}
-
-/// Steps in flight, oldest first.
-#[derive(Default)]
-pub(super) struct Steps(pub(super) VecDeque<Sent>);
 
 /// Maximum number of steps in flight: one runs, and one waits for it.
 const UNDER_WAY: usize = 2;

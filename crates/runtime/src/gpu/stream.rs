@@ -4,40 +4,18 @@
 //! and written there; a stage of offloaded experts waits for its route. The end of the last stage goes with the outputs
 //! of the step.
 
-use std::ops::Range;
-
 use chaski_kernels::step;
 
 use super::offload::{Names, Offload};
 use super::reads::ExpertReads;
-use super::ready::{Devices, On, Ready, ReadyStage};
+use super::ready::{Devices, On, ReadyStage};
+use super::running::Run;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::{Groups, Place};
 use crate::tensors::Tensors;
 
-/// A running body.
-pub(super) struct Run<'a> {
-    pub(super) devices: Devices<'a>,
-    pub(super) body: &'a [Ready],
-    pub(super) n_col: u32,
-    /// Maximum number of dispatches per submission.
-    pub(super) per_submit: usize,
-    /// The first unsubmitted dispatch.
-    pub(super) from: usize,
-}
-
 impl Run<'_> {
-    /// Submits dispatches of one device.
-    pub(super) fn send(&mut self, part: Range<usize>) {
-        self.from = self.from.max(part.end);
-        let Some(first) = self.body[part.clone()].first() else { return };
-        let on = self.devices.on(first.device);
-        for cut in self.body[part].chunks(self.per_submit) {
-            on.send(cut, self.n_col, |_| {});
-        }
-    }
-
     /// Runs the rest of a stage, and carries the inputs of the next to its device.
     async fn cross(&mut self, before: &ReadyStage, after: &ReadyStage) -> Result<(), RuntimeError> {
         let [from, to] = [before, after].map(|s| self.devices.on(s.place.device()));

@@ -8,9 +8,9 @@ use std::time::Duration;
 use chaski_kernels::ops::mul_mat_vec::MulMatVec;
 use chaski_kernels::{Caps, MatVecTune, ProductClass, Tuning};
 
-use super::choose::SampleMode;
 use super::model::GpuModel;
-use super::steps::StepOptions;
+use super::sent::SampleMode;
+use super::sent::StepOptions;
 use crate::error::RuntimeError;
 use crate::platform::Clock;
 use crate::step::{Column, ColumnOutput};

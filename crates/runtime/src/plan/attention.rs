@@ -8,8 +8,9 @@ use chaski_kernels::ops::mul_mat_vec::{self, Epilogue, MulMatVec};
 use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::{DispatchError, KvLayout, RopeKv};
 
+use super::error::PlanError;
 use super::expand::{Expander, Input, f32s, ld};
-use super::segments::{Growth, PlanError, Slot};
+use super::planned::{Growth, Slot};
 use super::steps::{HeadNorm, Heads, Norm, Part};
 use crate::graph::latent::Latent;
 use crate::graph::{ValueId, WeightId};

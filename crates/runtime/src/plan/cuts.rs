@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::config::PlanConfig;
+use super::error::PlanError;
 use super::group::Groups;
-use super::segments::{PlanConfig, PlanError, Planned, Slot};
+use super::planned::{Planned, Slot};
 use super::stages::bound;
 use crate::graph::{Graph, ValueId};
 

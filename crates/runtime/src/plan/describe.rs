@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::group::{Aux, Groups};
-use super::segments::{Growth, Planned, Slot};
+use super::planned::{Growth, Planned, Slot};
 use super::stages::{Crossing, Place, Stage};
 use crate::graph::{Graph, WeightId};
 

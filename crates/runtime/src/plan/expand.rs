@@ -10,9 +10,11 @@ use chaski_kernels::ops::rms_norm::RmsNorm;
 use chaski_kernels::ops::scale::Scale;
 use chaski_kernels::{Caps, Dispatch, DispatchError, Route, step};
 
+use super::config::PlanConfig;
 use super::cuts::Mark;
+use super::error::PlanError;
 use super::group::Groups;
-use super::segments::{Growth, PlanConfig, PlanError, Planned, Segment, Slot, Work};
+use super::planned::{Growth, Planned, Segment, Slot, Work};
 use super::stages::{Crossing, Place, Stage};
 use super::steps::{Form, Fused, Norm, Part, Step, Steps};
 use crate::graph::recurrent::Recurrent;

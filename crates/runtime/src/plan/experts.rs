@@ -12,8 +12,9 @@ use chaski_kernels::ops::mul_mat_vec::{Epilogue, MatVecExperts, MulMatVec, Slots
 use chaski_kernels::ops::topk_moe::TopkMoe;
 use chaski_kernels::{DispatchError, Experts, Route};
 
+use super::error::PlanError;
 use super::expand::{Expander, Input, f32s, ld};
-use super::segments::{Growth, PlanError, Slot};
+use super::planned::{Growth, Slot};
 use super::stages::{Crossing, Place as StagePlace};
 use super::steps::{Norm, Part};
 use super::streaming::OffloadedExperts;

@@ -6,7 +6,7 @@
 
 use chaski_kernels::{Caps, DeviceLayout, Format, Matrix};
 
-use super::segments::PlanError;
+use super::error::PlanError;
 use super::steps::{Norm, Part, Steps};
 use super::streaming::Streaming;
 use crate::formats;

@@ -2,13 +2,17 @@
 
 mod attention;
 mod buffers;
+mod config;
 mod crossing;
 mod cuts;
 mod describe;
+mod error;
 mod expand;
 mod experts;
 mod fusion;
 mod group;
+mod memory;
+mod planned;
 mod recurrent;
 mod segments;
 mod single;
@@ -17,13 +21,13 @@ mod steps;
 mod streaming;
 mod whole;
 
-pub use buffers::{BufferSlot, BufferSpec, BufferUsage, Memory, MemoryItem, N_READBACK};
+pub use config::PlanConfig;
+pub use error::PlanError;
 pub use fusion::{Fusions, RULES, Rule, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
-pub use segments::{
-    DecodePlan, Growth, HeadPlan, Hidden, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments,
-    Slot, Work,
-};
+pub use memory::{BufferSlot, BufferSpec, BufferUsage, Memory, MemoryItem, N_READBACK};
+pub use planned::{Growth, Planned, Segment, Slot, Work};
+pub use segments::{DecodePlan, HeadPlan, Hidden, PromptPlan, Segments};
 pub use stages::{Crossing, Place, Stage, dispatches};
 pub use steps::{Form, Fused, HeadNorm, Heads, Norm, Part, Step, Steps};
 pub use streaming::{OffloadedExperts, Streaming};

@@ -7,8 +7,9 @@ use chaski_kernels::ops::short_conv;
 use chaski_kernels::ops::ssm_scan::ScanColumns;
 use ggml_format::GgmlType;
 
+use super::error::PlanError;
 use super::expand::{Expander, f32s};
-use super::segments::{Growth, PlanError, Slot};
+use super::planned::{Growth, Slot};
 use super::whole::BATCH;
 use crate::graph::ValueId;
 use crate::graph::recurrent::{DeltaNet, GatedNorm, Recurrent, Scan, ShortConv, View};

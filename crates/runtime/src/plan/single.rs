@@ -14,8 +14,9 @@ use chaski_kernels::ops::unary::{self, Unary};
 use chaski_kernels::{Dispatch, Tensor, step};
 use ggml_format::GgmlType;
 
+use super::error::PlanError;
 use super::expand::{Expander, f32s, ld};
-use super::segments::{Growth, PlanError, Slot};
+use super::planned::{Growth, Slot};
 use crate::graph::altup::AltUp;
 use crate::graph::{Op, RowNorm, ValueId, WeightId};
 

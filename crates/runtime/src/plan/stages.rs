@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use super::segments::{Planned, Segment, Slot};
+use super::planned::{Planned, Segment, Slot};
 use super::streaming::OffloadedExperts;
 use crate::graph::ValueId;
 

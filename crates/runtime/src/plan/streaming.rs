@@ -6,7 +6,7 @@
 use chaski_graph::Routing;
 use chaski_kernels::Route;
 
-use super::segments::PlanError;
+use super::error::PlanError;
 use crate::graph::{Graph, Op, ValueId};
 
 /// Offload options.

@@ -10,14 +10,16 @@ use chaski_kernels::ops::take_chosen::{self, TakeChosen};
 use chaski_kernels::{Caps, Format, Matrix, step};
 use ggml_format::GgmlType;
 
-use super::buffers::{Memory, buffers};
+use super::buffers::buffers;
+use super::config::PlanConfig;
 use super::cuts::Cutter;
+use super::error::PlanError;
 use super::expand::{Expander, Pool, f32s, ld};
 use super::fusion::fuse;
 use super::group::Groups;
-use super::segments::{
-    DecodePlan, Growth, HeadPlan, Hidden, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot,
-};
+use super::memory::Memory;
+use super::planned::{Growth, Segment, Slot};
+use super::segments::{DecodePlan, HeadPlan, Hidden, PromptPlan, Segments};
 use super::stages::Place;
 use super::steps::{Step, Steps};
 use crate::graph::{Graph, ValueId};

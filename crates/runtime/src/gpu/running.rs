@@ -1,0 +1,31 @@
+//! The body of a step that runs stage by stage.
+
+#[cfg(not(target_arch = "wasm32"))]
+use std::ops::Range;
+
+use super::ready::{Devices, Ready};
+
+/// A running body.
+#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "browsers run bodies of one stage only"))]
+pub(super) struct Run<'a> {
+    pub(super) devices: Devices<'a>,
+    pub(super) body: &'a [Ready],
+    pub(super) n_col: u32,
+    /// Maximum number of dispatches per submission.
+    pub(super) per_submit: usize,
+    /// The first unsubmitted dispatch.
+    pub(super) from: usize,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Run<'_> {
+    /// Submits dispatches of one device.
+    pub(super) fn send(&mut self, part: Range<usize>) {
+        self.from = self.from.max(part.end);
+        let Some(first) = self.body[part.clone()].first() else { return };
+        let on = self.devices.on(first.device);
+        for cut in self.body[part].chunks(self.per_submit) {
+            on.send(cut, self.n_col, |_| {});
+        }
+    }
+}

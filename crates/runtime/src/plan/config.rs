@@ -1,0 +1,152 @@
+//! Sizes that a plan is made for, and those that follow from them.
+
+use chaski_kernels::ops::mul_mat_vec::ActivationPrecision;
+use chaski_kernels::step::{self, Choice};
+use chaski_kernels::{KvLayout, Tuning};
+use ggml_format::GgmlType;
+
+use super::fusion::Fusions;
+use super::streaming::Streaming;
+use crate::STATE_COPIES;
+use crate::graph::{Graph, KvLayer};
+
+/// Sizes and options of a plan.
+#[derive(Clone, Debug)]
+pub struct PlanConfig {
+    /// Maximum number of tokens per sequence.
+    pub n_ctx: u32,
+    /// Sequences.
+    pub n_seq: u32,
+    /// Maximum number of columns per prefill chunk.
+    pub max_col: u32,
+    /// Tokens per page of the KV cache.
+    pub page: u32,
+    /// Pages shared by all sequences; `None`: one context per sequence.
+    pub pool: Option<u32>,
+    /// Types of the keys and of the values in the KV cache.
+    pub kv: (GgmlType, GgmlType),
+    /// Stage tiles of matrix products in f16 if the device can.
+    pub f16_tiles: bool,
+    /// Precision of activations in products with weights of integers; `None`: automatic.
+    pub inputs: Option<ActivationPrecision>,
+    /// Tuning measured on this device.
+    pub tuning: Tuning,
+    /// Slots of each sequence's ring of chosen tokens, a power of two.
+    pub ring: u32,
+    /// Fusion rules.
+    pub fusions: Fusions,
+    /// CPU offload of experts.
+    pub experts: Streaming,
+    /// Allow input rows in place of tokens, and positions with three components.
+    pub rows: bool,
+    /// Share of weights and cache per device, in any unit; empty: equal shares.
+    pub shares: Vec<f32>,
+}
+
+impl PlanConfig {
+    /// Pages per sequence.
+    pub fn pages_per_seq(&self) -> u32 {
+        self.n_ctx.div_ceil(self.page)
+    }
+
+    /// Pages of the pool: as configured, or enough for all sequences.
+    pub fn n_page(&self) -> u32 {
+        self.pool.unwrap_or(self.pages_per_seq() * self.n_seq)
+    }
+
+    /// Bytes of a page of the largest layer, the scratch for copies of pages.
+    pub fn page_bytes(&self, graph: &Graph) -> Option<u64> {
+        let bytes = |l: &KvLayer| self.kv_layout(l).page_ranges(0).iter().map(|r| r.1).sum::<u64>();
+        graph.kv.iter().map(bytes).max()
+    }
+
+    /// Words of the step buffer.
+    pub fn step_words(&self) -> usize {
+        let words = step::n_word(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize);
+        words + if self.rows { step::SHIFT * self.max_col as usize } else { 0 }
+    }
+
+    /// Word offset of the position components in the step buffer, if columns have any.
+    pub fn shifts_at(&self) -> Option<u32> {
+        let at = step::shifts_at(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize);
+        self.rows.then_some(at as u32)
+    }
+
+    /// Layout of the step buffer for kernels that choose tokens.
+    pub fn choice(&self) -> Choice {
+        Choice::of(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize, self.ring)
+    }
+
+    /// Bytes of the rings of all sequences.
+    pub fn ring_bytes(&self) -> u64 {
+        4 * u64::from(self.ring) * u64::from(self.n_seq)
+    }
+
+    /// Bytes of `n_word` words per sequence.
+    pub fn per_seq(&self, n_word: usize) -> u64 {
+        4 * n_word as u64 * u64::from(self.n_seq)
+    }
+
+    /// Pages per sequence that are reused in turn, in a layer with a window; 0 if every page is kept.
+    ///
+    /// A chunk is written before its first token attends, so window and chunk must fit; one more page, so that a
+    /// sequence can always be rewound by a page.
+    fn wrap(&self, layer: &KvLayer) -> u32 {
+        let pages = (u64::from(layer.window) + u64::from(self.max_col)).div_ceil(self.page.into()) + 1;
+        let fewer = layer.window > 0 && pages < u64::from(self.pages_per_seq());
+        if fewer { pages as u32 } else { 0 }
+    }
+
+    /// Pages of a layer in a snapshot: those of the window. 0 for layers with page tables.
+    pub fn pages_kept(&self, layer: &KvLayer) -> u32 {
+        self.wrap(layer).min(layer.window.div_ceil(self.page) + 1)
+    }
+
+    /// Bytes of the pages of a layer in a snapshot.
+    pub fn kept_bytes(&self, layer: &KvLayer) -> u64 {
+        let page: u64 = self.kv_layout(layer).page_ranges(0).iter().map(|r| r.1).sum();
+        page * u64::from(self.pages_kept(layer))
+    }
+
+    /// Number of snapshots of state outside paged tables: recurrent state, and windows. [`STATE_COPIES`] per sequence;
+    /// fewer if windows would take more memory than the KV cache, but at least enough for one sequence.
+    pub fn n_snapshot(&self, graph: &Graph) -> u32 {
+        let state: u64 = graph.states.iter().map(|l| l.n_byte()).sum();
+        let windows: u64 = graph.kv.iter().map(|l| self.kept_bytes(l)).sum();
+        let n = STATE_COPIES as u32 * self.n_seq;
+        match (state, windows) {
+            (0, 0) => 0,
+            (_, 0) => n,
+            _ => {
+                let cache: u64 = graph.kv.iter().map(|l| self.kv_layout(l).n_byte()).sum();
+                n.min(STATE_COPIES.max((cache / (state + windows)) as usize) as u32)
+            }
+        }
+    }
+
+    /// Pages of all sequences in a layer: the pool, or the reused pages.
+    pub fn pages_in(&self, layer: &KvLayer) -> u32 {
+        match self.wrap(layer) {
+            0 => self.n_page(),
+            wrap => wrap * self.n_seq,
+        }
+    }
+
+    /// The cache of a layer.
+    pub fn kv_layout(&self, layer: &KvLayer) -> KvLayout {
+        KvLayout {
+            n_kv: layer.n_kv,
+            d: layer.d,
+            d_v: layer.d_v,
+            in_keys: layer.in_keys,
+            k: self.kv.0,
+            v: if layer.in_keys { self.kv.0 } else { self.kv.1 },
+            n_page: self.pages_in(layer),
+            page: self.page,
+            n_seq: self.n_seq,
+            pages_per_seq: self.pages_per_seq(),
+            pages_at: step::pages_at(self.max_col as usize) as u32,
+            wrap: self.wrap(layer),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A planned dispatch: what it binds, how its grid grows, and what it costs.
+
+use chaski_kernels::ops::mul_mat_vec::MulMatVec;
+use chaski_kernels::{Dispatch, Route};
+
+/// The buffer of a binding.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Slot {
+    /// A shard of a weight group.
+    Weights {
+        /// Index of the group.
+        group: usize,
+        /// Index of the shard.
+        shard: usize,
+    },
+    /// Small vectors; `None` binds a placeholder that is never read.
+    Aux(Option<usize>),
+    /// An activation buffer.
+    Act(usize),
+    /// The KV cache of a layer.
+    Kv(usize),
+    /// The keys of a layer's cache.
+    Keys(usize),
+    /// The values of a layer's cache.
+    Values(usize),
+    /// A layer of recurrent state.
+    State(usize),
+    /// Counters of finished workgroups, all 0 between dispatches.
+    Arrived,
+    /// The step buffer.
+    Step,
+    /// Input rows that columns may use in place of embeddings.
+    Rows,
+    /// Chosen tokens.
+    Ring,
+    /// RoPE tables.
+    Rope(usize),
+    /// Sampling parameters of every sequence.
+    Sampler,
+    /// Biases and penalties on logits, of every sequence.
+    Adjust,
+    /// Masks of allowed tokens.
+    Masks,
+    /// The logits.
+    Logits,
+}
+
+/// Growth of a grid with the number of columns.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// None.
+    Fixed,
+    /// Along x.
+    X,
+    /// Along y.
+    Y,
+    /// Along x, in tiles of this many columns.
+    XTiles(u32),
+    /// Along y, in tiles of this many columns.
+    YTiles(u32),
+    /// Along z.
+    Z,
+    /// Along y, this many per column.
+    YTimes(u32),
+    /// Along x, in tiles of the columns of an expert.
+    XExperts(Route),
+    /// Along x, in tiles of columns per slot.
+    XSlots(Route),
+    /// Proportionally, from the whole grid for this many columns: workgroups are counted through x and y, those of
+    /// later columns last.
+    Share(u32),
+}
+
+/// A dispatch with its bindings.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Kernel, constants and grid.
+    pub dispatch: Dispatch,
+    /// Binding name and buffer.
+    pub bind: Vec<(&'static str, Slot)>,
+    /// How the grid grows.
+    pub columns: Growth,
+    /// Part of the model, for profiles.
+    pub part: &'static str,
+    /// Work, for profiles.
+    pub work: Work,
+    /// The call, if it is a product of one column, for retuning.
+    pub product: Option<MulMatVec>,
+}
+
+impl Planned {
+    /// The grid for `n` columns.
+    pub fn grid(&self, n: u32) -> [u32; 3] {
+        let mut g = self.dispatch.grid;
+        match self.columns {
+            Growth::Fixed => {}
+            Growth::X => g[0] = n,
+            Growth::Y => g[1] = n,
+            Growth::XTiles(tile) => g[0] = n.div_ceil(tile),
+            Growth::YTiles(tile) => g[1] = n.div_ceil(tile),
+            Growth::Z => g[2] = n,
+            Growth::YTimes(k) => g[1] = n * k,
+            Growth::XExperts(route) => g[0] = route.tiles_of(n * route.n_used),
+            Growth::XSlots(route) => g[0] = route.tiles_by_slot(n),
+            Growth::Share(whole) => {
+                // Rows of a folded grid keep their length.
+                let axis = if g[1] > 1 { 1 } else { 0 };
+                g[axis] = (u64::from(g[axis]) * u64::from(n)).div_ceil(u64::from(whole.max(1))) as u32;
+            }
+        }
+        g
+    }
+}
+
+/// Minimum work of a dispatch: each value moved once, products and sums only.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Bytes of weights, read once for all columns.
+    pub weights: u64,
+    /// Bytes of activations and cache cells, read and written, per column.
+    pub col_byte: u64,
+    /// Operations per column.
+    pub col_flop: u64,
+    /// Bytes of recurrent state, read and written once for all columns.
+    pub state: u64,
+    /// Bytes of the KV cache per token of the sequence, read once for all columns.
+    pub key_byte: u64,
+    /// Operations per pair of a column and a visible token.
+    pub pair_flop: u64,
+}
+
+impl Work {
+    /// Adds work per column.
+    pub(crate) fn col(&mut self, n_byte: u64, n_flop: u64) -> &mut Self {
+        self.col_byte += n_byte;
+        self.col_flop += n_flop;
+        self
+    }
+
+    /// Adds work of attention: bytes per token, operations per pair.
+    pub(crate) fn key(&mut self, n_byte: u64, n_flop: u64) -> &mut Self {
+        self.key_byte += n_byte;
+        self.pair_flop += n_flop;
+        self
+    }
+
+    /// Bytes for `n_col` columns, the first at `pos`.
+    pub fn n_byte(&self, n_col: u32, pos: u32) -> u64 {
+        let (n, pos) = (u64::from(n_col), u64::from(pos));
+        self.weights + self.state + n * self.col_byte + (pos + n) * self.key_byte
+    }
+
+    /// Operations for `n_col` columns, the first at `pos`.
+    pub fn n_flop(&self, n_col: u32, pos: u32) -> u64 {
+        let (n, pos) = (u64::from(n_col), u64::from(pos));
+        n * self.col_flop + (n * pos + n * (n + 1) / 2) * self.pair_flop
+    }
+}
+
+/// Dispatches that always run together.
+pub type Segment = Vec<Planned>;
