@@ -1,6 +1,6 @@
 //! The same on the CPU.
 
-/// Whether bit `token` of a mask is set.
+/// True if bit `token` of a mask is set.
 pub fn is_allowed(mask: &[u32], token: usize) -> bool {
     mask.get(token / 32).is_some_and(|word| word >> (token % 32) & 1 == 1)
 }
