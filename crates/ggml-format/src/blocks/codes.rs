@@ -35,6 +35,7 @@ pub struct Codes {
 
 impl Codes {
     pub(crate) const fn of<B: Coded>() -> Codes {
+        const { assert!(B::GROUP == 16 || B::GROUP == 32, "products take codes in groups of 16 or 32") };
         Codes { group: B::GROUP, has_min: B::HAS_MIN, unpack: unpack::<B> }
     }
 }
