@@ -163,7 +163,7 @@ pub enum Op {
         /// Threshold in standard deviations above the mean.
         by: f32,
     },
-    /// x * weight, element-wise.
+    /// x * weight, with one value for each of n equal parts of x: element-wise if n is the width of x.
     MulWeight {
         /// Input.
         x: ValueId,

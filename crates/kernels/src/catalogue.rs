@@ -9,6 +9,7 @@ use crate::{ops, render, templates};
 pub static OPS: &[Op] = &delivered([
     ops::acc::OP,
     ops::add_id::OP,
+    ops::add_scaled::OP,
     ops::adjust::OP,
     ops::altup::OP,
     ops::arange::OP,

@@ -261,6 +261,7 @@ impl Made {
             Form::ReduceId { add: false, .. } => "project+sum of experts",
             Form::ReduceId { add: true, .. } => "project+sum of experts+add",
             Form::RowNorm { .. } => "norm of rows",
+            Form::AddScaled { .. } => "scale+add",
             Form::GatedNorm { .. } => "gate+add",
         }
     }

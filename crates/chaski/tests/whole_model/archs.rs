@@ -138,6 +138,7 @@ pub(crate) const FAMILIES: &[(&str, f64)] = &[
     ("deepseek32-moe", 1e-11),
     ("glm-dsa-moe", 1e-11),
     ("muse-glimmer-dense", 1e-11),
+    ("talkie-dense", 1e-11),
 ];
 
 /// A fixture: recipe of the model, tokens, and expected logits.

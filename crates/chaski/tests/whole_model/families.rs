@@ -139,6 +139,7 @@ const PER_LAYER: &[(&str, usize)] = &[
     ("plamo2-dense", 14),
     ("deepseek32-moe", 12),
     ("glm-dsa-moe", 12),
+    ("talkie-dense", 19),
     ("muse-glimmer-dense", 11),
 ];
 

@@ -17,9 +17,16 @@ use crate::archs::{Fixture, open};
 use crate::common::{Failures, Timed, block_on, in_turns, nmse, say, shared_gpu};
 
 /// Models that together use every rule: MoE; MoE with biases, sinks and windows; norms after products; factors
-/// everywhere; norms of heads; state beside attention.
-const MODELS: &[&str] =
-    &["llama-moe", "gpt-oss-moe", "olmo2-dense", "granite-multipliers", "qwen3-dense", "falcon-h1-dense"];
+/// everywhere; norms of heads; state beside attention; embeddings added to each layer.
+const MODELS: &[&str] = &[
+    "llama-moe",
+    "gpt-oss-moe",
+    "olmo2-dense",
+    "granite-multipliers",
+    "qwen3-dense",
+    "falcon-h1-dense",
+    "talkie-dense",
+];
 /// Number of random selections unless `PROPTEST_CASES` is set.
 const CHOICES: u32 = 12;
 /// Tolerance for reordered sums.

@@ -2,6 +2,7 @@
 
 pub mod acc;
 pub mod add_id;
+pub mod add_scaled;
 pub mod adjust;
 pub mod altup;
 pub mod arange;

@@ -48,8 +48,10 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
             let p = p.build(b, &block, layer, x)?;
             x = b.add(x, p);
         }
-        let scale = b.scalars.get(&format!("{block}.layer_output_scale.weight")).copied();
-        x = b.scaled(x, scale.unwrap_or(1.0));
+        let scale = format!("{block}.layer_output_scale.weight");
+        if b.has(&scale) {
+            x = b.scaled(x, b.scalar(&scale)?);
+        }
     }
     let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |b, y| softcapped(b, y, softcap))

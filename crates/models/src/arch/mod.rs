@@ -69,6 +69,7 @@ mod smollm3;
 mod spark;
 mod stablelm;
 mod starcoder2;
+mod talkie;
 
 pub use crate::build::{Builder, Config, Linear, Reads};
 
@@ -662,6 +663,7 @@ pub static ARCHS: &[Arch] = &[
         reads: Reads::USUAL,
         build: mimo2::build_step,
     },
+    Arch { name: "talkie", models: "Talkie 13B", lacks: "", reads: Reads::USUAL, build: talkie::build },
     Arch {
         name: "xverse",
         models: "XVERSE 7B to 65B",

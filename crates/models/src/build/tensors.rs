@@ -49,6 +49,14 @@ impl<'a> Builder<'a> {
         Ok(self.graph.weight(Weight::new(name.to_owned(), t.ty, 1, n)))
     }
 
+    /// The value of a tensor of one value that is a factor of the graph (`SCALARS`).
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`].
+    pub fn scalar(&self, name: &str) -> Result<f32, ModelError> {
+        self.scalars.get(name).copied().ok_or_else(|| ModelError::NoTensor { tensor: name.to_owned() })
+    }
+
     /// A matrix of `n_out` rows of `n_in` values.
     ///
     /// # Errors

@@ -20,6 +20,8 @@ pub(crate) enum QkNorm {
     Whole,
     /// Unweighted RMS norm of each head after RoPE.
     HeadsLastPlain,
+    /// Unweighted RMS norm of each head after RoPE; then each head of q is multiplied by a weight of its own.
+    HeadsLastGain,
     /// RMS norm of each head, with weights per head.
     OwnHeads,
     /// Layer norm of each head, with weights per head.
@@ -128,7 +130,11 @@ impl Attention {
         let (q, k) = (b.mul(x, q), b.mul(x, k)); // [n_head, d], [n_kv, d]
         let v = v.map_or(k, |v| b.mul(x, v)); // [n_kv, d]
         let [q, k, v] = [q, k, v].map(|y| self.clamped(b, y));
-        let q = self.heads(b, &q_norm, n_head, q)?;
+        let mut q = self.heads(b, &q_norm, n_head, q)?;
+        if self.norm == QkNorm::HeadsLastGain {
+            let weight = b.matrix(&q_norm, n_head, 1)?;
+            q = b.push(Op::MulWeight { x: q, weight }, n_head * d);
+        }
         let k = self.heads(b, &k_norm, n_kv, k)?;
         let v = match self.value_norm {
             true => b.push(Op::Norm { x: v, norm: RowNorm::plain(d_v, b.config.eps) }, n_kv * d_v),
@@ -186,7 +192,7 @@ impl Attention {
         let (d, width) = (self.d, n * self.d);
         let rotate =
             |b: &mut Builder<'_>, x| self.rope.map_or(x, |rope| b.push(Op::Rope { x, d, rope }, width));
-        let last = matches!(self.norm, QkNorm::HeadsLast | QkNorm::HeadsLastPlain);
+        let last = matches!(self.norm, QkNorm::HeadsLast | QkNorm::HeadsLastPlain | QkNorm::HeadsLastGain);
         let x = if last { rotate(b, x) } else { x };
         let (kind, eps) = match self.norm {
             QkNorm::LayerHeads => (NormKind::Norm, b.config.eps_layer),
@@ -195,7 +201,7 @@ impl Attention {
         let (row, weight) = match self.norm {
             QkNorm::None => return Ok(rotate(b, x)),
             QkNorm::Heads | QkNorm::HeadsLast => (d, Some(b.vector(weight, d)?)),
-            QkNorm::HeadsLastPlain => (d, None),
+            QkNorm::HeadsLastPlain | QkNorm::HeadsLastGain => (d, None),
             QkNorm::Whole => (width, Some(b.vector(weight, width)?)),
             QkNorm::LayerHeads | QkNorm::OwnHeads => (d, Some(b.matrix(weight, n, d)?)),
         };

@@ -19,6 +19,8 @@ pub(crate) struct Decoder {
     pub(crate) embed_norm: bool,
     /// Apply an unweighted norm to the embeddings.
     pub(crate) embed_plain_norm: bool,
+    /// Add the embeddings to the output of each layer, times its `layer_output_scale`.
+    pub(crate) embed_again: bool,
     /// Epsilon of the norms after the parts of a layer; `None`: that of all norms.
     pub(crate) after_eps: Option<f32>,
     /// Add `position_embd` to the embeddings.
@@ -39,6 +41,7 @@ impl Decoder {
         embed_scale: 1.0,
         embed_norm: false,
         embed_plain_norm: false,
+        embed_again: false,
         after_eps: None,
         positions: false,
         residual_scale: 1.0,
@@ -134,6 +137,7 @@ fn layers<A: Attend>(b: &mut Builder<'_>, d: &Decoder, layer: Answer<'_, A>) -> 
         let p = b.push(Op::EmbedPosition { table }, c.n_embd);
         x = b.add(x, p);
     }
+    let embedded = x;
     for i in 0..c.n_layer as usize {
         let block = format!("blk.{i}");
         let Layer { attention, feed_forward, norms } = layer(b, i)?;
@@ -172,6 +176,10 @@ fn layers<A: Attend>(b: &mut Builder<'_>, d: &Decoder, layer: Answer<'_, A>) -> 
         for f in parts {
             let f = b.scaled(f, d.residual_scale);
             x = b.add(x, f);
+        }
+        if d.embed_again {
+            let e = b.scaled(embedded, b.scalar(&format!("{block}.layer_output_scale.weight"))?);
+            x = b.add(x, e);
         }
     }
     let h = match d.weighted {

@@ -148,7 +148,12 @@ impl CpuModel {
             }
             Op::MulWeight { x, weight } => {
                 let w = self.vector(*weight);
-                values[x.0].iter().zip(w.iter().cycle()).map(|(v, w)| v * w).collect()
+                let run = width / w.len();
+                values[x.0]
+                    .chunks_exact(run)
+                    .zip(w.iter().cycle())
+                    .flat_map(|(v, w)| v.iter().map(move |v| v * w))
+                    .collect()
             }
             Op::Slice { x, at } => {
                 let columns = values[x.0].chunks_exact(graph.width(*x) as usize);

@@ -1,6 +1,7 @@
 //! Expansion: the dispatches of every step, for one column and for many, and the allocation of activation buffers.
 
 use chaski_graph::Act;
+use chaski_kernels::ops::add_scaled::AddScaled;
 use chaski_kernels::ops::binary::{Binary, Function};
 use chaski_kernels::ops::get_rows::GetRows;
 use chaski_kernels::ops::glu::Glu;
@@ -334,6 +335,7 @@ impl Expander<'_> {
             Form::ProjectId { norm, route, part } => self.project_id(x, norm, route, part, y),
             Form::ReduceId { route, part, add } => self.reduce_id(x, route, part, add, y),
             Form::RowNorm { ref norm, add, by } => self.row_norm(x, norm, add, by, y),
+            Form::AddScaled { by } => self.add_scaled(x, by, y),
             Form::GatedNorm { op, add } => {
                 let steps = self.steps;
                 self.recurrent(&Recurrent::GatedNorm(op).moved(|v| steps.place(v)), add, y)
@@ -364,6 +366,17 @@ impl Expander<'_> {
         let columns = self.many(Growth::YTimes(slots));
         self.push(call.dispatch()?, vec![("x", x_slot), ("y", y_slot)], columns, "add", 0)
             .col(3 * f32s(k * slots), u64::from(k * slots));
+        Ok(())
+    }
+
+    fn add_scaled(&mut self, x: ValueId, by: f32, y: ValueId) -> Result<(), PlanError> {
+        let (x_slot, y_slot) = (self.act(x), self.act(y));
+        let (k, [ldx, ldy]) = (self.graph.width(y), [x, y].map(|v| self.ld_of(v)));
+        let slots = self.graph.slots(y).max(1);
+        let call = AddScaled { k, ldx, ldy, n_col: self.n_col * slots, by };
+        let columns = self.many(Growth::YTimes(slots));
+        self.push(call.dispatch()?, vec![("x", x_slot), ("y", y_slot)], columns, "add_scaled", 0)
+            .col(3 * f32s(k * slots), 2 * u64::from(k * slots));
         Ok(())
     }
 

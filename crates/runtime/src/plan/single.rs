@@ -68,9 +68,11 @@ impl Expander<'_> {
                 Ok(())
             }
             Op::MulWeight { x, weight } => {
-                let k = self.graph.width(x);
-                let b = Tensor::new(GgmlType::F32, [k, 1, 1, 1]);
-                let call = BinaryNd { f: function("mul"), a: Some(self.tensor(x)), b, y: self.tensor(y) };
+                let (k, w) = (self.graph.width(x), &self.graph.weights[weight.0]);
+                let n = w.n_row * w.n_col;
+                let b = Tensor::new(GgmlType::F32, [1, n, 1, 1]);
+                let [a, y_at] = [x, y].map(|v| self.rows(v, k / n));
+                let call = BinaryNd { f: function("mul"), a: Some(a), b, y: y_at };
                 let aux = self.groups.vectors(self.graph, &[weight]);
                 let bind = vec![("a", self.act(x)), ("b", Slot::Aux(Some(aux))), ("y", self.act(y))];
                 let columns = self.many(Growth::Share(self.n_col));

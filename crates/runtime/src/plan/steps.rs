@@ -153,6 +153,11 @@ pub enum Form {
         /// The factor.
         by: f32,
     },
+    /// A value times `by`, accumulated to the result's place.
+    AddScaled {
+        /// The factor.
+        by: f32,
+    },
     /// The gates after recurrent state, and a sum in place.
     GatedNorm {
         /// The gates.
@@ -172,7 +177,10 @@ impl Form {
             | Form::Qkv { norm, .. }
             | Form::GatedId { norm, .. }
             | Form::ProjectId { norm, .. } => norm,
-            Form::ReduceId { .. } | Form::RowNorm { .. } | Form::GatedNorm { .. } => None,
+            Form::ReduceId { .. }
+            | Form::RowNorm { .. }
+            | Form::AddScaled { .. }
+            | Form::GatedNorm { .. } => None,
         }
     }
 
@@ -180,7 +188,7 @@ impl Form {
     fn multiplies(&self) -> bool {
         match self {
             Form::ReduceId { .. } => true,
-            Form::RowNorm { .. } | Form::GatedNorm { .. } => false,
+            Form::RowNorm { .. } | Form::AddScaled { .. } | Form::GatedNorm { .. } => false,
             products => products.norm().is_none(),
         }
     }

@@ -49,6 +49,7 @@ impl Draft {
                 let norm = RowNorm { kind, d, eps: *eps, weight: Some(*weight), bias: None };
                 Form::RowNorm { norm, add: None, by: 1.0 }
             }
+            Op::Scale { by, .. } => Form::AddScaled { by: *by },
             Op::Recurrent(Recurrent::GatedNorm(op)) => Form::GatedNorm { op: *op, add: false },
             _ => return None,
         };

@@ -20,7 +20,7 @@ use super::steps::{Fused, Step, Steps};
 use crate::graph::{Graph, Op};
 
 /// All rules, in the order in which they are tried.
-pub static RULES: [Rule; 8] = [
+pub static RULES: [Rule; 9] = [
     norms::NORM_OF_PRODUCTS,
     qkv::QKV,
     products::GATED,
@@ -29,6 +29,7 @@ pub static RULES: [Rule; 8] = [
     norms::NORM_AND_SUM,
     sums::FACTOR,
     sums::RESIDUAL,
+    sums::SCALED,
 ];
 
 /// The bit of a rule in [`Fusions`].

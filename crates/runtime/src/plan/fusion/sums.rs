@@ -45,6 +45,17 @@ pub(super) const RESIDUAL: Rule = Rule {
     },
 };
 
+/// A factor, accumulated to an older value in place.
+pub(super) const SCALED: Rule = Rule {
+    name: "scaled sum",
+    from: &["scale"],
+    takes: &["add"],
+    apply: |state, draft| {
+        let (sum, into) = state.sum_into(draft)?;
+        Some(Draft { into: Some(into), ..draft.then(state.graph, sum, draft.form.clone()) })
+    },
+};
+
 impl State<'_> {
     /// The sum of a step's result and an older value, which it replaces, if nothing else reads the result.
     fn sum_into(&self, draft: &Draft) -> Option<(usize, ValueId)> {
