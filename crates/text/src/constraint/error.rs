@@ -26,6 +26,16 @@ pub enum ConstraintError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A grammar, JSON schema or regular expression that is too large or too deep to be compiled.
+    #[error("the {kind} exceeds the limit of {limit} {what}")]
+    Limit {
+        /// The kind of constraint.
+        kind: &'static str,
+        /// The limited quantity.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
     /// The vocabulary could not be prepared.
     #[error("the vocabulary cannot be used for constrained output")]
     Vocabulary {

@@ -1,12 +1,14 @@
 //! The implementation of constraints, with llguidance.
 
+use std::borrow::Cow;
+
 use llguidance::Matcher;
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::SimpleVob;
 use serde_json::{Map, Value, json};
 
-use super::gbnf;
 use super::{ConstraintError, Grammar};
+use super::{gbnf, limits};
 use crate::tokenizer::{RenderSpecial, TokenKind, Tokenizer};
 use crate::vocab_trie::VocabTrie;
 
@@ -56,6 +58,29 @@ fn vocab_trie(tokenizer: &Tokenizer) -> Result<VocabTrie, ConstraintError> {
     VocabTrie::new(&words, &tokenizer.eog_ids()).map_err(|source| ConstraintError::Vocabulary { source })
 }
 
+/// A message in one line: its first one, and the reason that parsers of expressions put in the last. Messages
+/// of panics, which llguidance catches, go on with a backtrace.
+fn one_line(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let reason = message.lines().filter_map(|line| line.trim_start().strip_prefix("error: ")).next_back();
+    let line = match (line.strip_prefix("panic: "), reason) {
+        (Some(cause), _) => format!("the compiler failed: {cause}"),
+        (None, Some(reason)) => format!("{reason}: {line}"),
+        (None, None) => line.to_owned(),
+    };
+    shortened(&line).into_owned()
+}
+
+fn shortened(line: &str) -> Cow<'_, str> {
+    match line.char_indices().nth(MAX_MESSAGE) {
+        Some((at, _)) => format!("{} ...", &line[..at]).into(),
+        None => line.into(),
+    }
+}
+
+/// Maximum length of a message, in characters: some quote the whole grammar.
+const MAX_MESSAGE: usize = 200;
+
 impl std::fmt::Debug for Constraint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Constraint").field("n_token", &self.n_token).finish_non_exhaustive()
@@ -70,11 +95,16 @@ impl Constraint {
     ///
     /// [`ConstraintError::Gbnf`] or [`ConstraintError::Grammar`] if the grammar is invalid or unsupported.
     pub fn new(tokenizer: &Tokenizer, grammar: &Grammar) -> Result<Constraint, ConstraintError> {
+        limits::check(grammar)?;
         let top = match grammar {
             Grammar::JsonSchema(schema) => TopLevelGrammar::from_json_schema(with_short_space(schema)),
             Grammar::Regex(regex) => TopLevelGrammar::from_regex(regex),
             Grammar::Lark(text) => TopLevelGrammar::from_lark(text.clone()),
-            Grammar::Gbnf(text) => TopLevelGrammar::from_lark(gbnf::to_lark(text)?),
+            Grammar::Gbnf(text) => {
+                let lark = gbnf::to_lark(text)?;
+                limits::check_translated(&lark)?;
+                TopLevelGrammar::from_lark(lark)
+            }
         };
         let vocab = match tokenizer.vocab_trie.get() {
             Some(vocab) => vocab,
@@ -83,7 +113,8 @@ impl Constraint {
                 tokenizer.vocab_trie.get_or_init(|| vocab)
             }
         };
-        let error = |e: String| ConstraintError::Grammar { kind: grammar.kind(), source: e.into() };
+        let error =
+            |e: String| ConstraintError::Grammar { kind: grammar.kind(), source: one_line(&e).into() };
         let matcher = Matcher::new(vocab.parsers().create_parser(top));
         match matcher.get_error() {
             Some(e) => Err(error(e)),
@@ -162,6 +193,6 @@ impl Constraint {
     }
 
     fn step_error(&self, e: String) -> ConstraintError {
-        ConstraintError::Step { n_token: self.n_token, source: e.into() }
+        ConstraintError::Step { n_token: self.n_token, source: one_line(&e).into() }
     }
 }

@@ -8,6 +8,8 @@ mod error;
 #[cfg(feature = "constraint")]
 mod gbnf;
 #[cfg(feature = "constraint")]
+mod limits;
+#[cfg(feature = "constraint")]
 mod matcher;
 #[cfg(not(feature = "constraint"))]
 mod none;

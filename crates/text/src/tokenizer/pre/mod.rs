@@ -1,5 +1,7 @@
 //! Pre-tokenizers, which split text into words before byte-pair merges, by name in `tokenizer.ggml.pre`.
 
+#[cfg(test)]
+mod published;
 mod rules;
 
 use self::rules::{RULES, Rule};
@@ -206,6 +208,13 @@ mod tests {
         assert_eq!(words("kimi-k2", "abc你好Abc"), ["abc", "你好", "Abc"]);
         assert_eq!(words("deepseek-v3", "abc你好"), ["abc", "你好"]);
         assert_eq!(words("viking", "ab 12, c"), ["ab", " ", "1", "2", ",", " c"]);
+    }
+
+    #[test]
+    fn fullwidth_signs_alone_are_kept_apart_by_youtu() {
+        assert_eq!(words("youtu", "a != b"), ["a", " !=", " b"]);
+        assert_eq!(words("youtu", "Really?!"), ["Really", "?!"]);
+        assert_eq!(words("youtu", "好！a"), ["好", "！", "a"]);
     }
 
     #[test]

@@ -276,7 +276,7 @@ pub(super) static RULES: &[Rule] = &[
         patterns: &[
             plain(concat!(
                 r"[\x{AC00}-\x{D7A3}\x{3131}-\x{318E}]+",
-                r"|[!\x{2026}\x{201C}\x{201D}\x{2018}\x{2019}\x{2014}\x{FF1A}\x{FF1B}\x{FF0C}\x{3001}-\x{303F}\x{FE30}-\x{FE4F}]+",
+                r"|[\x{FF01}\x{2026}\x{201C}\x{201D}\x{2018}\x{2019}\x{2014}\x{FF1A}\x{FF1B}\x{FF0C}\x{3001}-\x{303F}\x{FE30}-\x{FE4F}]+",
                 r"|[\x{3105}-\x{312F}]+|[\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+"
             )),
             words(by_case!(r"\p{N}", concat!("(?:", contractions!(), ")?"))),
