@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     let files = BTreeMap::from([("lib.wgsl", "#define N 4\nconst n = N;\n")]);
     let preprocessor = Preprocessor::new(Options::default().loader(files));
     if let Ok(output) = preprocessor.process("main.wgsl", &text, &Macros::new().with("WG", 64)) {
-        for line in 1..=output.text.lines().count() {
+        for line in 1..=output.text.lines().count() as u32 {
             let _ = output.locate(line);
         }
     }

@@ -9,7 +9,7 @@ use chaski_text::{
 use serde_json::{Map, Value};
 
 /// A template, and behind a zero byte the JSON of its variables.
-pub fn template(bytes: &[u8]) {
+pub(crate) fn template(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (source, json) = text.split_once('\0').unwrap_or((&text, "{}"));
     let Ok(template) = ChatTemplate::new(source) else { return };
@@ -27,7 +27,7 @@ pub fn template(bytes: &[u8]) {
 }
 
 /// A grammar, whose first byte says in which notation.
-pub fn grammar(bytes: &[u8]) {
+pub(crate) fn grammar(bytes: &[u8]) {
     let Some((kind, text)) = bytes.split_first() else { return };
     let text = String::from_utf8_lossy(text).into_owned();
     constrain(&match kind % 3 {
@@ -38,7 +38,7 @@ pub fn grammar(bytes: &[u8]) {
 }
 
 /// A JSON schema.
-pub fn schema(bytes: &[u8]) {
+pub(crate) fn schema(bytes: &[u8]) {
     let Ok(schema) = serde_json::from_slice(bytes) else { return };
     constrain(&Grammar::JsonSchema(schema));
 }
@@ -59,7 +59,7 @@ fn constrain(grammar: &Grammar) {
 }
 
 /// A vocabulary: a byte for the kind, lines of tokens and merges, and behind a zero byte a text to encode.
-pub fn tokenizer(bytes: &[u8]) {
+pub(crate) fn tokenizer(bytes: &[u8]) {
     let Some((kind, rest)) = bytes.split_first() else { return };
     let text = String::from_utf8_lossy(rest);
     let (words, text) = text.split_once('\0').unwrap_or((&text, "Hello, World! 123"));

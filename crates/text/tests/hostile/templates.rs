@@ -274,6 +274,7 @@ const PROGRAMS: &[(&str, &str)] = &[
         "tuples without end in sets",
         "{% set ns = namespace(x=(1,)) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {}.get(ns.x) }}{{ ns.x in {} }}{{ ns.x.count == ns.x.count }}",
     ),
+    ("open macro in a loop", "{% for a in [1] %}{% macro m() %}{{"),
     ("open string", "{{ '"),
     ("open escape", "{{ '\\"),
     ("bad escape", "{{ '\\x' }}"),

@@ -222,10 +222,10 @@ impl Parser {
         let filter = if self.skip_name("if") { Some(self.expression()?) } else { None };
         let is_recursive = self.skip_name("recursive");
         self.expect(&Token::BlockEnd)?;
-        self.n_loop += 1;
-        let body = self.body(&["endfor", "else"]);
-        self.n_loop -= 1;
-        let body = body?;
+        let outer = self.n_loop;
+        self.n_loop = outer + 1;
+        let body = self.body(&["endfor", "else"])?;
+        self.n_loop = outer;
         let otherwise = match self.skip_name("else") {
             true => self.block("endfor")?,
             false => {
