@@ -1,11 +1,11 @@
-//! The expressions of the table against those that llama.cpp publishes (`tests/pre/published.json`, from
+//! The expressions of the table against those that llama.cpp publishes (`published.json`, from
 //! `llama-vocab.cpp` as in llama-cpp-python 0.3.36), character by character.
 
 use std::collections::BTreeMap;
 
 use super::{Cut, PreTokenizer};
 
-const PUBLISHED: &str = include_str!("../../../tests/pre/published.json");
+const PUBLISHED: &str = include_str!("published.json");
 
 /// Names whose expressions are written differently, with the reason.
 const DIFFERENT: &[(&str, &str)] = &[
