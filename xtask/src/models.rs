@@ -5,12 +5,10 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context as _, bail, ensure};
-use chaski_kernels::{Caps, Tuning};
+use chaski_kernels::Caps;
 use chaski_models::{ARCHS, Model};
 use chaski_runtime::graph::Graph;
-use chaski_runtime::plan::{
-    Fusions, Groups, PlanConfig, PlanError, Segments, Streaming, dispatches, fuse, plan,
-};
+use chaski_runtime::plan::{Groups, PlanConfig, PlanError, Segments, Streaming, dispatches, fuse, plan};
 use ggml_format::{ByteSource, GgmlType, GgufWriter, OwnedValue, SourceError};
 use serde_json::Value;
 
@@ -108,22 +106,7 @@ fn measure(name: String, model: &Model<Hollow>) -> anyhow::Result<Fixture> {
 
 fn plan_of(graph: &Graph) -> Result<Segments, PlanError> {
     let caps = Caps { subgroup: Some((32, 32)), f16: true, coherent: true, ..Caps::base() };
-    let config = PlanConfig {
-        n_ctx: 64,
-        n_seq: 1,
-        max_col: 64,
-        page: 64,
-        kv: (GgmlType::F16, GgmlType::F16),
-        f16_tiles: false,
-        inputs: None,
-        tuning: Tuning::default(),
-        pool: None,
-        ring: 64,
-        fusions: Fusions::ALL,
-        experts: Streaming::default(),
-        rows: false,
-        shares: Vec::new(),
-    };
+    let config = PlanConfig::new(64, 1, 64);
     let steps = fuse(graph, config.fusions);
     let mut groups = Groups::new(graph, &steps, &caps, &Streaming::default())?;
     plan(graph, &steps, &mut groups, &caps, &config)

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chaski_graph::Graph;
 use chaski_kernels::check::workgroup;
-use chaski_runtime::kernels::{Caps, KV_TYPES, QKV_PAIRS, Tuning};
+use chaski_runtime::kernels::{Caps, KV_TYPES, QKV_PAIRS};
 use chaski_runtime::plan::{
     BufferSlot, BufferUsage, Form, Fusions, Groups, Part, PlanConfig, Planned, Segments, Slot, Step, Steps,
     Streaming, dispatches, fuse, plan,
@@ -199,22 +199,7 @@ fn devices() -> Vec<(&'static str, Caps)> {
 }
 
 fn config(n_ctx: u32) -> PlanConfig {
-    PlanConfig {
-        n_ctx,
-        n_seq: 1,
-        max_col: 512.min(n_ctx),
-        page: 64,
-        kv: (GgmlType::F16, GgmlType::F16),
-        f16_tiles: false,
-        inputs: None,
-        tuning: Tuning::default(),
-        pool: None,
-        ring: 64,
-        fusions: Fusions::ALL,
-        experts: Streaming::default(),
-        rows: false,
-        shares: Vec::new(),
-    }
+    PlanConfig::new(n_ctx, 1, 512.min(n_ctx))
 }
 
 struct Made {

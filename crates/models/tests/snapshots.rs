@@ -5,7 +5,7 @@
 mod fixture;
 mod hollow;
 
-use chaski_runtime::kernels::{Caps, Tuning};
+use chaski_runtime::kernels::Caps;
 use chaski_runtime::plan::{Fusions, Groups, PlanConfig, Planned, Stage, Streaming, fuse, plan_on};
 use ggml_format::GgmlType::{self, F16, Q4_0, Q4_K, Q6_K, Q8_0};
 
@@ -88,22 +88,7 @@ impl Case {
     /// The graph, the weights' buffers, and the dispatches of decode and prompt.
     fn text(&self) -> String {
         let (graph, caps) = (fixture::graph(self.fixture, self.types, self.sizes), (self.device)());
-        let config = PlanConfig {
-            n_ctx: 2048,
-            n_seq: 1,
-            max_col: 512,
-            page: 64,
-            kv: (F16, F16),
-            f16_tiles: false,
-            inputs: None,
-            tuning: Tuning::default(),
-            pool: None,
-            ring: 64,
-            fusions: Fusions::ALL,
-            experts: self.experts,
-            rows: false,
-            shares: Vec::new(),
-        };
+        let config = PlanConfig { experts: self.experts, ..PlanConfig::new(2048, 1, 512) };
         let steps = fuse(&graph, Fusions::ALL);
         let devices = vec![&caps; self.n_device];
         let mut groups = Groups::of_devices(&graph, &steps, &devices, &self.experts).expect("groups");

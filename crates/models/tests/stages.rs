@@ -7,12 +7,12 @@ mod hollow;
 use std::collections::{BTreeMap, HashSet};
 
 use chaski_graph::Graph;
-use chaski_runtime::kernels::{Caps, Tuning};
+use chaski_runtime::kernels::Caps;
 use chaski_runtime::plan::{
-    BufferSlot, Crossing, Fusions, Groups, Place, PlanConfig, PlanError, Planned, Segments, Slot, Stage,
-    Streaming, dispatches, fuse, plan_on,
+    BufferSlot, Crossing, Groups, Place, PlanConfig, PlanError, Planned, Segments, Slot, Stage, Streaming,
+    dispatches, fuse, plan_on,
 };
-use ggml_format::GgmlType::{F16, Q8_0};
+use ggml_format::GgmlType::Q8_0;
 
 /// Dense, windows, AltUp, MoE, latents, recurrent state.
 const FIXTURES: [&str; 6] =
@@ -21,22 +21,7 @@ const FIXTURES: [&str; 6] =
 const OFFLOADED: Streaming = Streaming { n_layer: u32::MAX, n_slot: 0 };
 
 fn config() -> PlanConfig {
-    PlanConfig {
-        n_ctx: 256,
-        n_seq: 2,
-        max_col: 128,
-        page: 64,
-        kv: (F16, F16),
-        f16_tiles: false,
-        inputs: None,
-        tuning: Tuning::default(),
-        pool: None,
-        ring: 64,
-        fusions: Fusions::ALL,
-        experts: Streaming::default(),
-        rows: true,
-        shares: Vec::new(),
-    }
+    PlanConfig { rows: true, ..PlanConfig::new(256, 2, 128) }
 }
 
 fn device() -> Caps {

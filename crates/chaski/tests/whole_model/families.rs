@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chaski::gguf::{GgmlType, OwnedValue};
-use chaski::kernels::{Caps, Tuning};
+use chaski::kernels::Caps;
 use chaski_models::{ARCHS, ModelError};
 use chaski_runtime::plan::{
     Fusions, Groups, PlanConfig, Planned, Segments, Streaming, dispatches, fuse, plan,
@@ -147,22 +147,7 @@ const PER_LAYER: &[(&str, usize)] = &[
 fn segments(name: &'static str, caps: &Caps, kv: GgmlType) -> Segments {
     let model = open(Fixture::load(name).gguf(false, &|_, _| {})).expect("a fixture is a model");
     let graph = block_on(model.graph(64)).expect("a graph");
-    let config = PlanConfig {
-        n_ctx: 64,
-        n_seq: 1,
-        max_col: 64,
-        page: 64,
-        kv: (kv, kv),
-        f16_tiles: false,
-        inputs: None,
-        tuning: Tuning::default(),
-        pool: None,
-        ring: 64,
-        fusions: Fusions::ALL,
-        experts: Streaming::default(),
-        rows: false,
-        shares: Vec::new(),
-    };
+    let config = PlanConfig { kv: (kv, kv), ..PlanConfig::new(64, 1, 64) };
     let steps = fuse(&graph, Fusions::ALL);
     let mut groups = Groups::new(&graph, &steps, caps, &Streaming::default()).expect("groups");
     plan(&graph, &steps, &mut groups, caps, &config).expect("a plan")

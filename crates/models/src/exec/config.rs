@@ -197,11 +197,9 @@ impl RunnerConfig {
     /// The sizes of a model's plan on a GPU.
     pub fn plan_for<S: ByteSource>(&self, model: &Model<S>, caps: &Caps) -> PlanConfig {
         let n_ctx = self.n_ctx_for(model);
+        // Columns are along an axis of some grids.
+        let max_col = self.chunk.clamp(1, n_ctx.min(caps.max_groups));
         PlanConfig {
-            n_ctx,
-            n_seq: self.n_seq.max(1),
-            // Columns are along an axis of some grids.
-            max_col: self.chunk.clamp(1, n_ctx.min(caps.max_groups)),
             page: PAGE,
             kv: self.kv.types(model, n_ctx, self.n_seq),
             f16_tiles: self.f16_tiles,
@@ -211,8 +209,8 @@ impl RunnerConfig {
             ring: 128,
             fusions: self.fusions,
             experts: Streaming { n_layer: self.experts_on_cpu, n_slot: self.expert_slots },
-            rows: false,
             shares: self.shares.clone(),
+            ..PlanConfig::new(n_ctx, self.n_seq.max(1), max_col)
         }
     }
 }

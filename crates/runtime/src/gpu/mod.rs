@@ -46,8 +46,7 @@ pub use model::{GpuModel, LoadTimes};
 pub use profile::{Profile, ProfileRow};
 pub use reads::ExpertReads;
 pub use ready::Ablation;
-pub use sent::SampleMode;
-pub use sent::StepOptions;
+pub use sent::{SampleMode, StepOptions};
 pub use tune::TuneStep;
 
 pub use crate::plan::{Memory, MemoryItem};

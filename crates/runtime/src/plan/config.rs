@@ -44,6 +44,26 @@ pub struct PlanConfig {
 }
 
 impl PlanConfig {
+    /// A plan for the whole model on each device, with an f16 cache of pages of 64 tokens and all fusions.
+    pub fn new(n_ctx: u32, n_seq: u32, max_col: u32) -> PlanConfig {
+        PlanConfig {
+            n_ctx,
+            n_seq,
+            max_col,
+            page: 64,
+            pool: None,
+            kv: (GgmlType::F16, GgmlType::F16),
+            f16_tiles: false,
+            inputs: None,
+            tuning: Tuning::default(),
+            ring: 64,
+            fusions: Fusions::ALL,
+            experts: Streaming::default(),
+            rows: false,
+            shares: Vec::new(),
+        }
+    }
+
     /// Pages per sequence.
     pub fn pages_per_seq(&self) -> u32 {
         self.n_ctx.div_ceil(self.page)
