@@ -37,6 +37,12 @@ pub(crate) fn prompt(
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ChatEvent {
+    /// The conversation leaves too little of the context for an answer, so its oldest turns are not part of the prompt
+    /// ([`GenerateOptions::drop_turns`](chaski_models::GenerateOptions::drop_turns)). The first event, if it occurs.
+    Dropped {
+        /// Messages of these turns, the oldest after the system message.
+        n_message: usize,
+    },
     /// The prompt starts to run.
     Started {
         /// Tokens of the prompt to run.
@@ -85,6 +91,14 @@ pub struct Chat {
 impl Chat {
     pub(crate) fn new(events: serve::Answer, parser: AnswerParser) -> Self {
         Chat { events, parser, answer: Answer::default(), ready: VecDeque::new() }
+    }
+
+    /// The same, after the event that this many messages are not part of its prompt.
+    pub(crate) fn without(mut self, n_message: usize) -> Self {
+        if n_message > 0 {
+            self.ready.push_front(ChatEvent::Dropped { n_message });
+        }
+        self
     }
 
     /// The next event; `None` after the last.

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::executor::{Driver, ModelExecutor};
 use crate::handle::Handle;
 use crate::source::{AnySource, ModelInfo, Source};
+use crate::turns::ChatPrompt;
 
 /// An answer of an [`Engine`].
 pub type Generation<'a> = serve::Generation<'a, ModelExecutor>;
@@ -190,18 +191,33 @@ impl Engine {
         self.handle.chat_prompt(messages, options)
     }
 
-    /// Answers a conversation.
+    /// The prompt of a conversation, without the oldest turns if it leaves too little of the context for an answer, and
+    /// [`GenerateOptions::drop_turns`] is set. Leading system messages and the last turn are never dropped.
     ///
     /// # Errors
-    /// As [`Self::chat_prompt`] and [`Self::generate`].
+    /// As [`Self::chat_prompt`]; [`Error::Serve`] if it is longer than the context, or the last turn alone is.
+    pub fn fit_prompt(
+        &self,
+        messages: &[Message],
+        template: &TemplateOptions,
+        options: &GenerateOptions,
+    ) -> Result<ChatPrompt, Error> {
+        self.handle.fit_prompt(messages, template, options)
+    }
+
+    /// Answers a conversation. If it leaves too little of the context for an answer, its oldest turns are dropped, unless
+    /// [`GenerateOptions::drop_turns`] is false; [`ChatEvent::Dropped`](crate::ChatEvent::Dropped) says so.
+    ///
+    /// # Errors
+    /// As [`Self::fit_prompt`] and [`Self::generate`].
     pub fn chat(
         &mut self,
         messages: &[Message],
         template: &TemplateOptions,
         options: GenerateOptions,
     ) -> Result<Conversation<'_>, Error> {
-        let prompt = self.chat_prompt(messages, template)?;
-        self.answer(&prompt, &template.tools, options)
+        let chat = self.handle.chat(messages, template, options)?;
+        Ok(Conversation::new(&mut self.driver, chat))
     }
 
     /// Answers the prompt of a conversation ([`Self::chat_prompt`]) with these tools.

@@ -1,6 +1,6 @@
 //! One model, many requests, callers on any thread.
 
-use chaski_models::serve::{self, Answer, Load, Request, ServeError};
+use chaski_models::serve::{self, Answer, Load, Refused, Request, ServeError};
 use chaski_models::{GenerateOptions, ModelError};
 use chaski_text::{
     AddSpecial, AnswerParser, AnswerSyntax, Message, ParseSpecial, TemplateOptions, Tokenizer,
@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::chat::{self, Chat, ModelText};
 use crate::error::Error;
 use crate::executor::{Driver, ModelExecutor};
+use crate::turns::{ChatPrompt, Room};
 
 /// A model that serves many requests at once ([`crate::Engine::spawn`]). Clones share the model; its thread ends when
 /// the last clone and the last answer are dropped.
@@ -72,19 +73,19 @@ impl Handle {
         Ok(self.generate_tokens(Request::new(tokens, options))?)
     }
 
-    /// Queues a conversation.
+    /// Queues a conversation. If it leaves too little of the context for an answer, its oldest turns are dropped, unless
+    /// [`GenerateOptions::drop_turns`] is false.
     ///
     /// # Errors
-    /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be parsed, or rejects the messages;
-    /// [`Error::Serve`] as [`Self::generate_tokens`].
+    /// As [`Self::fit_prompt`]; [`Error::Serve`] as [`Self::generate_tokens`].
     pub fn chat(
         &self,
         messages: &[Message],
         template: &TemplateOptions,
         options: GenerateOptions,
     ) -> Result<Chat, Error> {
-        let prompt = self.chat_prompt(messages, template)?;
-        self.answer(&prompt, &template.tools, options)
+        let prompt = self.fit_prompt(messages, template, &options)?;
+        Ok(self.answer(&prompt.text, &template.tools, options)?.without(prompt.n_dropped))
     }
 
     /// Queues the prompt of a conversation ([`Self::chat_prompt`]) with these tools.
@@ -105,6 +106,34 @@ impl Handle {
     /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be parsed, or rejects the messages.
     pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<String, Error> {
         chat::prompt(&self.text.tokenizer, &self.text.templates, messages, options)
+    }
+
+    /// The prompt of a conversation, without the oldest turns if it leaves too little of the context for an answer, and
+    /// [`GenerateOptions::drop_turns`] is set. Leading system messages and the last turn are never dropped.
+    ///
+    /// # Errors
+    /// As [`Self::chat_prompt`]; [`Error::Serve`] if it is longer than the context, or the last turn alone is.
+    pub fn fit_prompt(
+        &self,
+        messages: &[Message],
+        template: &TemplateOptions,
+        options: &GenerateOptions,
+    ) -> Result<ChatPrompt, Error> {
+        let prompt = |messages: &[Message]| {
+            let text = self.chat_prompt(messages, template)?;
+            let tokens = self.text.tokenizer.encode(&text, AddSpecial::Yes, ParseSpecial::Yes);
+            let n_token = tokens.map_err(ModelError::from)?.len();
+            Ok((text, n_token))
+        };
+        if options.drop_turns {
+            return Room::new(self.handle.n_ctx(), options).fit(messages, prompt);
+        }
+        let (text, found) = prompt(messages)?;
+        let limit = self.handle.n_ctx();
+        if found > limit {
+            return Err(ServeError::from(Refused::Context { found, limit }).into());
+        }
+        Ok(ChatPrompt { text, n_token: found, n_dropped: 0 })
     }
 
     /// The tokenizer.

@@ -41,6 +41,7 @@ mod loader;
 mod lora;
 mod memory;
 pub mod source;
+mod turns;
 
 pub use builder::EngineBuilder;
 pub use chaski_models::{
@@ -54,6 +55,7 @@ pub use engine::{Engine, Generation};
 pub use error::Error;
 pub use handle::Handle;
 pub use source::Source;
+pub use turns::ChatPrompt;
 
 /// Tokenizers, chat templates, messages, samplers, grammars, and parsers of answers.
 pub mod text {

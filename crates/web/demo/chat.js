@@ -180,6 +180,14 @@ function valid() {
 
 const number = (id) => ($(id).value === "" ? undefined : Number($(id).value));
 
+/** Says that the context was full, before an answer or by it. */
+function aboutContext(stats, finish, maxTokens = Infinity) {
+  const { droppedMessages: n } = stats;
+  const dropped = n > 0 ? `\nThe context is full: the model no longer sees the ${n} oldest messages.` : "";
+  const cut = finish === "length" && stats.tokens < maxTokens;
+  return dropped + (cut ? "\nThe answer is cut because the context is full; the next question goes on without the oldest messages." : "");
+}
+
 /** Answers the last question; `before` is the answer that stands there if this one comes to nothing. */
 async function answer(before = null) {
   const { current } = conversations;
@@ -201,10 +209,11 @@ async function answer(before = null) {
     max_tokens: number("max-tokens"),
     seed: number("seed"),
   };
-  let [result, failed] = [];
+  let [result, failed, finish] = [];
   try {
     for await (const chunk of engine.chat.completions.create(request, { signal: stop.signal })) {
       const delta = chunk.choices[0]?.delta ?? {};
+      finish = chunk.choices[0]?.finish_reason ?? finish;
       message.content += delta.content ?? "";
       if (delta.reasoning_content) message.reasoning = (message.reasoning ?? "") + delta.reasoning_content;
       const follow = atEnd();
@@ -214,7 +223,8 @@ async function answer(before = null) {
     const s = engine.stats();
     result =
       `Prompt: ${s.promptTokens} tokens (${s.cachedTokens} in the cache), ${s.promptTokensPerSecond.toFixed(1)}/s. ` +
-      `Answer: ${s.tokens} tokens, ${s.tokensPerSecond.toFixed(1)}/s. First after ${Math.round(s.timeToFirstTokenMs)} ms.`;
+      `Answer: ${s.tokens} tokens, ${s.tokensPerSecond.toFixed(1)}/s. First after ${Math.round(s.timeToFirstTokenMs)} ms.` +
+      aboutContext(s, finish, request.max_tokens);
   } catch (error) {
     failed = error.code !== "aborted";
     result = failed ? explain(error) : "Stopped.";

@@ -196,6 +196,8 @@ export interface Stats {
   onProcessor: string | null;
   /** Devices that were lost meanwhile; the answer went on with others. */
   deviceLosses: number;
+  /** The oldest messages of the conversation that the context had no room for; see `context_drop`. */
+  droppedMessages: number;
 }
 
 export interface Inspection extends ModelFacts {
@@ -250,6 +252,12 @@ export interface SamplingOptions {
   ignore_eos?: boolean | null;
   /** When the context is full, forget its older half but for `n_keep` tokens at the beginning, and go on. */
   context_shift?: boolean | null;
+  /**
+   * Leave out the oldest turns of a conversation that has no room in the context, but never a system message at its start;
+   * `stats().droppedMessages` counts their messages. If this is false, such a conversation is refused
+   * (`context_overflow`), as is a message that is longer than the context. Default: true.
+   */
+  context_drop?: boolean | null;
   n_keep?: number | null;
   /**
    * A grammar that the answer must follow, in llama.cpp's notation or Lark's. The published module is built without

@@ -15,6 +15,8 @@ pub(crate) struct End {
     finish: Option<Finish>,
     stats: Stats,
     on_cpu: Option<&'static str>,
+    /// Messages that the prompt does not have, since the context has no room for them.
+    n_dropped: usize,
 }
 
 impl End {
@@ -38,6 +40,7 @@ impl End {
             "tokensPerSecond": stats.token_rate(),
             "submissions": stats.n_submit,
             "onProcessor": self.on_cpu,
+            "droppedMessages": self.n_dropped,
             "losses": losses,
         })
         .to_string()
@@ -63,15 +66,19 @@ pub(crate) async fn continue_text(mut generation: Generation<'_>, mut sink: Sink
         sink.text(generation.tokenizer(), &piece).await?;
     }
     let (finish, stats, on_cpu) = (generation.finish(), generation.stats().clone(), generation.on_cpu());
-    Ok(End { finish, stats, on_cpu })
+    Ok(End { finish, stats, on_cpu, n_dropped: 0 })
 }
 
-/// Forwards the events of an answer in a chat until it ends or the page stops it.
+/// Forwards the events of an answer in a chat, whose prompt lacks `n_dropped` messages, until it ends or the page stops it.
 ///
 /// # Errors
 /// Errors of the engine, and exceptions of the page.
-pub(crate) async fn answer_chat(mut chat: Conversation<'_>, mut sink: Sink) -> Result<End, JsValue> {
-    let mut end = End { finish: None, stats: Stats::default(), on_cpu: None };
+pub(crate) async fn answer_chat(
+    mut chat: Conversation<'_>,
+    n_dropped: usize,
+    mut sink: Sink,
+) -> Result<End, JsValue> {
+    let mut end = End { finish: None, stats: Stats::default(), on_cpu: None, n_dropped };
     let mut total = 0;
     let mut has_begun = false;
     while !sink.stopped {

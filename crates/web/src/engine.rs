@@ -178,10 +178,10 @@ impl WebEngine {
                 (continue_text(generation, sink).await?, tokens.len())
             }
             (Some(chat), None, None) => {
-                let text = self.engine.chat_prompt(&chat.messages()?, &chat.template()).map_err(to_js)?;
-                let n_prompt = self.tokenize(&text, true, true)?.len();
-                let answer = self.engine.answer(&text, chat.tools(), options).map_err(to_js)?;
-                (answer_chat(answer, sink).await?, n_prompt)
+                let (messages, template) = (chat.messages()?, chat.template());
+                let prompt = self.engine.fit_prompt(&messages, &template, &options).map_err(to_js)?;
+                let answer = self.engine.answer(&prompt.text, chat.tools(), options).map_err(to_js)?;
+                (answer_chat(answer, prompt.n_dropped, sink).await?, prompt.n_token)
             }
             _ => return Err(bad_request("expected one of chat, prompt and tokens")),
         };

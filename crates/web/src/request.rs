@@ -163,6 +163,8 @@ pub(crate) struct Request {
     ignore_eos: bool,
     /// Tokens at the start to keep in a context shift.
     context_shift: Option<usize>,
+    /// Drop the oldest turns of a conversation that is longer than the context; the default.
+    context_drop: Option<bool>,
 }
 
 impl Request {
@@ -199,6 +201,7 @@ impl Request {
             shown: Vec::new(),
             speculate: None,
             shift: self.context_shift,
+            drop_turns: self.context_drop.unwrap_or(true),
             lora: None,
         }
     }

@@ -30,6 +30,9 @@ pub struct GenerateOptions {
     /// When the context is full, drop the older half of it except for this many tokens at its start, and continue;
     /// otherwise the answer ends ([`Finish::Context`]). The rest is processed again like a prompt.
     pub shift: Option<usize>,
+    /// In chats: drop the oldest turns of a conversation that leaves too little of the context for an answer. Otherwise
+    /// one that is longer than the context is refused.
+    pub drop_turns: bool,
     /// LoRA scales for this answer; `None`: the default scales.
     pub lora: Option<Vec<f32>>,
     /// Render special tokens in the text.
@@ -49,6 +52,7 @@ impl Default for GenerateOptions {
             logprobs: None,
             speculate: None,
             shift: None,
+            drop_turns: true,
             lora: None,
             special: RenderSpecial::No,
             shown: Vec::new(),

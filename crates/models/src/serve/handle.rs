@@ -104,6 +104,11 @@ impl Handle {
         Ok(Answer { id, events, shared, commands, has_ended: false, stats, start })
     }
 
+    /// Context size in tokens.
+    pub fn n_ctx(&self) -> usize {
+        self.shared.sizes.n_ctx
+    }
+
     /// Current load.
     pub fn load(&self) -> Load {
         self.shared.load()

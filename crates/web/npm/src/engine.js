@@ -139,6 +139,7 @@ export class Engine {
       submissions: end.submissions,
       onProcessor: end.onProcessor,
       deviceLosses: end.losses,
+      droppedMessages: end.droppedMessages,
     };
     return end;
   }

@@ -3,11 +3,11 @@
 import { EngineError, badRequest } from "./errors.js";
 import { allow, isU32, verify } from "./kinds.js";
 
-/** Fields that change nothing here, and are accepted because clients send them. */
+/** Fields without effect that clients send. */
 const IGNORED = ["model", "user", "metadata", "store", "service_tier", "parallel_tool_calls", "reasoning_effort", "stream", "stream_options", "signal", "n"];
 
-/** Fields that go to the engine, which writes their names as one word. */
-const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty", "seed", "ignore_eos"];
+/** Fields of the engine, in camel case there. */
+const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty", "seed", "ignore_eos", "context_drop"];
 
 const CHAT = ["messages", "tools", "tool_choice", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "enable_thinking", "chat_template_kwargs"];
 const TEXT = ["prompt", "echo", "logprobs"];

@@ -89,3 +89,20 @@ test("a full context is shifted if that is asked for", async () => {
   assert.ok(few < 70 && many === 70, `${few} and ${many} tokens`);
   assert.ok(shifted.startsWith(ended) && shifted.length > ended.length);
 });
+
+test("a conversation that is longer than the context loses its oldest turns", async () => {
+  const found = await t.page.evaluate(async () => {
+    const turn = (n) => [{ role: "user", content: `Say ${n}.` }, { role: "assistant", content: `${n}` }];
+    const messages = [{ role: "system", content: "Be brief." }, ...[1, 2, 3, 4, 5, 6].flatMap(turn), { role: "user", content: "Say 7." }];
+    const asked = { messages, max_tokens: 4, temperature: 0 };
+    await engine.chat.completions.create(asked);
+    const { droppedMessages, promptTokens } = engine.stats();
+    const [system] = messages;
+    const kept = await engine.chat.completions.create({ ...asked, messages: [system, ...messages.slice(1 + droppedMessages)] });
+    const refused = await engine.chat.completions.create({ ...asked, context_drop: false }).catch((e) => e.code);
+    return { droppedMessages, promptTokens, again: kept.usage.prompt_tokens, refused };
+  });
+  assert.ok(found.droppedMessages >= 2 && found.droppedMessages % 2 === 0, `${found.droppedMessages} messages`);
+  assert.ok(found.promptTokens <= 60 && found.again === found.promptTokens, `${found.promptTokens} and ${found.again} tokens`);
+  assert.equal(found.refused, "context_overflow");
+});
