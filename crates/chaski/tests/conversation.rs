@@ -64,7 +64,7 @@ fn the_oldest_turns_are_dropped_and_the_system_message_stays() {
         messages.push(question(n));
         let (n_dropped, (answer, ..)) = ask(&mut engine, &messages, options(Some(40)));
         let prompt = engine.fit_prompt(&messages, &TemplateOptions::default(), &options(Some(40))).unwrap();
-        let kept = [&[system.clone()], &messages[1 + n_dropped..]].concat();
+        let kept = [std::slice::from_ref(&system), &messages[1 + n_dropped..]].concat();
         assert_eq!(prompt.text, engine.chat_prompt(&kept, &TemplateOptions::default()).unwrap());
         assert!(prompt.n_token <= N_CTX as usize - 40 && kept[1].role == "user", "{}", prompt.n_token);
         dropped.push(n_dropped);

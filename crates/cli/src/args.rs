@@ -27,6 +27,11 @@ const SPELLINGS: [(&str, &str); 18] = [
     ("-no-cnv", "--raw"),
 ];
 
+/// The long option for a short spelling of several letters.
+pub(crate) fn long_of(spelling: &str) -> Option<&'static str> {
+    SPELLINGS.iter().find(|(short, _)| *short == spelling).map(|(_, long)| *long)
+}
+
 /// Expands the llama.cpp-style options of a command line, up to `--`. An option's value is left alone, whatever it
 /// begins with.
 pub(crate) fn llama_style(args: impl Iterator<Item = OsString>, command: &Command) -> Vec<OsString> {

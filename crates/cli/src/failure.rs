@@ -9,7 +9,7 @@ use chaski::errors::{ModelError, PlanError, RuntimeError};
 use chaski::gguf::{OpenError, SourceError};
 use chaski::serve::{Refused, ServeError};
 
-use crate::ui::{Ui, one_line};
+use crate::ui::{Ui, shortened};
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -93,10 +93,11 @@ pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
     code.into()
 }
 
-/// Indents the further lines of a text, such as a compiler's, and escapes other control characters, which names in
-/// files may contain.
+/// Indents the further lines of a text, such as a compiler's; shortens lines and escapes other control characters, since names
+/// in files may have any length and contain anything.
 fn lines(text: &str) -> String {
-    text.lines().map(one_line).collect::<Vec<_>>().join("\n    ")
+    const LINE: usize = 1000;
+    text.lines().map(|line| shortened(line, LINE)).collect::<Vec<_>>().join("\n    ")
 }
 
 fn classify(e: &anyhow::Error) -> (u8, Option<&'static str>) {
@@ -228,5 +229,13 @@ mod tests {
     #[test]
     fn names_cannot_write_lines_of_ours() {
         assert_eq!(lines("tensor `a\x1b[31m`\nerror: b\tc"), "tensor `a\\u{1b}[31m`\n    error: b\\tc");
+    }
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        let text = lines(&format!("tensor `{}`: no such type", "ü".repeat(100_000)));
+        assert!(text.starts_with("tensor `ü") && text.ends_with("ü`: no such type"), "{text}");
+        assert!(text.contains(" ... (99023 characters) ... ") && text.chars().count() < 1100, "{text}");
+        assert_eq!(lines(&"x".repeat(1000)).len(), 1000);
     }
 }

@@ -1,36 +1,66 @@
-//! Ctrl-C: it stops a running generation, else the program. SIGTERM and SIGHUP are handled the same way.
+//! Signals: Ctrl-C stops a running generation, else the program; SIGTERM and SIGHUP end it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::failure::INTERRUPTED as CTRL_C;
+use crate::unfinished::abandon_and_exit;
+
 static ANSWERING: AtomicBool = AtomicBool::new(false);
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static AWAY: AtomicBool = AtomicBool::new(false);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Installs the Ctrl-C handler. Pressed twice during a generation, or outside one, it ends the program; incomplete
-/// files are removed.
+/// Installs the handlers. Ctrl-C pressed twice during a generation, or outside one, ends the program, as other signals do;
+/// incomplete files are removed.
 ///
 /// May be called repeatedly.
 pub(crate) fn install() -> anyhow::Result<()> {
-    if INSTALLED.swap(true, Ordering::SeqCst) {
-        return Ok(());
+    if INSTALLED.swap(true, Ordering::SeqCst) { Ok(()) } else { listen() }
+}
+
+fn ctrl_c() {
+    if AWAY.load(Ordering::SeqCst) {
+        return;
     }
-    ctrlc::set_handler(|| {
-        let first = !INTERRUPTED.swap(true, Ordering::SeqCst);
-        if !(first && ANSWERING.load(Ordering::SeqCst)) {
-            crate::unfinished::abandon_and_exit(crate::failure::INTERRUPTED);
+    let first = !INTERRUPTED.swap(true, Ordering::SeqCst);
+    if !(first && ANSWERING.load(Ordering::SeqCst)) {
+        abandon_and_exit(CTRL_C);
+    }
+}
+
+/// Exit codes are 128 and the signal's number, as shells report them.
+#[cfg(unix)]
+fn listen() -> anyhow::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        for signal in signals.forever() {
+            match signal {
+                SIGINT => ctrl_c(),
+                other => abandon_and_exit(128 + other as u8),
+            }
         }
     })?;
     Ok(())
 }
 
-/// A running generation, until this is dropped.
-pub(crate) struct Answering(());
+#[cfg(not(unix))]
+fn listen() -> anyhow::Result<()> {
+    Ok(ctrlc::set_handler(ctrl_c)?)
+}
+
+/// A running generation, until this is dropped. One within another ends with that.
+pub(crate) struct Answering {
+    is_outer: bool,
+}
 
 impl Answering {
     pub(crate) fn begin() -> Self {
-        INTERRUPTED.store(false, Ordering::SeqCst);
-        ANSWERING.store(true, Ordering::SeqCst);
-        Answering(())
+        let is_outer = !ANSWERING.swap(true, Ordering::SeqCst);
+        if is_outer {
+            INTERRUPTED.store(false, Ordering::SeqCst);
+        }
+        Answering { is_outer }
     }
 
     /// True if Ctrl-C was pressed since the start.
@@ -41,7 +71,25 @@ impl Answering {
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        ANSWERING.store(false, Ordering::SeqCst);
-        INTERRUPTED.store(false, Ordering::SeqCst);
+        if self.is_outer {
+            ANSWERING.store(false, Ordering::SeqCst);
+            INTERRUPTED.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Another program has the terminal, until this is dropped: Ctrl-C is for that program.
+pub(crate) struct Away(());
+
+impl Away {
+    pub(crate) fn begin() -> Self {
+        AWAY.store(true, Ordering::SeqCst);
+        Away(())
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        AWAY.store(false, Ordering::SeqCst);
     }
 }

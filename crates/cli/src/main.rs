@@ -26,6 +26,7 @@ mod run;
 mod show;
 mod stats;
 mod synth;
+mod terminal;
 mod tokenize;
 mod tune;
 mod tuned;
@@ -56,7 +57,8 @@ Examples:
   chaski devices                                which GPUs there are
 
 Exit codes:
-  0  done    1  failed    2  wrong usage    3  no such file, or not a model    4  out of memory    130  Ctrl-C";
+  0  done    1  failed    2  wrong usage    3  no such file, or not a model    4  out of memory
+  130  Ctrl-C    143  SIGTERM    129  SIGHUP, as when the terminal is closed";
 
 /// Runs large language models from GGUF files on any GPU.
 #[derive(Parser)]

@@ -250,7 +250,7 @@ impl Ignored {
 }
 
 /// Sampling options; unset ones follow the model's recommendation, else the defaults named here.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args, serde::Serialize)]
 #[command(next_help_heading = "Sampling options")]
 pub(crate) struct SamplingArgs {
     /// Temperature; 0 is greedy [default: 0.8]
@@ -336,6 +336,7 @@ pub(crate) struct SamplingArgs {
     seed: Option<Seed>,
     /// Logit bias of a token, such as `15043+1` or `15043-1.5`; `-inf` bans it; may be repeated
     #[arg(short = 'l', long, value_name = "TOKEN+BIAS", value_parser = logit_bias)]
+    #[serde(serialize_with = "biases")]
     logit_bias: Vec<(u32, f32)>,
     /// Ignore the end-of-sequence token and keep generating
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -343,8 +344,13 @@ pub(crate) struct SamplingArgs {
     ignore_eos: Option<bool>,
 }
 
+/// Biases as they are written on the command line.
+fn biases<S: serde::Serializer>(list: &[(u32, f32)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(list.iter().map(|(token, bias)| format!("{token}{bias:+}")))
+}
+
 /// A seed; negative numbers mean a random one.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Seed(Option<u32>);
 
 fn seed(text: &str) -> Result<Seed, String> {
@@ -358,6 +364,13 @@ fn seed(text: &str) -> Result<Seed, String> {
 /// A list of samplers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sequence(Vec<SamplerKind>);
+
+impl serde::Serialize for Sequence {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let names: Vec<&str> = self.0.iter().map(|kind| kind.name()).collect();
+        to.serialize_str(&names.join(";"))
+    }
+}
 
 fn sequence(text: &str) -> Result<Sequence, String> {
     match SamplerKind::parse_sequence(text) {

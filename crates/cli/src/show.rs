@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 use crate::options::{ExpertArgs, ModelArg};
 use crate::quantize;
-use crate::ui::{bytes, chain, one_line};
+use crate::ui::{NAME, bytes, chain, one_line, shortened};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -77,7 +77,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if args.template {
         let template = file.metadata.opt_str("tokenizer.chat_template")?;
-        writeln!(out, "{}", template.ok_or_else(|| anyhow::anyhow!("the model has no chat template"))?)?;
+        let template = template.ok_or_else(|| anyhow::anyhow!("the model has no chat template"))?;
+        writeln!(out, "{}", crate::terminal::for_stdout(template))?;
         return Ok(());
     }
     if args.json {
@@ -175,7 +176,7 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
     writeln!(out, "\nMetadata")?;
     let width = file.metadata.iter().map(|(k, _)| k.len()).max().unwrap_or(0).min(48);
     for (key, value) in file.metadata.iter() {
-        writeln!(out, "  {:<width$}  {}", one_line(key), shown(value, args.full))?;
+        writeln!(out, "  {:<width$}  {}", shortened(key, NAME), shown(value, args.full))?;
     }
 
     writeln!(out, "\nFormats")?;
@@ -184,11 +185,16 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
     }
     if args.tensors {
         writeln!(out, "\nTensors (shape outermost first)")?;
-        let width = file.tensors.iter().map(|t| t.name.len()).max().unwrap_or(0);
+        let width = file.tensors.iter().map(|t| t.name.len()).max().unwrap_or(0).min(NAME);
         for t in file.tensors {
             let shape: Vec<String> = t.shape().iter().map(u64::to_string).collect();
             let (shape, size) = (shape.join(" x "), bytes(t.n_byte));
-            writeln!(out, "  {:<width$}  {:<8} {shape:<20} {size:>12}", one_line(&t.name), t.ty.name())?;
+            writeln!(
+                out,
+                "  {:<width$}  {:<8} {shape:<20} {size:>12}",
+                shortened(&t.name, NAME),
+                t.ty.name()
+            )?;
         }
     }
 
@@ -198,7 +204,7 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
         writeln!(out, "\nUnused ({} tensors, {})", unread.len(), bytes(n_byte))?;
         let n = if args.full { usize::MAX } else { HEAD };
         for t in unread.iter().take(n) {
-            writeln!(out, "  {}", one_line(&t.name))?;
+            writeln!(out, "  {}", shortened(&t.name, NAME))?;
         }
         if unread.len() > n {
             writeln!(out, "  ... {} in total", unread.len())?;

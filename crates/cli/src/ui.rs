@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// When to use colours.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set; CLICOLOR_FORCE turns them on.
+    /// On a terminal, unless NO_COLOR is set or TERM is `dumb`; CLICOLOR_FORCE turns them on.
     #[default]
     Auto,
     /// Always.
@@ -60,7 +60,10 @@ impl Ui {
         let color = match args.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => !set("NO_COLOR") && (force || std::io::stderr().is_terminal()),
+            Color::Auto => {
+                let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+                !set("NO_COLOR") && (force || !is_dumb && std::io::stderr().is_terminal())
+            }
         };
         Ui { color, verbose: args.verbose, quiet: args.quiet }
     }
@@ -217,6 +220,22 @@ pub(crate) fn one_line(text: &str) -> String {
     }
     out
 }
+
+/// A text in one line of at most `max` characters and a few more, without its middle if it is longer: names in files may have
+/// any length.
+pub(crate) fn shortened(text: &str, max: usize) -> String {
+    let text = one_line(text);
+    let n = text.chars().count();
+    if n <= max {
+        return text;
+    }
+    let at = |i: usize| text.char_indices().nth(i).map_or(text.len(), |(at, _)| at);
+    let (head, tail) = (max - max / 4, max / 4);
+    format!("{} ... ({} characters) ... {}", &text[..at(head)], n - head - tail, &text[at(n - tail)..])
+}
+
+/// Maximum characters of a name in a table.
+pub(crate) const NAME: usize = 120;
 
 /// Alignment of a column.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::question::Question;
 use crate::interrupt::Answering;
 use crate::stats;
+use crate::terminal::Screen;
 use crate::ui::{LoadTimes, Ui};
 
 /// Output format.
@@ -120,13 +121,11 @@ pub(super) fn print(
     format: Format,
     times: &LoadTimes,
 ) -> anyhow::Result<Answer> {
-    let mut out = std::io::stdout().lock();
+    let mut screen = (format == Format::Text).then(Screen::new);
+    let mut out = std::io::stdout();
     let sink = |piece: &Piece, logprobs: Option<&Value>| match format {
         Format::Json => Ok(()),
-        Format::Text => {
-            out.write_all(piece.text.as_bytes())?;
-            out.flush()
-        }
+        Format::Text => screen.as_mut().map_or(Ok(()), |screen| screen.write(&piece.text)),
         Format::JsonLines => {
             let mut object = json!({ "type": "piece", "text": piece.text, "token": piece.token });
             if let Some(logprobs) = logprobs {
@@ -138,12 +137,16 @@ pub(super) fn print(
     };
     let is_chat = matches!(prompt, Prompt::Question(_));
     let answer = match prompt {
-        Prompt::Tokens(tokens) => continue_tokens(engine, tokens, options, sink)?,
-        Prompt::Question(question) => answer_question(engine, question, options, sink)?,
+        Prompt::Tokens(tokens) => continue_tokens(engine, tokens, options, sink),
+        Prompt::Question(question) => answer_question(engine, question, options, sink),
     };
+    // An error stands in a line of its own, too.
+    let end = if answer.is_ok() { Screen::end } else { Screen::abandon };
+    let ended = screen.map_or(Ok(()), end);
+    let answer = answer?;
+    ended?;
     match format {
-        Format::Text if answer.text.ends_with('\n') => {}
-        Format::Text => writeln!(out)?,
+        Format::Text => {}
         Format::Json => writeln!(out, "{:#}", summary(engine, &answer, is_chat, times, true))?,
         Format::JsonLines => writeln!(out, "{}", summary(engine, &answer, is_chat, times, false))?,
     }

@@ -9,7 +9,7 @@ use clap::Args as _;
 use super::read_text;
 
 /// At most one of these.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args, serde::Serialize)]
 #[group(multiple = false)]
 pub(crate) struct ConstraintArgs {
     /// Constrain the answer to JSON that matches this schema

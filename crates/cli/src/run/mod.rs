@@ -73,7 +73,7 @@ pub(crate) struct Args {
 }
 
 /// Options of a generation, besides sampling.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args, serde::Serialize)]
 pub(crate) struct AnswerArgs {
     /// Maximum number of tokens to generate; below 0: until the model ends or the context is full [default: -1]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
@@ -95,7 +95,11 @@ pub(crate) struct AnswerArgs {
     /// the text, and verify them in one batch; the answer stays the same [default: 0, with a draft model 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=Speculation::MAX as i64))]
     draft_max: Option<u32>,
-    /// When the context is full, drop its older half and process the rest again
+    /// In a chat: refuse a message that the context has no room for, instead of dropping the oldest turns
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true)]
+    no_context_drop: Option<bool>,
+    /// When the context is full during an answer, drop its older half and process the rest again
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_possible_values = true)]
     context_shift: Option<bool>,
@@ -114,6 +118,7 @@ pub(crate) struct AnswerArgs {
     #[arg(hide_possible_values = true)]
     no_think: Option<bool>,
     #[command(flatten)]
+    #[serde(flatten)]
     constraint: constraint::ConstraintArgs,
 }
 
@@ -150,7 +155,10 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     interrupt::install()?;
     let Some(prompt) = prompt else {
         let settings = repl::Settings { answer: args.answer, sampling: args.sampling };
-        return repl::run(&mut engine, has_draft, settings, demands, args.raw, &times, ui);
+        let (engine_args, raw) = (args.engine, args.raw);
+        let start =
+            repl::Start { engine, file: model, engine_args, times, has_draft, settings, demands, raw };
+        return repl::run(start, ui);
     };
     let (text, is_chat) = prompt_text(&engine, prompt, &args, &demands.tools, ui)?;
     let tokens = encode(&engine, &text)?;
@@ -245,7 +253,11 @@ fn prompt_text(
     let template = engine.template(!tools.is_empty());
     Ok(match prompt {
         Prompt::Message(m) if args.chat || !matches!(template, Ok(None)) => {
-            (conversation_text(engine, &args.answer, tools, &[Message::new("user", m)], ui)?, true)
+            let messages = with_system(&args.answer, &[Message::new("user", m)]);
+            let options = args.answer.template_options(tools);
+            let text = engine.chat_prompt(&messages, &options)?;
+            note_unused_tools(engine, &messages, &options, ui);
+            (text, true)
         }
         Prompt::Message(text) | Prompt::Text(text) => {
             if let Err(e) = template {
@@ -262,26 +274,24 @@ fn prompt_text(
     })
 }
 
-/// The prompt of a conversation, by the chat template. At the first message it reports tools that have no effect.
-fn conversation_text(
-    engine: &Engine,
-    answer: &AnswerArgs,
-    tools: &[Value],
-    conversation: &[Message],
-    ui: &Ui,
-) -> Result<String, chaski::Error> {
+/// A conversation after its system message.
+fn with_system(answer: &AnswerArgs, conversation: &[Message]) -> Vec<Message> {
     let system = answer.system.as_ref().map(|s| Message::new("system", s));
-    let messages: Vec<Message> = system.into_iter().chain(conversation.iter().cloned()).collect();
-    let options = answer.template_options(tools);
-    let text = engine.chat_prompt(&messages, &options)?;
-    if !tools.is_empty() && conversation.len() == 1 {
-        let without = TemplateOptions { tools: Vec::new(), ..options };
-        // A template that fails without tools does use them.
-        if engine.chat_prompt(&messages, &without).is_ok_and(|other| other == text) {
-            ui.note("--tools has no effect: the model's chat template does not support tools");
-        }
+    system.into_iter().chain(conversation.iter().cloned()).collect()
+}
+
+/// Reports tools that have no effect on the prompt of these messages.
+fn note_unused_tools(engine: &Engine, messages: &[Message], options: &TemplateOptions, ui: &Ui) {
+    if options.tools.is_empty() {
+        return;
     }
-    Ok(text)
+    let prompt = |tools| engine.chat_prompt(messages, &TemplateOptions { tools, ..options.clone() });
+    // A template that fails without tools does use them.
+    if let (Ok(with), Ok(without)) = (prompt(options.tools.clone()), prompt(Vec::new()))
+        && with == without
+    {
+        ui.note("--tools has no effect: the model's chat template does not support tools");
+    }
 }
 
 /// Reports that the chat template is unusable, so the text is continued.
@@ -314,6 +324,22 @@ impl AnswerArgs {
             None => Vec::new(),
         };
         Ok(Demands { tools, grammar: self.constraint.grammar()? })
+    }
+
+    /// Clears an option without a value.
+    fn clear(&mut self, option: &str) {
+        match option {
+            "system" => self.system = None,
+            "stop" => self.stop.clear(),
+            "tools" => self.tools = None,
+            // Constraints are cleared as others take their place.
+            _ => {}
+        }
+    }
+
+    /// True if conversations longer than the context are refused.
+    fn no_context_drop(&self) -> bool {
+        self.no_context_drop.unwrap_or(false)
     }
 
     /// Number of tokens at the start to keep on a context shift, if it is enabled.
@@ -366,6 +392,7 @@ fn generate_options(
         shown: Vec::new(),
         grammar,
         logprobs: answer.logprobs,
+        drop_turns: !answer.no_context_drop(),
         ..GenerateOptions::default()
     }
 }

@@ -1,0 +1,506 @@
+//! A chat: its conversation, its settings, and answers.
+
+use std::path::{Path, PathBuf};
+
+use chaski::{Engine, Message, Source};
+
+use super::Start;
+use super::conversation::Conversation;
+use super::settings::Settings;
+use crate::failure::{self, is_closed_stdout};
+use crate::interrupt::Answering;
+use crate::load::{self, Loaded};
+use crate::options::{self, EngineArgs};
+use crate::run::answer::{self, Format, Prompt};
+use crate::run::question::Question;
+use crate::run::{
+    Demands, encode, generate_options, note_broken_template, note_unused_tools, read_text, with_system,
+};
+use crate::stats;
+use crate::ui::{LoadTimes, Ui, bytes, one_line};
+
+/// The step after an input.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The next input.
+    Input,
+    /// The end of the chat.
+    Exit,
+    /// Another model.
+    Model(PathBuf),
+}
+
+/// A chat with a loaded model.
+pub(super) struct Session<'a> {
+    engine: Engine,
+    /// The model's file; `None` for the built-in model.
+    file: Option<PathBuf>,
+    /// Options with which models are loaded.
+    engine_args: EngineArgs,
+    times: LoadTimes,
+    /// There is a draft model.
+    has_draft: bool,
+    settings: Settings,
+    /// Parsed values that come from files or have a syntax of their own.
+    demands: Demands,
+    /// Texts are continued as they are, whatever template there is.
+    raw: bool,
+    ui: &'a Ui,
+    /// There is a usable chat template.
+    chat: bool,
+    conversation: Conversation,
+    /// Tokens of the context in use after the last answer.
+    n_token: usize,
+    /// Names and texts of files for the next message.
+    files: Vec<(String, String)>,
+}
+
+impl<'a> Session<'a> {
+    /// A new chat.
+    ///
+    /// # Errors
+    /// If the chat template is needed and cannot be used.
+    pub(super) fn new(start: Start, ui: &'a Ui) -> Result<Session<'a>, chaski::Error> {
+        let Start { engine, file, engine_args, times, has_draft, settings, demands, raw } = start;
+        let (chat, conversation) = (false, Conversation::default());
+        let (n_token, files) = (0, Vec::new());
+        let mut session = Session {
+            engine,
+            file,
+            engine_args,
+            times,
+            has_draft,
+            settings,
+            demands,
+            raw,
+            ui,
+            chat,
+            conversation,
+            n_token,
+            files,
+        };
+        session.begin()?;
+        Ok(session)
+    }
+
+    /// Finds out how prompts are made.
+    ///
+    /// # Errors
+    /// If the chat template is needed and cannot be used.
+    fn begin(&mut self) -> Result<(), chaski::Error> {
+        self.chat = match self.engine.template(!self.demands.tools.is_empty()) {
+            Err(e) if self.raw => {
+                note_broken_template(&e, self.ui);
+                false
+            }
+            template => template?.is_some() && !self.raw,
+        };
+        Ok(())
+    }
+
+    /// Greets the user.
+    pub(super) fn greet(&self) {
+        if self.ui.quiet() {
+            return;
+        }
+        let how = if self.chat {
+            "Type a message; /help lists the commands."
+        } else {
+            "It has no chat template: texts are continued as is. /help lists the commands."
+        };
+        eprintln!("{} on {}. {how}", self.engine.info().description, self.engine.device().name);
+    }
+
+    /// Answers a message; errors are reported and the chat goes on, unless the terminal is gone.
+    pub(super) fn say(&mut self, text: &str) -> anyhow::Result<()> {
+        let files = std::mem::take(&mut self.files);
+        let parts: Vec<&str> = files.iter().map(|(_, file)| file.trim_end()).chain([text]).collect();
+        let is_kept = self.ask(vec![Message::new("user", parts.join("\n\n"))])?;
+        if !is_kept {
+            self.files = files;
+        }
+        Ok(())
+    }
+
+    /// Answers the conversation with new messages at its end. False if it failed or was stopped before the answer began;
+    /// the conversation is unchanged then.
+    ///
+    /// # Errors
+    /// If the terminal is gone, or a lost device cannot be opened again.
+    fn ask(&mut self, new: Vec<Message>) -> anyhow::Result<bool> {
+        match self.try_ask(new) {
+            Ok(is_kept) => Ok(is_kept),
+            Err(e) if is_closed_stdout(&e) => Err(e),
+            Err(e) => {
+                let _ = failure::report(&e, self.ui);
+                if self.chat && !self.conversation.messages().is_empty() {
+                    eprintln!(
+                        "The conversation is as it was; /undo removes its last message, /clear all of it."
+                    );
+                }
+                self.recover()?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reopens a lost device.
+    fn recover(&mut self) -> anyhow::Result<()> {
+        let lost = self.engine.gpu().is_some_and(|g| g.check().is_err());
+        if lost {
+            eprintln!("Device reopened.");
+            pollster::block_on(self.engine.rebuild())?;
+            // The draft model was on the same device.
+            self.has_draft = false;
+        }
+        Ok(())
+    }
+
+    fn try_ask(&mut self, new: Vec<Message>) -> anyhow::Result<bool> {
+        // Ctrl-C counts from here on: a long conversation takes a while to become a prompt.
+        let answering = Answering::begin();
+        let Settings { answer, sampling } = &self.settings;
+        let mut options =
+            generate_options(&self.engine, answer, sampling, self.demands.grammar.clone(), self.ui);
+        let (prompt, n_dropped) = self.prompt(&new, &options)?;
+        let tokens = encode(&self.engine, &prompt)?;
+        options.shift = answer.shift(&self.engine, tokens.len());
+        options.speculate = answer.speculation(self.has_draft);
+        if n_dropped > 0 {
+            self.conversation.drop_oldest(n_dropped);
+            let (n_ctx, n) = (self.engine.loaded().n_ctx(), self.conversation.n_dropped());
+            self.ui.note(&format!(
+                "the context of {n_ctx} tokens is full: the model no longer sees the {n} oldest messages"
+            ));
+        }
+        let question = Question { prompt, tools: self.demands.tools.clone() };
+        let prompt = if self.chat { Prompt::Question(&question) } else { Prompt::Tokens(&tokens) };
+        let answer = answer::print(&mut self.engine, prompt, options, Format::Text, &self.times)?;
+        drop(answering);
+        if answer.finish.is_none() && answer.text.is_empty() {
+            self.ui.say("Stopped before the answer began; the message is not part of the conversation.");
+            return Ok(false);
+        }
+        self.n_token = tokens.len() + answer.tokens.len();
+        self.warn_of_context(&answer);
+        if self.ui.verbose() {
+            stats::print(self.ui, &self.engine, &self.times, &answer.stats);
+            answer::explain_choice(&answer, self.ui);
+        }
+        // Reasoning is not part of the conversation.
+        let reply = if self.chat {
+            answer.parts.into_message(self.conversation.n_call())
+        } else {
+            Message::new("assistant", answer.text)
+        };
+        self.conversation.extend(new);
+        self.conversation.extend([reply]);
+        Ok(true)
+    }
+
+    /// The prompt, and the number of messages that the context has no more room for.
+    fn prompt(&self, new: &[Message], options: &chaski::GenerateOptions) -> anyhow::Result<(String, usize)> {
+        if !self.chat {
+            let last = new.last().or(self.conversation.messages().last());
+            return Ok((last.map(Message::text).unwrap_or_default(), 0));
+        }
+        let conversation = [self.conversation.kept(), new].concat();
+        let messages = with_system(&self.settings.answer, &conversation);
+        let template = self.settings.answer.template_options(&self.demands.tools);
+        let prompt = self.engine.fit_prompt(&messages, &template, options)?;
+        if self.conversation.messages().is_empty() {
+            note_unused_tools(&self.engine, &messages, &template, self.ui);
+        }
+        Ok((prompt.text, prompt.n_dropped))
+    }
+
+    /// Reports an answer that the end of the context cut, and how the chat goes on.
+    fn warn_of_context(&self, answer: &answer::Answer) {
+        let is_cut = answer.finish == Some(chaski::Finish::Context);
+        if is_cut && self.chat && !self.settings.answer.no_context_drop() {
+            let n = self.engine.loaded().n_ctx();
+            self.ui.note(&format!(
+                "the context of {n} tokens is full, so the answer is cut; the next message goes on without the oldest ones"
+            ));
+        } else {
+            answer::warn_of_context(answer, &self.engine, self.ui);
+        }
+    }
+
+    /// `/regen`.
+    pub(super) fn regenerate(&mut self) -> anyhow::Result<()> {
+        let old = self.conversation.pop_answer();
+        if self.conversation.messages().is_empty() {
+            self.conversation.extend(old);
+            eprintln!("There is no message to answer.");
+            return Ok(());
+        }
+        if !self.ask(Vec::new())? {
+            self.conversation.extend(old);
+        }
+        Ok(())
+    }
+
+    /// `/undo`.
+    pub(super) fn undo(&mut self) {
+        match self.conversation.pop_turn() {
+            Some(turn) => {
+                let text = turn[0].text();
+                let begin: String = text.chars().take(60).collect();
+                let more = if begin.len() < text.len() { " ..." } else { "" };
+                eprintln!("Removed: {}{more}", one_line(&begin));
+            }
+            None => eprintln!("There is no message to remove."),
+        }
+    }
+
+    /// `/edit`, with an editor.
+    pub(super) fn edit(&mut self, edit: fn(&str) -> anyhow::Result<String>) -> anyhow::Result<()> {
+        let old = self.conversation.last_question().unwrap_or_default();
+        let new = edit(&old)?;
+        if new.trim().is_empty() || new == old {
+            eprintln!("Nothing is changed.");
+            return Ok(());
+        }
+        eprintln!("> {}", crate::terminal::escaped(&new));
+        let turn = self.conversation.pop_turn();
+        if !self.ask(vec![Message::new("user", new)])? {
+            self.conversation.extend(turn.into_iter().flatten());
+        }
+        Ok(())
+    }
+
+    /// `/read`.
+    pub(super) fn read_file(&mut self, argument: &str) -> anyhow::Result<()> {
+        let Some(path) = path(argument) else {
+            let n = std::mem::take(&mut self.files).len();
+            eprintln!(
+                "{}",
+                if n > 0 {
+                    "The files are forgotten."
+                } else {
+                    "/read FILE puts a file before the next message."
+                }
+            );
+            return Ok(());
+        };
+        let text = read_text(&path)?;
+        let (n_token, n_ctx) = (encode(&self.engine, &text)?.len(), self.engine.loaded().n_ctx() as usize);
+        let name = path.display().to_string();
+        anyhow::ensure!(n_token < n_ctx, "`{name}` has {n_token} tokens, but the context has {n_ctx}");
+        eprintln!("`{name}` ({n_token} tokens) goes before the next message.");
+        self.files.push((name, text));
+        Ok(())
+    }
+
+    /// `/save`.
+    pub(super) fn save(&mut self, argument: &str) -> anyhow::Result<()> {
+        let Some(path) = path(argument) else {
+            eprintln!("Where to? /save FILE");
+            return Ok(());
+        };
+        self.conversation.save(&path, self.settings.answer.system.as_deref())?;
+        eprintln!("Saved {} messages as `{}`.", self.conversation.messages().len(), path.display());
+        Ok(())
+    }
+
+    /// `/load`.
+    pub(super) fn load(&mut self, argument: &str) -> anyhow::Result<()> {
+        let Some(path) = path(argument) else {
+            eprintln!("From where? /load FILE");
+            return Ok(());
+        };
+        let (system, conversation) = Conversation::load(&path)?;
+        let n = conversation.messages().len();
+        let about = if system.is_some() { "with" } else { "without" };
+        eprintln!("Loaded {n} messages {about} a system prompt from `{}`.", path.display());
+        self.settings.answer.system = system;
+        self.conversation = conversation;
+        self.n_token = 0;
+        Ok(())
+    }
+
+    /// `/system`.
+    pub(super) fn system(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.settings.answer.system = Some(text.to_owned());
+        }
+        match &self.settings.answer.system {
+            Some(system) => eprintln!("system = {}", crate::terminal::escaped(system)),
+            None => eprintln!("There is no system prompt; /system TEXT sets one."),
+        }
+        if !self.chat {
+            eprintln!("It has no effect: texts are continued as is.");
+        }
+    }
+
+    /// `/set`.
+    pub(super) fn set(&mut self, line: &str) {
+        let changed = self.settings.set(line).and_then(|(settings, said)| {
+            let demands = settings.answer.read().map_err(|e| format!("{e:#}"))?;
+            Ok((settings, demands, said))
+        });
+        match changed {
+            Ok((settings, demands, said)) => {
+                (self.settings, self.demands) = (settings, demands);
+                eprintln!("{}", one_line(&said));
+            }
+            Err(mistake) => eprintln!("{}", one_line(&mistake)),
+        }
+    }
+
+    /// `/show`.
+    pub(super) fn show(&mut self) {
+        let info = self.engine.info();
+        let device = self.engine.device();
+        let row = |name: &str, value: &str| eprintln!("{name:<18} {}", one_line(value));
+        row("model", &format!("{} ({})", info.file, info.description));
+        row("device", &format!("{} ({})", device.name, device.driver));
+        let (n_message, n_dropped) = (self.conversation.messages().len(), self.conversation.n_dropped());
+        let dropped =
+            if n_dropped > 0 { format!(", the {n_dropped} oldest no longer seen") } else { String::new() };
+        let n_ctx = self.engine.loaded().n_ctx();
+        row("context", &format!("{} of {n_ctx} tokens, {n_message} messages{dropped}", self.n_token));
+        row("memory", &bytes(self.engine.memory().n_byte()));
+        for (name, _) in &self.files {
+            row("next message", &format!("begins with `{name}`"));
+        }
+        for (name, value) in self.in_force() {
+            row(&name, &value);
+        }
+    }
+
+    /// Options in force: those that were set, and the samplers that an answer has in any case.
+    fn in_force(&self) -> Vec<(String, String)> {
+        let mut rows = self.settings.in_force();
+        let Settings { answer, sampling } = &self.settings;
+        let sampler = generate_options(&self.engine, answer, sampling, None, self.ui).sampler;
+        let always = [
+            ("temp", sampler.temp.to_string()),
+            ("top-k", sampler.top_k.to_string()),
+            ("top-p", sampler.top_p.to_string()),
+            ("min-p", sampler.min_p.to_string()),
+        ];
+        for (name, value) in always {
+            if !rows.iter().any(|(other, _)| other == name) {
+                rows.push((name.to_owned(), format!("{value} (default)")));
+            }
+        }
+        rows
+    }
+
+    /// `/model`.
+    pub(super) fn model(&mut self, argument: &str) -> anyhow::Result<Next> {
+        match path(argument) {
+            Some(path) => Ok(Next::Model(path)),
+            None => {
+                let info = self.engine.info();
+                eprintln!(
+                    "{}: {} ({})",
+                    one_line(&info.file),
+                    one_line(&info.description),
+                    bytes(info.n_byte)
+                );
+                Ok(Next::Input)
+            }
+        }
+    }
+
+    /// `/clear`.
+    pub(super) fn clear(&mut self) {
+        self.conversation.clear();
+        self.files.clear();
+        self.engine.clear();
+        self.n_token = 0;
+        eprintln!("Conversation cleared.");
+    }
+
+    /// The same chat with another model. If that cannot be loaded, this says why, and the model stays.
+    ///
+    /// # Errors
+    /// If memory was too small for both models at once, and the old one could not be loaded again.
+    pub(super) fn with_model(mut self, path: PathBuf) -> anyhow::Result<Self> {
+        // A file that is no model is an error before anything else happens.
+        let opened = pollster::block_on(Source::path(&path).open()).map_err(anyhow::Error::from);
+        let loaded = opened.and_then(|_| load::load(Source::path(&path), &self.engine_args, self.ui));
+        match loaded {
+            Ok(loaded) => self.take_model(loaded, path),
+            Err(e) if is_out_of_memory(&e) => return self.in_place(path),
+            Err(e) => self.keep_model(&e),
+        }
+        Ok(self)
+    }
+
+    /// Goes on with a loaded model, unless its chat template is unusable.
+    fn take_model(&mut self, loaded: Loaded, path: PathBuf) {
+        let old = std::mem::replace(&mut self.engine, loaded.engine);
+        if let Err(e) = self.begin() {
+            self.engine = old;
+            return self.keep_model(&e.into());
+        }
+        (self.file, self.times, self.n_token) = (Some(path), loaded.times, 0);
+        self.conversation.see_all();
+        if std::mem::take(&mut self.has_draft) {
+            self.ui.note("the draft model belonged to the other model and is no longer used");
+        }
+        self.greet();
+    }
+
+    fn keep_model(&self, e: &anyhow::Error) {
+        let _ = failure::report(e, self.ui);
+        eprintln!("The chat goes on with `{}`.", one_line(&self.engine.info().file));
+    }
+
+    /// Unloads the model before it loads the other one; if that fails, loads the old one again.
+    fn in_place(self, path: PathBuf) -> anyhow::Result<Self> {
+        self.ui.note("memory does not hold both models, so the current one is unloaded first");
+        drop(self.engine);
+        let loaded = load::load(Source::path(&path), &self.engine_args, self.ui);
+        let (loaded, file) = match loaded {
+            Ok(loaded) => (loaded, Some(path)),
+            Err(e) => {
+                let _ = failure::report(&e, self.ui);
+                let old = options::source(self.file.as_deref());
+                (load::load(old, &self.engine_args, self.ui)?, self.file)
+            }
+        };
+        let Loaded { engine, times } = loaded;
+        let mut session = Session { engine, times, file, has_draft: false, n_token: 0, ..self };
+        session.conversation.see_all();
+        session.begin()?;
+        session.greet();
+        Ok(session)
+    }
+}
+
+fn is_out_of_memory(e: &anyhow::Error) -> bool {
+    e.chain().filter_map(|c| c.downcast_ref::<chaski::Error>()).any(chaski::Error::is_out_of_memory)
+}
+
+/// The path that an argument names: as it stands, or in quotes; `~/` is the user's folder. `None` if it is empty.
+fn path(argument: &str) -> Option<PathBuf> {
+    let quoted = |c| argument.strip_prefix(c).and_then(|rest: &str| rest.strip_suffix(c));
+    let name = quoted('"').or_else(|| quoted('\'')).unwrap_or(argument);
+    if name.is_empty() {
+        return None;
+    }
+    let home = || directories::UserDirs::new().map(|dirs| dirs.home_dir().to_owned());
+    match name.strip_prefix("~/").zip(home()) {
+        Some((rest, home)) => Some(home.join(rest)),
+        None => Some(Path::new(name).to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_may_have_quotes_and_spaces() {
+        let is = |argument: &str, expected: &str| path(argument) == Some(PathBuf::from(expected));
+        assert!(is("a b.json", "a b.json") && is("\"a b\"", "a b") && is("'x'", "x") && is("\"x", "\"x"));
+        assert_eq!(path(""), None);
+        let home = directories::UserDirs::new().unwrap().home_dir().join("c.json");
+        assert_eq!(path("~/c.json"), Some(home));
+    }
+}
