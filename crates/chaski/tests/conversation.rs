@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a test reports what it found")]
 #![cfg(feature = "default-model")]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use chaski::text::{Answer, TemplateOptions};
@@ -13,6 +14,15 @@ use chaski::{
 use pollster::block_on;
 
 const N_CTX: u32 = 256;
+
+/// Tokens between two reports of the long test.
+const REPORT: usize = 100_000;
+
+/// One test at a time, so that the memory of the process is that of one engine.
+fn alone() -> MutexGuard<'static, ()> {
+    static RUNNING: Mutex<()> = Mutex::new(());
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// True if long tests run in full.
 fn full() -> bool {
@@ -56,6 +66,7 @@ fn question(n: usize) -> Message {
 
 #[test]
 fn the_oldest_turns_are_dropped_and_the_system_message_stays() {
+    let _alone = alone();
     let mut engine = engine();
     let system = Message::new("system", "You are a kind storyteller.");
     let mut messages = vec![system.clone()];
@@ -75,6 +86,7 @@ fn the_oldest_turns_are_dropped_and_the_system_message_stays() {
 
 #[test]
 fn an_answer_that_fills_the_context_is_cut_and_the_next_one_goes_on() {
+    let _alone = alone();
     let mut engine = engine();
     let mut messages = vec![question(0)];
     let endless = || {
@@ -93,6 +105,7 @@ fn an_answer_that_fills_the_context_is_cut_and_the_next_one_goes_on() {
 
 #[test]
 fn what_does_not_fit_is_refused_with_both_numbers() {
+    let _alone = alone();
     let mut engine = engine();
     let long = [Message::new("user", "Once upon a time. ".repeat(100))];
     let e = engine.chat(&long, &TemplateOptions::default(), options(None)).unwrap_err();
@@ -118,6 +131,7 @@ fn resident() -> Option<f64> {
 
 #[test]
 fn memory_stays_flat_however_long_a_conversation_goes_on() {
+    let _alone = alone();
     // The first number fills all caches that have a bound.
     let (warm, goal) = if full() { (20_000, 1_000_000) } else { (1_000, 3_000) };
     let (mut engine, start) = (engine(), Instant::now());
@@ -126,8 +140,12 @@ fn memory_stays_flat_however_long_a_conversation_goes_on() {
     let mut begun: Option<(usize, Option<f64>)> = None;
     while n_token < goal {
         messages.push(question(n_turn));
-        let (dropped, (answer, _, stats)) = ask(&mut engine, &messages, options(Some(64)));
-        n_token += stats.n_prompt + stats.n_token;
+        let (dropped, (answer, _, stats)) = ask(&mut engine, &messages, options(Some(24)));
+        let new = stats.n_prompt + stats.n_token;
+        if n_token / REPORT < (n_token + new) / REPORT {
+            eprintln!("{} tokens after {:.1?}: {:.2?} bytes", n_token + new, start.elapsed(), resident());
+        }
+        n_token += new;
         n_turn += 1;
         n_dropped += dropped;
         messages.push(answer.into_message(0));
