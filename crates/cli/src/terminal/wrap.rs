@@ -19,13 +19,18 @@ pub(crate) struct Wrap {
     space: String,
     /// The word at the end of the text.
     word: String,
+    /// Columns of its characters, each for itself.
+    n_word: usize,
 }
 
 impl Wrap {
     /// Takes a piece of text, and returns what to write: for a terminal of this many columns, which may change from piece
     /// to piece. Without columns nothing is wrapped.
     pub(crate) fn push(&mut self, text: &str, columns: Option<usize>) -> String {
-        let n_column = columns.filter(|n| *n > 0).unwrap_or(usize::MAX);
+        let Some(n_column) = columns.filter(|n| *n > 0) else {
+            self.n_column = usize::MAX;
+            return self.finish() + text;
+        };
         if n_column < self.n_column && self.column > n_column {
             // A terminal that becomes narrower moves the rest of a line below it.
             self.column = (self.column - 1) % n_column + 1;
@@ -63,6 +68,7 @@ impl Wrap {
                     self.place(out);
                 }
                 self.word.push(c);
+                self.n_word += c.width().unwrap_or(0);
             }
         }
     }
@@ -73,13 +79,14 @@ impl Wrap {
         let Some(last) = self.word.chars().next_back() else { return false };
         let is_wide = |c: char| c.width() == Some(2) && c.is_alphanumeric();
         let is_letter = c.is_alphanumeric() && c.width() > Some(0);
-        let is_full = c.width() > Some(0) && self.word.width() + c.width().unwrap_or(0) > self.n_column;
+        let is_full = c.width() > Some(0) && self.n_word + c.width().unwrap_or(0) > self.n_column;
         is_full || is_letter && (is_wide(c) || is_wide(last))
     }
 
     /// Writes spaces and word, in the next line if they do not fit.
     fn place(&mut self, out: &mut String) {
         let (space, word) = (std::mem::take(&mut self.space), std::mem::take(&mut self.word));
+        self.n_word = 0;
         let end = advance(self.column, &space);
         let n_word = word.width();
         if end + n_word <= self.n_column {
@@ -158,8 +165,14 @@ mod tests {
     }
 
     #[test]
+    fn characters_without_width_take_no_time() {
+        let text = "\u{301}".repeat(1_000_000);
+        assert_eq!(wrapped(&text, 80), text);
+    }
+
+    #[test]
     fn without_a_width_nothing_changes() {
-        let text = "word ".repeat(1000);
+        let text = "word ".repeat(1000) + &"x".repeat(1_000_000);
         let mut wrap = Wrap::default();
         assert_eq!(wrap.push(&text, None) + &wrap.finish(), text);
     }

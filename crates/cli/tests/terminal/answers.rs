@@ -109,3 +109,14 @@ fn a_conversation_longer_than_the_context_goes_on() {
     t.line("/set no-context-drop false");
     assert!(!t.line(question).contains("error"));
 }
+
+#[test]
+fn a_dumb_terminal_gets_no_colours() {
+    for (term, has_colours) in [("xterm", true), ("dumb", false)] {
+        let home = Home::new();
+        let mut t = home.command_in(term, &["run", "none.gguf", "Hello"], 80);
+        t.wait("check the path");
+        assert_eq!(t.raw().contains('\x1b'), has_colours, "{}", t.raw());
+        assert_eq!(t.exit(), 3);
+    }
+}

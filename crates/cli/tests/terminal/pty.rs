@@ -39,14 +39,19 @@ impl Home {
 
     /// The command on a terminal of so many columns.
     pub(crate) fn command(&self, args: &[&str], columns: u16) -> Terminal {
+        self.command_in("xterm", args, columns)
+    }
+
+    /// The command on a kind of terminal.
+    pub(crate) fn command_in(&self, term: &str, args: &[&str], columns: u16) -> Terminal {
         let mut command = Command::new(env!("CARGO_BIN_EXE_chaski"));
-        for name in ["RUST_LOG", "CHASKI_DEVICE", "VISUAL", "CLICOLOR_FORCE"] {
+        for name in ["RUST_LOG", "CHASKI_DEVICE", "VISUAL", "CLICOLOR_FORCE", "NO_COLOR"] {
             command.env_remove(name);
         }
         command.env("HOME", self.0.path()).env("XDG_DATA_HOME", self.path("data"));
         command.env("XDG_CACHE_HOME", self.path("cache")).env("XDG_CONFIG_HOME", self.path("config"));
         // The editor of `/edit` replaces a word.
-        command.env("NO_COLOR", "1").env("TERM", "xterm").env("EDITOR", "sed -i s/dog/frog/");
+        command.env("TERM", term).env("EDITOR", "sed -i s/dog/frog/");
         command.args(args).current_dir(self.0.path());
         Terminal::new(command, columns)
     }

@@ -167,8 +167,7 @@ impl<'a> Session<'a> {
         options.shift = answer.shift(&self.engine, tokens.len());
         options.speculate = answer.speculation(self.has_draft);
         if n_dropped > 0 {
-            self.conversation.drop_oldest(n_dropped);
-            let (n_ctx, n) = (self.engine.loaded().n_ctx(), self.conversation.n_dropped());
+            let (n_ctx, n) = (self.engine.loaded().n_ctx(), self.conversation.n_dropped() + n_dropped);
             self.ui.note(&format!(
                 "the context of {n_ctx} tokens is full: the model no longer sees the {n} oldest messages"
             ));
@@ -193,6 +192,7 @@ impl<'a> Session<'a> {
         } else {
             Message::new("assistant", answer.text)
         };
+        self.conversation.drop_oldest(n_dropped);
         self.conversation.extend(new);
         self.conversation.extend([reply]);
         Ok(true)
