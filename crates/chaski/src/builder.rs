@@ -85,6 +85,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Allows rows of embeddings in prompts ([`Request::embeddings`](crate::serve::Request::embeddings)) and in steps
+    /// ([`Step::embeddings`](crate::steps::Step::embeddings)), and positions of three components for models with M-RoPE. On
+    /// a GPU every step takes a dispatch more; the CPU always allows them. Default: off.
+    pub fn input_rows(mut self, on: bool) -> Self {
+        self.loader.config.rows = on;
+        self
+    }
+
     /// Type of the KV cache; default: f32 while it is small, else f16.
     pub fn kv(mut self, kv: KvType) -> Self {
         self.loader.config.kv = kv;

@@ -179,7 +179,16 @@ impl Engine {
         prompt: &[u32],
         options: GenerateOptions,
     ) -> Result<Generation<'_>, Error> {
-        let answer = self.handle.generate_tokens(Request::new(prompt.to_vec(), options))?;
+        self.generate_request(Request::new(prompt.to_vec(), options))
+    }
+
+    /// Answers a request, whose prompt may have embeddings in place of tokens ([`Request::embeddings`]).
+    ///
+    /// # Errors
+    /// As [`Self::generate_tokens`]; for embeddings outside the prompt, or that the model does not take
+    /// ([`EngineBuilder::input_rows`](crate::EngineBuilder::input_rows)).
+    pub fn generate_request(&mut self, request: Request) -> Result<Generation<'_>, Error> {
+        let answer = self.handle.generate_tokens(request)?;
         Ok(Generation::new(&mut self.driver, answer))
     }
 

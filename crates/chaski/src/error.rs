@@ -109,7 +109,7 @@ fn code_of_runtime(e: &RuntimeError) -> Option<&'static str> {
         RuntimeError::OutOfMemory { .. } => "out_of_memory",
         RuntimeError::DeviceLost { .. } => "device_lost",
         RuntimeError::Limit { what: "tokens of the sequence", .. } => "context_overflow",
-        RuntimeError::Limit { .. } => "bad_request",
+        RuntimeError::Limit { .. } | RuntimeError::Shape { .. } => "bad_request",
         RuntimeError::SelfTest { .. } | RuntimeError::Refused { .. } | RuntimeError::WrongResult { .. } => {
             "driver"
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use chaski_models::serve::{self, Executor, Outputs, Sessions, Start};
 use chaski_models::{Model, ModelError, Runner, Target};
-use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::Gpu;
+use chaski_runtime::{RowInput, RuntimeError};
 use chaski_schedule::{Change, Found, Limits, Step};
 use chaski_text::Sampler;
 
@@ -93,6 +93,10 @@ impl Executor for ModelExecutor {
 
     fn n_vocab(&self) -> usize {
         Executor::n_vocab(&self.runner)
+    }
+
+    fn row_input(&self) -> RowInput {
+        self.runner.row_input()
     }
 
     fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError> {

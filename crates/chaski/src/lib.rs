@@ -96,14 +96,16 @@ pub mod errors {
 
 /// Requests to a [`Handle`], and answers as streams of events.
 pub mod serve {
-    pub use chaski_models::serve::{Answer, Event, Load, Refused, Request, ServeError};
+    pub use chaski_models::serve::{
+        Answer, Embeddings, EmbeddingsError, Event, Load, Refused, Request, ServeError,
+    };
 }
 
 /// Steps of rows, which a [`Runner`](steps::Runner) runs as an [`Executor`](steps::Executor): for measurements and custom
 /// schedulers.
 pub mod steps {
     pub use crate::executor::{Driver, ModelExecutor};
-    pub use chaski_models::serve::{Executor, Outputs, Start};
+    pub use chaski_models::serve::{Executor, Outputs, RowInput, Start};
     pub use chaski_models::{Runner, RunnerConfig};
     pub use chaski_schedule::{Change, Input, Limits, Row, Step, Want};
 }

@@ -59,16 +59,16 @@ const PER_STEP: f64 = 110.0;
 
 /// A step of `repeat` tokens that the device chooses in each of `n_seq` sequences, at position `pos`.
 fn step(n_seq: u32, repeat: u32, pos: u32) -> Step {
-    let row = |seq| Row { seq, pos, input: Input::Chosen, want: Want::Choose };
-    Step { rows: (0..n_seq).map(row).collect(), repeat, n_planned: n_seq }
+    let row = |seq| Row { seq, pos, components: None, input: Input::Chosen, want: Want::Choose };
+    Step { rows: (0..n_seq).map(row).collect(), repeat, n_planned: n_seq, ..Step::default() }
 }
 
 /// An engine whose sequences have one chosen token.
 fn begun(n_seq: u32) -> Engine {
     let builder = Engine::builder(Source::Default).device(DeviceChoice::Gpu(None)).context(512);
     let mut engine = block_on(builder.sequences(n_seq).build()).expect("an engine");
-    let row = |seq| Row { seq, pos: 0, input: Input::Token(1 + seq), want: Want::Choose };
-    let first = Step { rows: (0..n_seq).map(row).collect(), repeat: 1, n_planned: n_seq };
+    let row = |seq| Row { seq, pos: 0, components: None, input: Input::Token(1 + seq), want: Want::Choose };
+    let first = Step { rows: (0..n_seq).map(row).collect(), repeat: 1, n_planned: n_seq, ..Step::default() };
     let runner = engine.runner();
     runner.submit(&first).expect("a first token");
     block_on(runner.read()).expect("a token of each");

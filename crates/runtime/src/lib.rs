@@ -23,7 +23,7 @@ pub use chaski_graph as graph;
 pub use error::RuntimeError;
 pub use formats::FormatError;
 pub use platform::for_each;
-pub use step::{Column, ColumnOutput, StepOutputs};
+pub use step::{Column, ColumnOutput, RowInput, StepOutputs};
 pub use tensors::Tensors;
 /// The version of wgpu whose devices can be shared ([`gpu::Gpu::with_device`]).
 pub use wgpu;

@@ -56,6 +56,68 @@ impl Column {
     }
 }
 
+/// Inputs other than tokens that a model takes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowInput {
+    /// Values per row of embeddings; 0 if the model takes none.
+    pub width: u32,
+    /// Positions may have three components: some RoPE has sections (M-RoPE).
+    pub components: bool,
+}
+
+impl RowInput {
+    /// Number of rows of `width` values each; at most `most`.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`] for more rows than `most`, or any for a model that takes none; [`RuntimeError::Shape`] for
+    /// values that are not whole rows.
+    pub fn n_row(&self, values: &[f32], most: u32) -> Result<u32, RuntimeError> {
+        let width = u64::from(self.width);
+        let n_value = values.len() as u64;
+        let found = n_value.div_ceil(width.max(1));
+        let limit = if width == 0 { 0 } else { u64::from(most) };
+        if found > limit {
+            return Err(RuntimeError::Limit { what: "rows of embeddings", found, limit });
+        }
+        if n_value != found * width {
+            let (what, found, expected) = ("values of rows", n_value, found * width);
+            return Err(RuntimeError::Shape { what, found, expected });
+        }
+        Ok(found as u32)
+    }
+
+    /// Checks the number of components of a position.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`] for three in a model without M-RoPE.
+    pub fn check_components(&self, is_given: bool) -> Result<(), RuntimeError> {
+        if is_given && !self.components {
+            return Err(RuntimeError::Limit { what: "components of a position", found: 3, limit: 1 });
+        }
+        Ok(())
+    }
+
+    /// Checks that columns name some of `n_row` rows, and components below `n_ctx`.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`].
+    pub fn check(&self, columns: &[Column], n_row: u32, n_ctx: u32) -> Result<(), RuntimeError> {
+        let most = |of: fn(&Column) -> Option<u32>| {
+            columns.iter().filter_map(of).max().map_or(0, |n| u64::from(n) + 1)
+        };
+        self.check_components(columns.iter().any(|c| c.components.is_some()))?;
+        for (what, found, limit) in [
+            ("rows of embeddings", most(|c| c.row), n_row),
+            ("positions of a component", most(|c| c.components?.into_iter().max()), n_ctx),
+        ] {
+            if found > u64::from(limit) {
+                return Err(RuntimeError::Limit { what, found, limit: limit.into() });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The output of a column.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ColumnOutput {
@@ -88,34 +150,6 @@ pub struct StepOutputs {
     pub logits: Vec<f32>,
     /// Hidden states of all columns that request them, in order: `[n, n_embd]`.
     pub hidden: Vec<f32>,
-}
-
-/// Number of rows of `width` values; at most `most`.
-pub(crate) fn n_row(values: &[f32], width: u32, most: u32) -> Result<u32, RuntimeError> {
-    let found = values.len().div_ceil(width.max(1) as usize) as u64;
-    if found > u64::from(most) {
-        return Err(RuntimeError::Limit { what: "rows of embeddings", found, limit: most.into() });
-    }
-    if values.len() as u64 != found * u64::from(width) {
-        let (what, found, expected) = ("values of rows", values.len() as u64, found * u64::from(width));
-        return Err(RuntimeError::Shape { what, found, expected });
-    }
-    Ok(found as u32)
-}
-
-/// Checks that columns name existing rows, and components below `n_ctx`.
-pub(crate) fn check_inputs(columns: &[Column], n_row: u32, n_ctx: u32) -> Result<(), RuntimeError> {
-    let most =
-        |of: fn(&Column) -> Option<u32>| columns.iter().filter_map(of).max().map_or(0, |n| u64::from(n) + 1);
-    for (what, found, limit) in [
-        ("rows of embeddings", most(|c| c.row), n_row),
-        ("components of a position", most(|c| c.components?.into_iter().max()), n_ctx),
-    ] {
-        if found > u64::from(limit) {
-            return Err(RuntimeError::Limit { what, found, limit: limit.into() });
-        }
-    }
-    Ok(())
 }
 
 /// Checks that the recurrent state of each sequence, at this many tokens, can continue with its columns, which are

@@ -8,11 +8,13 @@
 //! Everything here is pure: no device, no clock, no I/O. Text (stop strings, grammars, the end of the answer) is the
 //! caller's concern; the caller ends a request with [`Scheduler::end`].
 
+mod embeddings;
 mod pool;
 mod request;
 mod scheduler;
 mod step;
 
+pub use embeddings::{Embeddings, EmbeddingsError};
 pub use pool::{Found, Pool, PoolStats};
 pub use request::{Chooser, Refused, Request, RequestId, Turn};
 pub use scheduler::{Budget, Chosen, Event, Limits, LimitsError, Scheduler, Usage, Work};

@@ -3,7 +3,8 @@
 //! A page full of known tokens is *named* by its tokens and its predecessor, so named pages form trees, one per group
 //! of LoRA scales. A request that begins like a named chain reuses those pages instead of running the tokens again.
 //! Pages without a sequence stay named until they are needed; the least recently used leaf is evicted first. Names are
-//! compared token by token, so two prefixes are never confused.
+//! compared token by token, so two prefixes are never confused. A row of embeddings in place of a token has a key of its
+//! own ([`crate::Embeddings`]), above all tokens.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,8 @@ enum Parent {
 #[derive(Clone, Debug)]
 struct Name {
     parent: Parent,
-    /// A full page of tokens; fewer only in a leaf.
-    tokens: Box<[u32]>,
+    /// A full page of tokens, or keys of rows; fewer only in a leaf.
+    tokens: Box<[u64]>,
     /// Number of named successors.
     n_child: u32,
     /// A snapshot of the state outside pages, taken right after this page.
@@ -73,7 +74,7 @@ pub struct Pool {
     stamps: Vec<u64>,
     clock: u64,
     /// Named pages by predecessor and first token.
-    children: FxHashMap<(Parent, u32), Vec<u32>>,
+    children: FxHashMap<(Parent, u64), Vec<u32>>,
     /// The page that each snapshot follows, and its last use.
     snapshots: Vec<(Option<u32>, u64)>,
 }
@@ -142,7 +143,7 @@ impl Pool {
     /// The longest known prefix in a group, of at most `most` tokens. The caller now holds its pages.
     ///
     /// `with_snapshot`: the sequence has state outside pages, so it can only start at a snapshot.
-    pub fn find(&mut self, group: u64, tokens: &[u32], most: usize, with_snapshot: bool) -> Found {
+    pub fn find(&mut self, group: u64, tokens: &[u64], most: usize, with_snapshot: bool) -> Found {
         let tokens = &tokens[..most.min(tokens.len())];
         let mut found = Found::default();
         let mut parent = Parent::Root(group);
@@ -175,7 +176,7 @@ impl Pool {
     }
 
     /// The named successor of `parent` with the longest match to `tokens`, and the length of the match.
-    fn best(&self, parent: Parent, tokens: &[u32]) -> Option<(u32, usize)> {
+    fn best(&self, parent: Parent, tokens: &[u64]) -> Option<(u32, usize)> {
         let candidates = self.children.get(&(parent, *tokens.first()?))?;
         let common = |p: u32| self.name(p).tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
         let newest = candidates.iter().rev().take(MOST_COMPARED);
@@ -193,7 +194,7 @@ impl Pool {
     /// Names a page by its tokens, which its sequence has written after `parent`. The caller holds both pages.
     ///
     /// Returns the page that the sequence holds from now on: another one if a page of that name exists.
-    pub fn set_name(&mut self, group: u64, parent: Option<u32>, page: u32, tokens: &[u32]) -> u32 {
+    pub fn set_name(&mut self, group: u64, parent: Option<u32>, page: u32, tokens: &[u64]) -> u32 {
         debug_assert!(self.users[page as usize] == 1 && self.names[page as usize].is_none());
         debug_assert!(!tokens.is_empty() && tokens.len() <= self.page);
         let parent = parent.map_or(Parent::Root(group), Parent::Page);
@@ -271,7 +272,7 @@ mod tests {
     use super::*;
 
     /// A sequence of full pages: reuses known ones and names the rest.
-    fn run(pool: &mut Pool, tokens: &[u32]) -> (usize, Vec<u32>) {
+    fn run(pool: &mut Pool, tokens: &[u64]) -> (usize, Vec<u32>) {
         let found = pool.find(0, tokens, tokens.len() - 1, false);
         let n_cached = found.pages.len() * pool.page() + found.tail.map_or(0, |t| t.1);
         let mut table = found.pages;

@@ -1,5 +1,7 @@
 //! Requests, and reasons for rejecting them.
 
+use crate::embeddings::Embeddings;
+
 /// Identifies a request; the caller chooses unique values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
@@ -26,6 +28,8 @@ pub struct Request {
     pub id: RequestId,
     /// The prompt's tokens, at least one.
     pub prompt: Vec<u32>,
+    /// Rows in place of the prompt's tokens from these positions, in order; the tokens there are placeholders.
+    pub embeddings: Vec<(usize, Embeddings)>,
     /// Maximum number of tokens to generate; the context limits them as well.
     pub max_tokens: usize,
     /// The party that chooses its tokens.
@@ -36,6 +40,24 @@ pub struct Request {
     pub priority: i32,
     /// The client: free slots go to the client with the fewest running requests.
     pub client: u64,
+}
+
+impl Request {
+    /// Checks that embeddings are in order and within a prompt of `n_token` tokens, and do not overlap.
+    ///
+    /// # Errors
+    /// [`Refused::Embeddings`].
+    pub fn check_embeddings(placed: &[(usize, Embeddings)], n_token: usize) -> Result<(), Refused> {
+        let mut start = 0;
+        for (at, rows) in placed {
+            let end = at.saturating_add(rows.len());
+            if *at < start || end > n_token {
+                return Err(Refused::Embeddings { at: *at, end, start, n_token });
+            }
+            start = end;
+        }
+        Ok(())
+    }
 }
 
 /// Reasons for rejecting a request.
@@ -52,6 +74,18 @@ pub enum Refused {
         found: usize,
         /// Tokens of the context.
         limit: usize,
+    },
+    /// Embeddings outside the prompt, or before the end of earlier ones.
+    #[error("embeddings at {at} to {end} do not fit between {start} and {n_token}, the end of the prompt")]
+    Embeddings {
+        /// Position of the first row.
+        at: usize,
+        /// Position after the last row.
+        end: usize,
+        /// Position after the embeddings before them.
+        start: usize,
+        /// Tokens of the prompt.
+        n_token: usize,
     },
     /// The queue is full.
     #[error("{limit} requests are waiting already")]

@@ -2,13 +2,16 @@
 
 use crate::request::RequestId;
 
-/// The token of a row.
+/// The input of a row.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
     /// A known token.
     Token(u32),
     /// The token that the device last chose for the sequence.
     Chosen,
+    /// A row of [`Step::embeddings`], by index, in place of a token's embedding. In families with per-layer embeddings it has
+    /// those of token 0, which is padding there.
+    Embedding(u32),
 }
 
 /// The requested output of a row.
@@ -32,16 +35,18 @@ pub enum Want {
 pub struct Row {
     /// Slot of the sequence on the device.
     pub seq: u32,
-    /// Position in the sequence, in tokens.
+    /// Position in the sequence, in tokens: its place in the KV cache.
     pub pos: u32,
-    /// The token.
+    /// Position of three components for RoPE with sections (M-RoPE: time, height, width); `None`: all equal `pos`.
+    pub components: Option<[u32; 3]>,
+    /// The token, or the row in its place.
     pub input: Input,
     /// The output.
     pub want: Want,
 }
 
 /// Rows that run together. Rows of one sequence are contiguous and in order of position.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
     /// The rows.
     pub rows: Vec<Row>,
@@ -51,6 +56,17 @@ pub struct Step {
     /// Number of rows that kernels are chosen for, at least the actual number. A chunk that the budget splits runs with
     /// the kernels of the whole chunk, so the split does not change results.
     pub n_planned: u32,
+    /// Rows of embeddings that [`Input::Embedding`] names: `[n, n_embd]`.
+    pub embeddings: Vec<f32>,
+}
+
+impl Step {
+    /// Adds a row of embeddings; returns the input that names it.
+    pub(crate) fn embed(&mut self, row: &[f32]) -> Input {
+        let index = self.embeddings.len() / row.len();
+        self.embeddings.extend_from_slice(row);
+        Input::Embedding(index as u32)
+    }
 }
 
 /// A change on the device before a step.

@@ -15,6 +15,7 @@ mod families;
 mod fusions;
 mod golden_text;
 mod imatrix;
+mod inputs;
 mod interrupted;
 mod memory;
 mod perplexity;

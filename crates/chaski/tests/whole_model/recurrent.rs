@@ -259,8 +259,14 @@ fn tokens_that_the_device_sent_ahead_are_taken_back() {
             let e = nmse(&all, f.logits_of(20, 48));
             failures.check(e <= LIMIT, || format!("{name}, {device}, after the answer: {e:.2e}"));
             // A step can only start where the state is.
-            let row = Row { seq: 0, pos: 20, input: Input::Token(f.tokens[20]), want: Want::Nothing };
-            let e = r.submit(&Step { rows: vec![row], repeat: 1, n_planned: 1 });
+            let row = Row {
+                seq: 0,
+                pos: 20,
+                components: None,
+                input: Input::Token(f.tokens[20]),
+                want: Want::Nothing,
+            };
+            let e = r.submit(&Step { rows: vec![row], repeat: 1, n_planned: 1, ..Step::default() });
             let as_expected =
                 matches!(e, Err(ModelError::Runtime(RuntimeError::State { found: Some(48), pos: 20 })));
             failures.check(as_expected, || format!("{name}, {device}: {e:?}"));

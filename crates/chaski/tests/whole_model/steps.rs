@@ -46,6 +46,7 @@ fn step(f: &Fixture) -> Step {
     let row = |seq: usize, pos: usize, want| Row {
         seq: seq as u32,
         pos: pos as u32,
+        components: None,
         input: Input::Token(f.tokens[pos]),
         want,
     };
@@ -53,7 +54,7 @@ fn step(f: &Fixture) -> Step {
         wants.iter().enumerate().map(move |(i, want)| row(seq, first + i, *want))
     });
     let rows: Vec<Row> = rows.collect();
-    Step { repeat: 1, n_planned: rows.len() as u32, rows }
+    Step { repeat: 1, n_planned: rows.len() as u32, rows, ..Step::default() }
 }
 
 fn run(r: &mut Runner, step: &Step) -> Outputs {
@@ -125,9 +126,10 @@ fn rows_of_several_sequences_give_what_each_gives_alone() {
                 whole = Some(found);
             }
             // The next tokens follow device-chosen ones, on the device alone.
-            let next = |seq: u32, pos| Row { seq, pos, input: Input::Chosen, want: Want::Choose };
+            let next =
+                |seq: u32, pos| Row { seq, pos, components: None, input: Input::Chosen, want: Want::Choose };
             let rows = vec![next(0, 7), next(2, 4)];
-            let ahead = run(&mut r, &Step { rows, repeat: 3, n_planned: 2 });
+            let ahead = run(&mut r, &Step { rows, repeat: 3, n_planned: 2, ..Step::default() });
             let mut by_hand = Vec::new();
             for (n, first) in [(7, expected.chosen[0]), (4, expected.chosen[1])] {
                 r.truncate(0);
@@ -150,8 +152,8 @@ fn steps_that_do_not_fit_are_refused_with_both_numbers() {
         for (seq, pos, what, found, limit) in
             [(3, 0, "sequences", 4, 3), (0, 64, "tokens of the sequence", 65, 64)]
         {
-            let rows = vec![Row { seq, pos, input: Input::Token(1), want: Want::Logits }];
-            let step = Step { rows, repeat: 1, n_planned: 1 };
+            let rows = vec![Row { seq, pos, components: None, input: Input::Token(1), want: Want::Logits }];
+            let step = Step { rows, repeat: 1, n_planned: 1, ..Step::default() };
             // The CPU may report it when it runs the step.
             match r.submit(&step).and_then(|()| block_on(r.read()).map(drop)) {
                 Err(ModelError::Runtime(RuntimeError::Limit { what: w, found: n, limit: l })) => {
@@ -173,7 +175,13 @@ fn masks_follow_tokens_that_the_device_chose() {
             let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
             let mut r = runner(&f, &target, 0);
             let n_vocab = r.n_vocab() as usize;
-            let row = |seq: u32, pos: usize, input, want| Row { seq, pos: pos as u32, input, want };
+            let row = |seq: u32, pos: usize, input, want| Row {
+                seq,
+                pos: pos as u32,
+                components: None,
+                input,
+                want,
+            };
             // Tokens by themselves, each from logits of which the mask leaves a part.
             let mut expected = f.tokens[..4].to_vec();
             for _ in 0..4 {
@@ -190,7 +198,7 @@ fn masks_follow_tokens_that_the_device_chose() {
             rows[3].want = Want::ChooseMasked;
             // Another sequence, without masks, is in all steps.
             rows.push(row(1, 0, Input::Token(f.tokens[0]), Want::Choose));
-            r.submit(&Step { n_planned: 5, rows, repeat: 1 }).expect("a step");
+            r.submit(&Step { n_planned: 5, rows, repeat: 1, ..Step::default() }).expect("a step");
             r.mask(&mask(n_vocab)).expect("its mask");
             let mut found = Vec::new();
             for i in 0..3 {
@@ -198,7 +206,7 @@ fn masks_follow_tokens_that_the_device_chose() {
                     row(0, 4 + i, Input::Chosen, Want::ChooseMasked),
                     row(1, 1 + i, Input::Chosen, Want::Choose),
                 ];
-                r.submit(&Step { n_planned: 2, rows, repeat: 1 }).expect("a step ahead");
+                r.submit(&Step { n_planned: 2, rows, repeat: 1, ..Step::default() }).expect("a step ahead");
                 found.push(block_on(r.read()).expect("the token before").chosen[0]);
                 r.mask(&mask(n_vocab)).expect("its mask");
             }

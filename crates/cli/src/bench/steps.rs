@@ -34,7 +34,7 @@ impl<'a> Steps<'a> {
         let end = part.end;
         let rows = part.map(|at| {
             let want = if at + 1 == end { last } else { Want::Nothing };
-            Row { seq: 0, pos: at as u32, input: Input::Token(tokens[at]), want }
+            Row { seq: 0, pos: at as u32, components: None, input: Input::Token(tokens[at]), want }
         });
         self.rows(&rows.collect::<Vec<_>>())
     }
@@ -45,7 +45,7 @@ impl<'a> Steps<'a> {
             let want = if pos + 1 == n { Want::Choose } else { Want::Nothing };
             // Each has other tokens.
             let token = tokens[(pos + 7 * seq) as usize % tokens.len()];
-            Row { seq, pos, input: Input::Token(token), want }
+            Row { seq, pos, components: None, input: Input::Token(token), want }
         };
         let rows: Vec<Row> = (0..n_seq).flat_map(|seq| (0..n).map(move |pos| row(seq, pos))).collect();
         self.rows(&rows)
@@ -74,6 +74,7 @@ impl<'a> Steps<'a> {
             let row = |(seq, pos): (u32, &u32)| Row {
                 seq,
                 pos: pos + sent,
+                components: None,
                 input: Input::Chosen,
                 want: Want::Choose,
             };
@@ -96,7 +97,7 @@ impl<'a> Steps<'a> {
         }
         let waited = start.elapsed();
         let n_planned = rows.len() as u32;
-        self.runner.submit(&Step { rows, repeat, n_planned })?;
+        self.runner.submit(&Step { rows, repeat, n_planned, ..Step::default() })?;
         self.n_sent += 1;
         Ok(waited)
     }

@@ -129,6 +129,9 @@ pub struct RunnerConfig {
     /// Experts cached on the device per offloaded layer; 0: twice as many as a token uses, or a quarter of all if that
     /// is more.
     pub expert_slots: u32,
+    /// Take rows of embeddings in place of tokens, and positions of three components where the model has M-RoPE. On a GPU
+    /// this costs a dispatch per step; the CPU always takes them.
+    pub rows: bool,
     /// Share of weights and KV cache per device ([`Target::Gpus`]), in any unit; empty: equal shares. Models are cut
     /// between steps of the plan, so shares are approximate.
     pub shares: Vec<f32>,
@@ -148,6 +151,7 @@ impl Default for RunnerConfig {
             kv_tokens: None,
             experts_on_cpu: 0,
             expert_slots: 0,
+            rows: false,
             shares: Vec::new(),
         }
     }
@@ -209,6 +213,7 @@ impl RunnerConfig {
             ring: 128,
             fusions: self.fusions,
             experts: Streaming { n_layer: self.experts_on_cpu, n_slot: self.expert_slots },
+            rows: self.rows,
             shares: self.shares.clone(),
             ..PlanConfig::new(n_ctx, self.n_seq.max(1), max_col)
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chaski_runtime::cpu::{CpuModel, Watch};
 use chaski_runtime::gpu::Memory;
-use chaski_runtime::{Column, ColumnOutput};
+use chaski_runtime::{Column, ColumnOutput, RowInput};
 use chaski_schedule::{Change, Limits, Step};
 use chaski_text::Sampler;
 use web_time::Instant;
@@ -64,6 +64,10 @@ impl CpuExecutor {
             n_snapshot: (n_snapshot > 0).then_some(n_snapshot),
             max_guess: if self.model.has_state() { 0 } else { MAX_DRAFT },
         }
+    }
+
+    pub(super) fn row_input(&self) -> RowInput {
+        self.model.row_input()
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -154,6 +158,12 @@ impl CpuExecutor {
         }
     }
 
+    /// Sets LoRA scales and embeddings of a step.
+    fn prepare(&mut self, step: &Step) -> Result<(), ModelError> {
+        self.take_scales(step);
+        Ok(self.model.set_rows(&step.embeddings)?)
+    }
+
     fn take_scales(&mut self, step: &Step) {
         let Some(first) = step.rows.first() else { return };
         let lora = &self.loras[first.seq as usize];
@@ -165,7 +175,7 @@ impl CpuExecutor {
 
     /// Runs a step, in a browser with pauses for other tasks.
     async fn run(&mut self, step: &Step, mut masks: &[u32]) -> Result<Outputs, ModelError> {
-        self.take_scales(step);
+        self.prepare(step)?;
         let (columns, outputs): (Vec<Column>, Vec<ColumnOutput>) = step.rows.iter().map(column).unzip();
         let is_whole = cfg!(not(target_arch = "wasm32")) || step.repeat > 1;
         let n_masked = |outputs: &[ColumnOutput]| {
@@ -194,7 +204,7 @@ impl CpuExecutor {
     }
 
     pub(super) fn run_watched(&mut self, step: &Step, watch: Watch<'_>) -> Result<(), ModelError> {
-        self.take_scales(step);
+        self.prepare(step)?;
         let (columns, outputs): (Vec<Column>, Vec<ColumnOutput>) = step.rows.iter().map(column).unzip();
         self.model.run_watched(&columns, &outputs, watch)?;
         Ok(())

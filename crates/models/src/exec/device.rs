@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use chaski_graph::Op;
-use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::{CpuModel, Watch};
 use chaski_runtime::gpu::{Ablation, GpuModel, Memory, Profile, Progress, Stage, TuneStep};
 use chaski_runtime::kernels::{ActivationPrecision, Tuning};
 use chaski_runtime::plan::PlanError;
-use chaski_schedule::{Change, Limits, Step};
+use chaski_runtime::{RowInput, RuntimeError};
+use chaski_schedule::{Change, Input, Limits, Step};
 use chaski_text::Sampler;
 use ggml_format::ByteSource;
 
@@ -23,6 +23,20 @@ use crate::model::Model;
 pub(crate) enum DeviceExecutor {
     Gpu(Box<GpuExecutor>),
     Cpu(Box<CpuExecutor>),
+}
+
+/// Checks the inputs of a step other than tokens, which the CPU would find only when the step is read.
+fn check_inputs(takes: RowInput, step: &Step) -> Result<(), ModelError> {
+    let n_row = takes.n_row(&step.embeddings, u32::MAX)?;
+    let named = step.rows.iter().filter_map(|row| match row.input {
+        Input::Embedding(i) => Some(u64::from(i) + 1),
+        Input::Token(_) | Input::Chosen => None,
+    });
+    let (found, limit) = (named.max().unwrap_or(0), u64::from(n_row));
+    if found > limit {
+        return Err(RuntimeError::Limit { what: "rows of embeddings", found, limit }.into());
+    }
+    Ok(takes.check_components(step.rows.iter().any(|row| row.components.is_some()))?)
 }
 
 /// The same call on either kind.
@@ -88,6 +102,11 @@ impl DeviceExecutor {
         either!(self, e => e.limits())
     }
 
+    /// Inputs other than tokens that the model takes.
+    pub(crate) fn row_input(&self) -> RowInput {
+        either!(self, e => e.row_input())
+    }
+
     /// Rows per step that run in a fraction of a second.
     pub(crate) fn rows(&self) -> usize {
         either!(self, e => e.rows())
@@ -131,6 +150,7 @@ impl DeviceExecutor {
         if found > limit {
             return Err(RuntimeError::Limit { what: "sequences", found, limit }.into());
         }
+        check_inputs(self.row_input(), step)?;
         either!(self, e => e.submit(step))
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chaski_runtime::RowInput;
 use chaski_schedule::{Change, Limits, Step};
 use chaski_text::Sampler;
 
@@ -56,6 +57,11 @@ pub trait Executor: MaybeSend {
     /// Logits per row.
     fn n_vocab(&self) -> usize;
 
+    /// Inputs other than tokens that it takes; by default none.
+    fn row_input(&self) -> RowInput {
+        RowInput::default()
+    }
+
     /// LoRA scales for a request: those it specifies, or the executor's defaults.
     ///
     /// # Errors
@@ -84,7 +90,7 @@ pub trait Executor: MaybeSend {
     /// Submits a step. It may start only when it is read.
     ///
     /// # Errors
-    /// If the device fails: then [`Self::recover`] is called, and no step is read before that.
+    /// A step beyond the limits, or with inputs that the executor does not take ([`Self::row_input`]). If the device fails: then [`Self::recover`] is called, and no step is read before that.
     fn submit(&mut self, step: &Step) -> Result<(), ModelError>;
 
     /// Provides the masks of the last submitted step, of all rows with [`Want::ChooseMasked`](chaski_schedule::Want::ChooseMasked)

@@ -2,7 +2,7 @@
 
 use chaski_runtime::gpu::{GpuModel, Memory, SampleMode, StepOptions};
 use chaski_runtime::kernels::sample::SampleParams;
-use chaski_runtime::{Column, ColumnOutput};
+use chaski_runtime::{Column, ColumnOutput, RowInput};
 use chaski_schedule::{Change, Input, Limits, Row, Step, Want};
 use chaski_text::{Draws, SampleError, Sampler};
 
@@ -63,6 +63,10 @@ impl GpuExecutor {
             n_snapshot: (n_snapshot > 0).then_some(n_snapshot),
             max_guess: if self.model.has_state() { 0 } else { MAX_DRAFT },
         }
+    }
+
+    pub(super) fn row_input(&self) -> RowInput {
+        self.model.row_input()
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -137,6 +141,9 @@ impl GpuExecutor {
         if *lora != self.lora {
             self.model.set_lora_scales(lora);
             self.lora.clone_from(lora);
+        }
+        if !step.embeddings.is_empty() {
+            self.model.set_rows(&step.embeddings)?;
         }
         let mut choose = SampleMode::Greedy;
         for row in step.rows.iter().filter(|row| matches!(row.want, Want::Choose | Want::ChooseMasked)) {
@@ -229,9 +236,10 @@ impl GpuExecutor {
 
 /// A row in the runtime's terms.
 pub(super) fn column(row: &Row) -> (Column, ColumnOutput) {
-    let token = match row.input {
-        Input::Token(token) => Some(token),
-        Input::Chosen => None,
+    let column = match row.input {
+        Input::Token(token) => Column::token(row.seq, token, row.pos),
+        Input::Chosen => Column::chosen(row.seq, row.pos),
+        Input::Embedding(i) => Column::row(row.seq, i, row.pos),
     };
     let output = match row.want {
         Want::Nothing => ColumnOutput::Nothing,
@@ -240,5 +248,5 @@ pub(super) fn column(row: &Row) -> (Column, ColumnOutput) {
         Want::Logits => ColumnOutput::Logits,
         Want::Hidden => ColumnOutput::Hidden,
     };
-    (Column { token, ..Column::chosen(row.seq, row.pos) }, output)
+    (Column { components: row.components, ..column }, output)
 }

@@ -128,8 +128,10 @@ impl Runner {
                 0 => (Input::Token(first), 1),
                 _ => (Input::Chosen, left.min(self.device.max_repeat())),
             };
-            let row = Row { seq: self.at as u32, pos: pos + n_sent as u32, input, want: Want::Choose };
-            self.send(Step { rows: vec![row], repeat, n_planned: 1 }, &mut out).await?;
+            let (seq, pos) = (self.at as u32, pos + n_sent as u32);
+            let row = Row { seq, pos, components: None, input, want: Want::Choose };
+            let step = Step { rows: vec![row], repeat, n_planned: 1, ..Step::default() };
+            self.send(step, &mut out).await?;
             n_sent += repeat as usize;
         }
         self.receive_all(&mut out).await?;
@@ -190,7 +192,7 @@ impl Runner {
         }
         let mut out = Outputs::default();
         let n_planned = rows.len() as u32;
-        self.send(Step { rows, repeat: 1, n_planned }, &mut out).await?;
+        self.send(Step { rows, repeat: 1, n_planned, ..Step::default() }, &mut out).await?;
         self.receive_all(&mut out).await?;
         for (seq, tokens) in &runs {
             self.select(*seq);
@@ -290,10 +292,12 @@ fn step_of((seq, pos): (u32, u32), tokens: &[u32], want: impl Fn(usize) -> Want)
     let row = |(i, token): (usize, &u32)| Row {
         seq,
         pos: pos + i as u32,
+        components: None,
         input: Input::Token(*token),
         want: want(i),
     };
-    Step { rows: tokens.iter().enumerate().map(row).collect(), repeat: 1, n_planned: tokens.len() as u32 }
+    let rows = tokens.iter().enumerate().map(row).collect();
+    Step { rows, repeat: 1, n_planned: tokens.len() as u32, ..Step::default() }
 }
 
 /// The first of the largest logits.

@@ -1,5 +1,6 @@
 //! A runner as a scheduler's executor.
 
+use chaski_runtime::RowInput;
 use chaski_schedule::{Change, Limits, Step};
 use chaski_text::Sampler;
 
@@ -19,6 +20,10 @@ impl Executor for Runner {
 
     fn n_vocab(&self) -> usize {
         Runner::n_vocab(self) as usize
+    }
+
+    fn row_input(&self) -> RowInput {
+        self.device.row_input()
     }
 
     fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError> {

@@ -43,6 +43,7 @@ pub fn serve<E: Executor>(
     let sizes = Sizes {
         n_ctx: limits.n_ctx,
         n_vocab: executor.n_vocab(),
+        input: executor.row_input(),
         max_open: n_seq.saturating_add(max_waiting),
     };
     // Handles refuse excess requests, so that callers know immediately.

@@ -1,6 +1,6 @@
 //! The driver's record of a request.
 
-use chaski_schedule::{self as schedule, Chooser, RequestId, Turn};
+use chaski_schedule::{self as schedule, Chooser, Embeddings, RequestId, Turn};
 use chaski_text::{Logprobs, Sampler, Tokenizer};
 use futures_channel::mpsc::UnboundedSender;
 
@@ -16,6 +16,8 @@ pub(super) struct Entry {
     pub(super) id: RequestId,
     /// The prompt; after a context shift, the rest of prompt and answer.
     pub(super) prompt: Vec<u32>,
+    /// Rows in place of tokens of the prompt.
+    pub(super) embeddings: Vec<(usize, Embeddings)>,
     pub(super) priority: i32,
     pub(super) client: u64,
     pub(super) writer: Writer,
@@ -38,6 +40,12 @@ impl Entry {
         drop(open);
         send(&events, Event::Failed { error });
     }
+}
+
+/// Tokens of a sequence without those that rows replace.
+fn without_rows(placed: &[(usize, Embeddings)], tokens: &[u32]) -> Vec<u32> {
+    let is_row = |at: usize| placed.iter().any(|(first, rows)| (*first..first + rows.len()).contains(&at));
+    tokens.iter().enumerate().filter(|(at, _)| !is_row(*at)).map(|(_, t)| *t).collect()
 }
 
 /// If the caller is gone, the request is about to be cancelled.
@@ -84,6 +92,7 @@ impl Served {
         schedule::Request {
             id: entry.id,
             prompt: entry.prompt.clone(),
+            embeddings: entry.embeddings.clone(),
             max_tokens: entry.writer.max_tokens().saturating_sub(entry.writer.accepted.len()),
             chooser: plan.chooser(&entry.writer),
             group: plan.group,
@@ -96,7 +105,8 @@ impl Served {
     pub(super) fn new(mut entry: Entry, plan: Plan, turn: Turn) -> Self {
         if plan.on_cpu.is_some() {
             // Penalties cover the prompt, too.
-            entry.prompt.iter().for_each(|t| entry.sampler.accept(*t));
+            let tokens = without_rows(&entry.embeddings, &entry.prompt);
+            tokens.iter().for_each(|t| entry.sampler.accept(*t));
         }
         Served { entry, plan, turn, n_before: 0, has_started: false, n_sent: 0, last_step: 0 }
     }
@@ -157,7 +167,12 @@ impl Served {
         [&self.entry.prompt, &self.entry.writer.accepted[self.n_before..]].concat()
     }
 
-    /// Sets it up in a slot of the executor.
+    /// The same without placeholders of embeddings, for penalties.
+    pub(super) fn said(&self) -> Vec<u32> {
+        without_rows(&self.entry.embeddings, &self.tokens())
+    }
+
+    /// Sets it up in a slot of the executor, with the result of [`Self::said`].
     pub(super) fn start<'a>(&'a self, seq: u32, tokens: &'a [u32]) -> Start<'a> {
         Start {
             seq,
@@ -216,7 +231,8 @@ impl Served {
     /// Shifts its full context, if requested and possible: returns the continuing request and its turn.
     pub(super) fn shift(&mut self) -> Option<(schedule::Request, Turn)> {
         let tokens = self.tokens();
-        let keep = self.entry.writer.options.shift?;
+        // Rows cannot be cut like tokens: an image is whole or meaningless.
+        let keep = self.entry.writer.options.shift.filter(|_| self.entry.embeddings.is_empty())?;
         let left = shifted(&tokens, keep)?;
         self.entry.writer.stats.n_dropped += tokens.len() - left.len();
         self.entry.prompt = left;

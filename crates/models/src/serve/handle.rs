@@ -4,7 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use chaski_schedule::{Refused, RequestId};
+use chaski_runtime::{RowInput, RuntimeError};
+use chaski_schedule::{self as schedule, Embeddings, Refused, RequestId};
 use chaski_text::{Sampler, Tokenizer};
 use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures_core::Stream;
@@ -22,6 +23,10 @@ use crate::run::{GenerateOptions, Stats, Writer};
 pub struct Request {
     /// Tokens of the prompt.
     pub prompt: Vec<u32>,
+    /// Rows of embeddings in place of the prompt's tokens from these positions, in order; the tokens there are placeholders
+    /// that nothing reads. Prompts share a cached prefix with rows if they have clones of the same object. A request with
+    /// embeddings ends when its context is full ([`GenerateOptions::shift`] does not apply).
+    pub embeddings: Vec<(usize, Embeddings)>,
     /// Options. The smallest [`GenerateOptions::interval`] of all running requests applies.
     pub options: GenerateOptions,
     /// Requests of higher priority are served first, and preempted last.
@@ -33,7 +38,7 @@ pub struct Request {
 impl Request {
     /// A request of default priority.
     pub fn new(prompt: Vec<u32>, options: GenerateOptions) -> Self {
-        Request { prompt, options, priority: 0, client: 0 }
+        Request { prompt, embeddings: Vec::new(), options, priority: 0, client: 0 }
     }
 }
 
@@ -70,14 +75,14 @@ impl Handle {
     /// Queues a request. Its grammar is compiled before this returns, so that other requests need not wait for it.
     ///
     /// # Errors
-    /// [`ServeError::Refused`] for a prompt that is empty or longer than the context, [`ServeError::Model`] for unknown
-    /// tokens or an unusable grammar, [`ServeError::Busy`] if the queue is full; the device's error once it is lost for
+    /// [`ServeError::Refused`] for a prompt that is empty or longer than the context, or embeddings outside it;
+    /// [`ServeError::Model`] for unknown tokens, embeddings that the model does not take, or an unusable grammar; [`ServeError::Busy`] if the queue is full; the device's error once it is lost for
     /// good.
     pub fn generate(&self, request: Request) -> Result<Answer, ServeError> {
         if let Some(error) = self.shared.failure() {
             return Err(error);
         }
-        let Request { prompt, options, priority, client } = request;
+        let Request { prompt, embeddings, options, priority, client } = request;
         let sizes = self.shared.sizes;
         let (found, limit) = (prompt.len(), sizes.n_ctx);
         if found == 0 {
@@ -89,12 +94,14 @@ impl Handle {
         if let Some(token) = prompt.iter().copied().find(|t| *t as usize >= sizes.n_vocab) {
             return Err(ModelError::Token { token, n_vocab: sizes.n_vocab as u32 }.into());
         }
+        schedule::Request::check_embeddings(&embeddings, prompt.len())?;
+        check_input(sizes.input, &embeddings).map_err(ModelError::from)?;
         let open = self.shared.open()?;
         let sampler = Sampler::new(options.sampler.clone(), &self.shared.tokenizer);
         let writer = Writer::new(&self.shared.tokenizer, options)?;
         let id = self.shared.next_id();
         let (sender, events) = unbounded();
-        let entry = Entry { id, prompt, priority, client, writer, sampler, events: sender, open };
+        let entry = Entry { id, prompt, embeddings, priority, client, writer, sampler, events: sender, open };
         let command = Command::Generate(Box::new(entry));
         if self.commands.unbounded_send(command).is_err() {
             return Err(self.shared.failure().unwrap_or(ServeError::Stopped));
@@ -113,6 +120,22 @@ impl Handle {
     pub fn load(&self) -> Load {
         self.shared.load()
     }
+}
+
+/// Checks that a model takes embeddings of this width at such positions.
+fn check_input(takes: RowInput, placed: &[(usize, Embeddings)]) -> Result<(), RuntimeError> {
+    let (n_row, expected) = (placed.iter().map(|(_, rows)| rows.len() as u64).sum(), u64::from(takes.width));
+    if n_row > 0 && expected == 0 {
+        return Err(RuntimeError::Limit { what: "rows of embeddings", found: n_row, limit: 0 });
+    }
+    for (_, rows) in placed {
+        let found = rows.width() as u64;
+        if found != expected {
+            return Err(RuntimeError::Shape { what: "values of a row", found, expected });
+        }
+        takes.check_components(!rows.offsets().is_empty())?;
+    }
+    Ok(())
 }
 
 /// An answer: a stream of events that ends with [`Event::Finished`] or [`Event::Failed`]. Dropping it ends the request

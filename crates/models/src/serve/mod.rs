@@ -19,6 +19,8 @@ mod session;
 mod shared;
 
 pub use crate::exec::{Executor, Outputs, Start};
+pub use chaski_runtime::RowInput;
+pub use chaski_schedule::{Embeddings, EmbeddingsError};
 pub use driver::{Driver, serve};
 pub use error::{Refused, ServeError};
 pub use event::Event;

@@ -226,7 +226,7 @@ impl<E: Executor> Service<E> {
         };
         let served = self.served.get_mut(id).expect("a request that has a slot has not ended");
         served.started(*n_cached);
-        let tokens = served.tokens();
+        let tokens = served.said();
         debug_assert!(tokens.len() >= *n_drawn);
         self.executor.start(served.start(*seq, &tokens))
     }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use chaski_runtime::RowInput;
 use chaski_schedule::{PoolStats, RequestId, Usage};
 use chaski_text::Tokenizer;
 
@@ -48,6 +49,8 @@ impl Load {
 pub(super) struct Sizes {
     pub(super) n_ctx: usize,
     pub(super) n_vocab: usize,
+    /// Inputs other than tokens.
+    pub(super) input: RowInput,
     /// Maximum number of open requests.
     pub(super) max_open: usize,
 }

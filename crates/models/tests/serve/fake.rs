@@ -203,6 +203,7 @@ impl Fake {
             for row in &step.rows {
                 let token = match row.input {
                     Input::Token(token) => token,
+                    Input::Embedding(_) => unreachable!("requests with embeddings are refused"),
                     Input::Chosen => self.slots[row.seq as usize].chosen.expect("a token was chosen before"),
                 };
                 self.write(row.seq as usize, row.pos as usize + i, token);

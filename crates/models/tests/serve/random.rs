@@ -59,7 +59,7 @@ prop_compose! {
         let mut prompt: Vec<u32> = (0..n_same as u32).map(|i| 3 + i % 5).collect();
         prompt.extend(end);
         prompt.extend(is_poisoned.then_some(POISON));
-        Case { request: Request { prompt, options, priority, client }, delay, leaves }
+        Case { request: Request { priority, client, ..Request::new(prompt, options) }, delay, leaves }
     }
 }
 

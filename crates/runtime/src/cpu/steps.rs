@@ -6,7 +6,7 @@ use super::{CpuModel, ProductInput, Row, Watch, runs};
 use crate::error::RuntimeError;
 use crate::graph::{Graph, Op, ValueId, WeightId};
 use crate::platform;
-use crate::step::{Column, ColumnOutput, StepOutputs, check_inputs, n_row};
+use crate::step::{Column, ColumnOutput, RowInput, StepOutputs};
 
 /// Rows of a step with outputs.
 struct Picks {
@@ -41,13 +41,19 @@ impl CpuModel {
         Ok(out)
     }
 
+    /// Inputs other than tokens that the model takes.
+    pub fn row_input(&self) -> RowInput {
+        let components = self.graph.ropes.iter().any(|rope| rope.sections.is_some());
+        RowInput { width: self.graph.input_width(), components }
+    }
+
     /// Sets input rows that columns may use in place of embeddings ([`Column::row`]), `[n, n_embd]`, for steps from now
     /// on. The values enter the residual stream unchanged: embedding scales do not apply to them.
     ///
     /// # Errors
-    /// [`RuntimeError::Shape`] if the values are not whole rows.
+    /// [`RuntimeError::Shape`] if the values are not whole rows; [`RuntimeError::Limit`] if the model takes none.
     pub fn set_rows(&mut self, rows: &[f32]) -> Result<(), RuntimeError> {
-        n_row(rows, self.graph.input_width(), u32::MAX)?;
+        self.row_input().n_row(rows, u32::MAX)?;
         self.inputs = rows.to_vec();
         Ok(())
     }
@@ -126,8 +132,9 @@ impl CpuModel {
                 return Err(RuntimeError::Limit { what, found, limit: limit.into() });
             }
         }
-        let width = self.graph.input_width().max(1) as usize;
-        check_inputs(columns, (self.inputs.len() / width) as u32, c.n_ctx)?;
+        let input = self.row_input();
+        let n_row = self.inputs.len() / input.width.max(1) as usize;
+        input.check(columns, n_row as u32, c.n_ctx)?;
         if self.has_state() {
             crate::step::check_runs(columns, |seq| self.seqs.state_at[seq as usize])?;
         }

@@ -2,9 +2,14 @@
 
 use super::model::GpuModel;
 use crate::error::RuntimeError;
-use crate::step::n_row;
+use crate::step::RowInput;
 
 impl GpuModel {
+    /// Inputs other than tokens that the plan takes ([`PlanConfig::rows`](crate::plan::PlanConfig::rows)).
+    pub fn row_input(&self) -> RowInput {
+        RowInput { width: self.rows.0, components: self.config.rows && self.has_sections }
+    }
+
     /// Uploads input rows that columns may use in place of embeddings ([`Column::row`](crate::Column::row)), `[n,
     /// n_embd]`, for steps submitted from now on. The values enter the residual stream unchanged: embedding scales do
     /// not apply to them.
@@ -15,8 +20,7 @@ impl GpuModel {
     /// earlier rows, waits to be read ([`Self::takes_step`]); [`RuntimeError::Shape`] if the values are not whole rows.
     pub fn set_rows(&mut self, rows: &[f32]) -> Result<(), RuntimeError> {
         let (width, ld) = self.rows;
-        let most = if width == 0 { 0 } else { self.config.max_col };
-        let n = n_row(rows, width, most)?;
+        let n = self.row_input().n_row(rows, self.config.max_col)?;
         if self.has_step_left() {
             return Err(RuntimeError::Limit { what: "steps that were not sent whole", found: 1, limit: 0 });
         }

@@ -123,6 +123,7 @@ impl GpuModel {
             times,
             ablation: Ablation::default(),
             rows: segments.rows,
+            has_sections: graph.ropes.iter().any(|rope| rope.sections.is_some()),
             n_row: 0,
             shifts: Vec::new(),
             has_state: !graph.states.is_empty(),

@@ -70,6 +70,8 @@ pub struct GpuModel {
     pub(super) has_state: bool,
     /// Width of an input row, and the row stride.
     pub(super) rows: (u32, u32),
+    /// Some RoPE has sections.
+    pub(super) has_sections: bool,
     /// Uploaded input rows.
     pub(super) n_row: u32,
     /// Differences between components and positions of the columns, reused.

@@ -18,7 +18,7 @@ use super::sent::{STAGING, SampleMode, Sent, StepOptions};
 use super::tape::Tape;
 use crate::error::RuntimeError;
 use crate::platform::promise;
-use crate::step::{Column, ColumnOutput, StepOutputs, check_inputs, check_runs};
+use crate::step::{Column, ColumnOutput, StepOutputs, check_runs};
 
 /// Maximum number of steps in flight: one runs, and one waits for it.
 const UNDER_WAY: usize = 2;
@@ -135,7 +135,7 @@ impl GpuModel {
                 return Err(RuntimeError::Limit { what, found, limit });
             }
         }
-        check_inputs(columns, self.n_row, if c.rows { c.n_ctx } else { 0 })
+        self.row_input().check(columns, self.n_row, c.n_ctx)
     }
 
     /// Submits the next piece of a step: as many columns as fit in the time limit of a submission.

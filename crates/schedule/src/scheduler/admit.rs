@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::Scheduler;
 use super::running::{Logits, Running, Waiting};
+use crate::embeddings::keys;
 use crate::step::Change;
 
 impl Scheduler {
@@ -35,7 +36,8 @@ impl Scheduler {
         let n_token = waiting.tokens.len();
         // At least one token must run, for its output.
         let has_state = self.limits.n_snapshot.is_some();
-        let mut found = self.pool.find(waiting.request.group, &waiting.tokens, n_token - 1, has_state);
+        let keys = keys(&waiting.request.embeddings, &waiting.tokens, 0..n_token);
+        let mut found = self.pool.find(waiting.request.group, &keys, n_token - 1, has_state);
         // Pages for the prompt and one token.
         let n_page = (n_token + 1).min(self.limits.n_ctx).div_ceil(size);
         let n_new = n_page - found.pages.len();

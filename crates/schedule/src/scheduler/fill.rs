@@ -2,6 +2,7 @@
 
 use super::running::Logits;
 use super::{Budget, Scheduler, Sent, UnderWay, Work};
+use crate::embeddings::{components, row_at};
 use crate::request::Chooser;
 use crate::step::{Change, Input, Row, Want};
 
@@ -206,7 +207,12 @@ impl Scheduler {
         let end = r.n_token();
         let mut gives = false;
         for pos in r.n_sent..r.n_sent + n {
-            let input = r.input(pos);
+            let placed = &r.request.embeddings;
+            let input = match row_at(placed, pos) {
+                Some((rows, i)) => work.step.embed(rows.row(i)),
+                None => r.input(pos),
+            };
+            let components = components(placed, pos);
             gives = pos + 1 >= end;
             let want = match (gives, r.request.chooser) {
                 (false, _) => Want::Nothing,
@@ -214,7 +220,7 @@ impl Scheduler {
                 (true, Chooser::Masked) => Want::ChooseMasked,
                 (true, Chooser::Caller) => Want::Logits,
             };
-            work.step.rows.push(Row { seq: seq as u32, pos: pos as u32, input, want });
+            work.step.rows.push(Row { seq: seq as u32, pos: pos as u32, components, input, want });
         }
         r.n_sent += n;
         if gives {

@@ -6,6 +6,7 @@ mod running;
 
 use std::collections::{HashSet, VecDeque};
 
+use crate::embeddings::keys;
 use crate::pool::{Found, Pool, PoolStats};
 use crate::request::{Chooser, Refused, Request, RequestId, Turn};
 use crate::step::{Change, Step, Want};
@@ -68,7 +69,7 @@ pub struct Budget {
 }
 
 /// A step and the changes that precede it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     /// Changes on the device before the step, in order.
     pub before: Vec<Change>,
@@ -253,7 +254,7 @@ impl Scheduler {
         match found {
             0 => Err(Refused::Empty),
             _ if found > limit => Err(Refused::Context { found, limit }),
-            _ => Ok(()),
+            _ => Request::check_embeddings(&request.embeddings, found),
         }
     }
 
@@ -391,9 +392,10 @@ impl Scheduler {
         self.slot_of(id).and_then(|seq| self.slots[seq].as_ref()).map(|r| r.n_sent)
     }
 
-    /// The longest cached prefix of these tokens; its pages are held until [`Self::release`].
+    /// The longest cached prefix of these tokens, without embeddings; its pages are held until [`Self::release`].
     pub fn hold(&mut self, group: u64, tokens: &[u32]) -> Found {
-        self.pool.find(group, tokens, tokens.len(), self.limits.n_snapshot.is_some())
+        let keys = keys(&[], tokens, 0..tokens.len());
+        self.pool.find(group, &keys, tokens.len(), self.limits.n_snapshot.is_some())
     }
 
     /// Pages for a prefix that the caller writes, held until [`Self::release`], with a snapshot after them if the model
@@ -405,7 +407,7 @@ impl Scheduler {
             return None;
         }
         let mut found = Found::default();
-        for part in tokens.chunks(size) {
+        for part in keys(&[], tokens, 0..tokens.len()).chunks(size) {
             let Some(page) = self.pool.take() else {
                 self.release(&found);
                 return None;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use crate::embeddings::keys;
 use crate::pool::Pool;
 use crate::request::Request;
 use crate::step::Input;
@@ -107,7 +108,8 @@ impl Running {
         let n_full = self.n_sent.min(self.tokens.len()) / size;
         for i in self.n_named..n_full {
             let parent = i.checked_sub(1).map(|before| self.table[before]);
-            let page = pool.set_name(group, parent, self.table[i], &self.tokens[i * size..][..size]);
+            let keys = keys(&self.request.embeddings, &self.tokens, i * size..(i + 1) * size);
+            let page = pool.set_name(group, parent, self.table[i], &keys);
             if page != self.table[i] {
                 self.table[i] = page;
                 swapped.push((i as u32, page));
@@ -124,7 +126,7 @@ impl Running {
             return;
         }
         let parent = at.checked_sub(1).map(|before| self.table[before]);
-        self.table[at] =
-            pool.set_name(self.request.group, parent, self.table[at], &self.tokens[at * size..n_known]);
+        let keys = keys(&self.request.embeddings, &self.tokens, at * size..n_known);
+        self.table[at] = pool.set_name(self.request.group, parent, self.table[at], &keys);
     }
 }

@@ -76,12 +76,14 @@ impl Device {
             for (at, row) in step.rows.iter().enumerate() {
                 let s = &self.seqs[row.seq as usize];
                 let token = match row.input {
+                    Input::Embedding(at) => row_symbol(step.embeddings[at as usize]),
                     Input::Token(t) => t,
                     Input::Chosen => s.chosen.expect("a token was chosen before"),
                 };
                 let follows = at > 0 && step.rows[at - 1].seq == row.seq;
                 assert!(!follows || step.rows[at - 1].pos + 1 == row.pos, "rows in order");
-                self.write(row.seq as usize, row.pos as usize + i, token);
+                let at = row.components.map(|c| c.map(|p| p + i as u32));
+                self.write(row.seq as usize, row.pos as usize + i, symbol(token, at));
             }
             for row in &step.rows {
                 seen.push(self.read(row.seq as usize, row.pos as usize + i));
@@ -132,6 +134,49 @@ impl Device {
     }
 }
 
+/// A row of one value as the cache holds it.
+fn row_symbol(value: f32) -> u32 {
+    1000 + value as u32
+}
+
+/// A token or row at a position as the cache holds it.
+fn symbol(token: u32, at: Option<[u32; 3]>) -> u32 {
+    at.map_or(token, |at| hash(3, &[&at[..], &[token]].concat()) as u32)
+}
+
+/// The cache's content after a prompt with its images, and the next position; `None` while positions are plain.
+fn seen_with_position(request: &Request) -> (Vec<u32>, Option<u32>) {
+    let (mut seen, mut next, mut is_plain) = (Vec::new(), 0, true);
+    while seen.len() < request.prompt.len() {
+        let pos = seen.len();
+        match request.embeddings.iter().find(|(at, _)| *at == pos) {
+            Some((_, rows)) => {
+                is_plain &= rows.offsets().is_empty();
+                for i in 0..rows.len() {
+                    let at = rows.offsets().get(i).map(|o| o.map(|o| next + o));
+                    let at = at.or((!is_plain).then_some([next + i as u32; 3]));
+                    seen.push(symbol(row_symbol(rows.row(i)[0]), at));
+                }
+                let span = rows.offsets().iter().flatten().max().map_or(rows.len() as u32, |most| most + 1);
+                next += span;
+            }
+            None => {
+                seen.push(symbol(request.prompt[pos], (!is_plain).then_some([next; 3])));
+                next += 1;
+            }
+        }
+    }
+    (seen, (!is_plain).then_some(next))
+}
+
+/// The cache's content after a prompt and part of its answer.
+pub(crate) fn seen_of(request: &Request, answer: &[u32]) -> Vec<u32> {
+    let (mut seen, next) = seen_with_position(request);
+    let follow = |(i, token): (u32, &u32)| symbol(*token, next.map(|next| [next + i; 3]));
+    seen.extend((0..).zip(answer).map(follow));
+    seen
+}
+
 const N_VOCAB: u32 = 12;
 /// The mask that allows all tokens.
 pub(crate) const ALL: u32 = (1 << N_VOCAB) - 1;
@@ -160,10 +205,10 @@ pub(crate) fn next_token(request: &Request, seen: &[u32], n_drawn: usize) -> u32
 
 /// The answer of a request that runs alone.
 pub(crate) fn answer_alone(request: &Request, n_ctx: usize, stop: u32) -> Vec<u32> {
-    let (mut seen, mut answer) = (request.prompt.clone(), Vec::new());
+    let ((mut seen, next), mut answer) = (seen_with_position(request), Vec::new());
     while answer.len() < request.max_tokens && seen.len() <= n_ctx && answer.last() != Some(&stop) {
         let token = next_token(request, &seen, answer.len());
-        seen.push(token);
+        seen.push(symbol(token, next.map(|next| [next + answer.len() as u32; 3])));
         answer.push(token);
     }
     answer

@@ -7,9 +7,10 @@ mod random;
 use std::collections::HashMap;
 
 use chaski_schedule::{
-    Budget, Change, Chooser, Chosen, Event, Input, Limits, Refused, Request, RequestId, Scheduler, Want, Work,
+    Budget, Change, Chooser, Chosen, Embeddings, Event, Input, Limits, Refused, Request, RequestId,
+    Scheduler, Want, Work,
 };
-use device::{ALL, Device, answer_alone, mask_of, next_token};
+use device::{ALL, Device, answer_alone, mask_of, next_token, seen_of};
 use random::Random;
 
 /// Number of schedules by default.
@@ -64,10 +65,13 @@ struct Seen {
     n_right: u64,
     n_piece: u64,
     n_masked_ahead: u64,
+    n_image: u64,
+    n_image_shared: u64,
 }
 
 struct Trial {
     seen: Seen,
+    images: Vec<Embeddings>,
     scheduler: Scheduler,
     device: Device,
     asked: HashMap<RequestId, Asked>,
@@ -77,12 +81,48 @@ struct Trial {
     waits: Option<Work>,
 }
 
+/// Images of 1 to 6 rows; some share values, which does not make them the same.
+fn images(r: &mut Random) -> Vec<Embeddings> {
+    let mut image = |_| {
+        let n = r.within(1, 6);
+        let values = (0..n).map(|i| (r.within(0, 1) * 10 + i) as f32).collect();
+        let rows = Embeddings::new(values, 1).expect("rows of one value");
+        match r.within(0, 2) {
+            0 => rows,
+            _ => {
+                let near = |i: usize| (i / 2) as u32;
+                rows.at((0..n).map(|i| [0, near(i), near(n - i - 1)]).collect()).expect("positions of rows")
+            }
+        }
+    };
+    (0..4).map(&mut image).collect()
+}
+
 impl Trial {
+    /// Up to two images in a prompt of `n` tokens.
+    fn images(&mut self, r: &mut Random, n: usize) -> Vec<(usize, Embeddings)> {
+        let mut placed = Vec::new();
+        let mut at = r.within(0, 3);
+        for _ in 0..r.within(0, 4).saturating_sub(2) {
+            let image = r.one_of(&self.images).clone();
+            let end = at + image.len();
+            if end <= n {
+                placed.push((at, image));
+                self.seen.n_image += 1;
+            }
+            at = end + r.within(0, 2);
+        }
+        placed
+    }
+
     fn submit(&mut self, r: &mut Random) {
         let id = RequestId(self.asked.len() as u64);
+        let prompt = prompt(r, self.scheduler.limits().n_ctx);
+        let embeddings = self.images(r, prompt.len());
         let request = Request {
             id,
-            prompt: prompt(r, self.scheduler.limits().n_ctx),
+            prompt,
+            embeddings,
             max_tokens: r.within(1, 20),
             chooser: *r.one_of(&[Chooser::Device, Chooser::Device, Chooser::Masked, Chooser::Caller]),
             group: r.within(0, 5) as u64 / 4,
@@ -123,7 +163,7 @@ impl Trial {
         let mut masks = Vec::new();
         for (row, id) in rows.zip(&work.masked) {
             let a = &self.asked[id];
-            let known = [&a.request.prompt[..], &a.answer].concat();
+            let known = seen_of(&a.request, &a.answer);
             let is_open = a.n_end == 0 && !a.cancelled;
             assert!(!is_open || row.pos as usize + 1 == known.len(), "a mask follows all tokens before");
             masks.push(if is_open { mask_of(&a.request, &known) } else { ALL });
@@ -161,7 +201,11 @@ impl Trial {
         );
         for change in &work.before {
             match change {
-                Change::Start { n_cached, .. } => self.seen.n_shared += u64::from(*n_cached > 0),
+                Change::Start { id, n_cached, .. } => {
+                    self.seen.n_shared += u64::from(*n_cached > 0);
+                    let first = self.asked[id].request.embeddings.first();
+                    self.seen.n_image_shared += u64::from(first.is_some_and(|(at, _)| at < n_cached));
+                }
                 Change::Copy { .. } => self.seen.n_copied += 1,
                 Change::Restore { .. } => self.seen.n_restored += 1,
                 Change::Pages { .. } | Change::Keep { .. } => {}
@@ -265,6 +309,7 @@ fn run(seed: u64) -> Seen {
     let scheduler = Scheduler::new(limits).expect("room for a context");
     let mut t = Trial {
         seen: Seen::default(),
+        images: images(r),
         scheduler,
         device,
         asked: HashMap::new(),
@@ -317,10 +362,12 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         all.n_right += seen.n_right;
         all.n_piece += seen.n_piece;
         all.n_masked_ahead += seen.n_masked_ahead;
+        all.n_image += seen.n_image;
+        all.n_image_shared += seen.n_image_shared;
     }
     let Seen { n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed, .. } = all;
-    let Seen { n_guessed, n_right, n_piece, n_masked_ahead, .. } = all;
-    let rest = [n_guessed, n_right, n_piece, n_masked_ahead];
+    let Seen { n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared, .. } = all;
+    let rest = [n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared];
     for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed].into_iter().chain(rest) {
         assert!(n > N_SCHEDULE / 100, "{all:?}");
     }
@@ -345,7 +392,7 @@ fn small() -> Limits {
 fn request(id: u64, prompt: &[u32]) -> Request {
     let prompt = prompt.to_vec();
     let (id, chooser) = (RequestId(id), Chooser::Device);
-    Request { id, prompt, max_tokens: 4, chooser, group: 0, priority: 0, client: 0 }
+    Request { id, prompt, embeddings: Vec::new(), max_tokens: 4, chooser, group: 0, priority: 0, client: 0 }
 }
 
 #[test]
@@ -360,6 +407,76 @@ fn requests_that_cannot_fit_are_refused_with_both_numbers() {
     assert_eq!(s.submit(request(3, &[1])), Err(Refused::Queue { limit: 2 }));
     let e = Scheduler::new(Limits { n_page: 3, ..small() }).expect_err("a small pool");
     assert_eq!(e.to_string(), "the KV cache has room for 12 tokens, but a context has 16: 4 are missing");
+}
+
+/// Four rows of one value.
+fn image() -> Embeddings {
+    Embeddings::new(vec![0.5, 1.0, 1.5, 2.0], 1).expect("rows")
+}
+
+#[test]
+fn embeddings_take_the_place_of_tokens() {
+    let mut s = Scheduler::new(small()).expect("room for a context");
+    let all = Budget { rows: 3, repeat: 1 };
+    let rows = image().at(vec![[0; 3], [0, 0, 1], [0, 1, 0], [0, 1, 1]]).expect("positions");
+    s.submit(Request { embeddings: vec![(1, rows)], ..request(1, &[7, 0, 0, 0, 0, 8]) }).expect("a prompt");
+    // The budget divides the rows; each step has its own.
+    let step = s.next(all).expect("a piece").step;
+    let inputs: Vec<Input> = step.rows.iter().map(|r| r.input).collect();
+    assert_eq!(inputs, [Input::Token(7), Input::Embedding(0), Input::Embedding(1)]);
+    assert_eq!(step.embeddings, [0.5, 1.0]);
+    s.done(&[]);
+    let step = s.next(all).expect("the rest").step;
+    let inputs: Vec<Input> = step.rows.iter().map(|r| r.input).collect();
+    assert_eq!(inputs, [Input::Embedding(0), Input::Embedding(1), Input::Token(8)]);
+    assert_eq!(step.embeddings, [1.5, 2.0]);
+    let at: Vec<_> = step.rows.iter().map(|r| r.components).collect();
+    assert_eq!(at, [[1, 2, 1], [1, 2, 2], [3, 3, 3]].map(Some));
+    s.done(&[5]);
+    let row = s.next(all).expect("a token").step.rows[0];
+    assert_eq!((row.pos, row.input, row.components), (6, Input::Token(5), Some([4; 3])));
+}
+
+#[test]
+fn a_prefix_with_embeddings_is_shared_by_clones_alone() {
+    let mut s = Scheduler::new(Limits { n_page: 8, ..small() }).expect("room for a context");
+    let mut cached = |id, embeddings: Vec<(usize, Embeddings)>| {
+        let prompt = [7, 0, 0, 0, 0, 8, 9, 9, 9];
+        let asked = Request { max_tokens: 1, embeddings, ..request(id, &prompt) };
+        s.submit(asked).expect("a prompt");
+        let mut found = None;
+        while let Some(work) = s.next(Budget { rows: 8, repeat: 1 }) {
+            found = found.or(work.before.iter().find_map(|c| match c {
+                Change::Start { n_cached, .. } => Some(*n_cached),
+                _ => None,
+            }));
+            let n_chosen = work.step.rows.iter().filter(|r| r.want == Want::Choose).count();
+            s.done(&vec![5; n_chosen]);
+        }
+        found.expect("it started")
+    };
+    let rows = image();
+    assert_eq!(cached(1, vec![(1, rows.clone())]), 0);
+    assert_eq!(cached(2, vec![(1, rows.clone())]), 8);
+    // The same values in another object, other positions, and the tokens below share what precedes the rows.
+    assert_eq!(cached(3, vec![(1, image())]), 1);
+    assert_eq!(cached(4, vec![(1, rows.at(vec![[0; 3]; 4]).expect("positions"))]), 1);
+    assert_eq!(cached(5, Vec::new()), 1);
+    assert_eq!(cached(6, Vec::new()), 8);
+}
+
+#[test]
+fn embeddings_that_do_not_fit_their_prompt_are_refused() {
+    let mut s = Scheduler::new(small()).expect("room for a context");
+    let mut refused = |embeddings: Vec<(usize, Embeddings)>| {
+        let asked = Request { embeddings, ..request(1, &[1; 6]) };
+        s.submit(asked).expect_err("rows without room").to_string()
+    };
+    let e = "embeddings at 3 to 7 do not fit between 0 and 6, the end of the prompt";
+    assert_eq!(refused(vec![(3, image())]), e);
+    let e = "embeddings at 2 to 6 do not fit between 4 and 6, the end of the prompt";
+    assert_eq!(refused(vec![(0, image()), (2, image())]), e);
+    assert!(refused(vec![(usize::MAX, image())]).starts_with("embeddings at 18446744073709551615 "));
 }
 
 #[test]
