@@ -53,6 +53,19 @@ fn pasted_lines_are_taken_whole_or_one_by_one() {
 }
 
 #[test]
+fn a_long_unmarked_paste_during_an_answer_loses_nothing() {
+    let home = Home::new();
+    let mut t = home.chat(&["-n", "30"]);
+    // More than what is read ahead and the terminal's own buffer of 4096 bytes hold.
+    let lines: Vec<String> = (0..80).map(|i| format!("/system line {i} {}", "x".repeat(80))).collect();
+    t.keys(&format!("Hello\r{}\r", lines.join("\r")));
+    t.wait("system = line 79 ");
+    t.wait("\n>>> ");
+    assert_eq!(home.history()[0], "Hello");
+    assert_eq!(home.history()[1..], lines);
+}
+
+#[test]
 fn two_sessions_share_a_history_and_a_closed_terminal_loses_nothing() {
     let home = Home::new();
     let (mut a, mut b) = (home.chat(&SHORT), home.chat(&SHORT));

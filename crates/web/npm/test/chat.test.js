@@ -199,6 +199,28 @@ test("a question replaces one that has no answer", async () => {
   assert.deepEqual((await texts()).map(([role, text]) => (role === "user" ? text : role)), ["Hi", "assistant"]);
 });
 
+test("a conversation longer than the context goes on, and the page says what is left out", async () => {
+  await page.click("#new");
+  await set("context", "96");
+  await page.click("#load");
+  await page.waitForFunction(() => /Ready after/.test(document.querySelector("#report").textContent) && !document.querySelector("#load").disabled);
+  const ask = async (text, maxTokens) => {
+    await set("max-tokens", maxTokens);
+    await page.fill("#text", text);
+    const before = (await texts()).length;
+    await page.click("#send");
+    await page.waitForFunction((n) => document.querySelectorAll("#log li").length === n + 2 && !document.querySelector("#send").disabled, before);
+    return page.textContent("#stats");
+  };
+  const question = "Tell me a story about a dog and a cat.";
+  let said = "";
+  for (let i = 0; i < 5; i++) said = await ask(question, "16");
+  assert.match(said, /Answer: .*\nThe context is full: the model no longer sees the \d+ oldest messages\./s);
+  assert.match(await ask(`${question} ${question}`, ""), /The answer is cut because the context is full/);
+  assert.match(await ask(question, "16"), /Answer: /);
+  assert.equal((await texts()).length, 14);
+});
+
 test("the bench page knows what empty dispatches and readbacks cost", async () => {
   await page.goto(`${server.origin}/site/bench.html`);
   const [one, many] = await page.evaluate(async () => {
