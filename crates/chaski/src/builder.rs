@@ -149,7 +149,22 @@ impl EngineBuilder {
     /// Uses an open device: that of another engine ([`Engine::gpu`]), or the program's own ([`Gpu::with_device`]).
     /// Other device options then have no effect.
     pub fn gpu(mut self, gpu: Arc<Gpu>) -> Self {
-        self.loader.shared = Some(gpu);
+        self.loader.shared = vec![gpu];
+        self
+    }
+
+    /// Uses several open devices, each with some of the layers, in this order, as [`DeviceChoice::Gpus`] does. Other
+    /// device options then have no effect. Answers are those of one device, to the bit, if all have the same kernels.
+    pub fn gpus(mut self, gpus: Vec<Arc<Gpu>>) -> Self {
+        self.loader.shared = gpus;
+        self
+    }
+
+    /// Shares of weights and KV cache of several devices, in any unit: as many as devices. Models are cut between layers,
+    /// so shares are approximate. Default: equal ones. [`Self::build`] fails with
+    /// [`PlanError::Shares`](crate::errors::PlanError::Shares) for another number of shares. No effect on the CPU.
+    pub fn shares(mut self, shares: Vec<f32>) -> Self {
+        self.loader.config.shares = shares;
         self
     }
 

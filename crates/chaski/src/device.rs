@@ -18,11 +18,14 @@ pub enum DeviceChoice {
     Auto,
     /// A GPU, by part of its name or its index; the fastest one if `None`.
     Gpu(Option<String>),
+    /// Several GPUs, by part of their names or their indices, for models too large for one: each holds some of the layers,
+    /// in this order ([`EngineBuilder::shares`](crate::EngineBuilder::shares)). Not in a browser.
+    Gpus(Vec<String>),
     /// The CPU.
     Cpu,
 }
 
-/// The device that an engine runs on.
+/// The device that an engine runs on; of several devices, all names, and the capabilities of the last, which samples.
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {
     /// The adapter's name, or `CPU`.
@@ -43,17 +46,49 @@ pub(crate) struct Opened {
     pub(crate) info: DeviceInfo,
 }
 
-/// Uses an already open device. `trusted` returns true if its kernels need no self-test.
+/// Uses already open devices. `trusted` returns true if a device's kernels need no self-test.
 ///
 /// # Errors
-/// Errors reported by the device earlier; [`RuntimeError::SelfTest`] if it computes wrong values.
-pub(crate) async fn share(gpu: Arc<Gpu>, trusted: impl Fn(&AdapterSummary) -> bool) -> Result<Opened, Error> {
-    gpu.check_alive()?;
-    if !trusted(gpu.summary()) {
-        self_test(&gpu, &probes()).await?;
+/// Errors reported by a device earlier; [`RuntimeError::SelfTest`] if it computes wrong values.
+pub(crate) async fn share(
+    gpus: &[Arc<Gpu>],
+    trusted: impl Fn(&AdapterSummary) -> bool,
+) -> Result<Opened, Error> {
+    for gpu in gpus {
+        gpu.check_alive()?;
+        if !trusted(gpu.summary()) {
+            self_test(gpu, &probes()).await?;
+        }
     }
-    let info = describe(&gpu, None);
-    Ok(Opened { target: Target::Gpu(gpu), info })
+    let opened = gpus.iter().map(|gpu| (gpu.clone(), describe(gpu, None)));
+    Ok(together(opened.collect()))
+}
+
+/// Open devices as one target.
+fn together(opened: Vec<(Arc<Gpu>, DeviceInfo)>) -> Opened {
+    let all = |of: fn(&DeviceInfo) -> Option<&str>, between: &str| {
+        let words: Vec<&str> = opened.iter().filter_map(|(_, info)| of(info)).collect();
+        (!words.is_empty()).then(|| words.join(between))
+    };
+    let (name, distrust) = (all(|i| Some(&i.name), ", "), all(|i| i.distrust.as_deref(), "; "));
+    let mut drivers: Vec<&str> = opened.iter().map(|(_, info)| &*info.driver).collect();
+    drivers.dedup();
+    let info = DeviceInfo {
+        name: name.unwrap_or_default(),
+        driver: drivers.join(", "),
+        caps: opened.last().and_then(|(_, info)| info.caps.clone()),
+        fallback: None,
+        distrust,
+    };
+    let mut gpus: Vec<Arc<Gpu>> = opened.into_iter().map(|(gpu, _)| gpu).collect();
+    let target = match (gpus.len(), gpus.pop()) {
+        (1, Some(gpu)) => Target::Gpu(gpu),
+        (_, last) => {
+            gpus.extend(last);
+            Target::Gpus(gpus)
+        }
+    };
+    Opened { target, info }
 }
 
 /// Opens a device. `trusted` returns true if its kernels need no self-test.
@@ -66,7 +101,19 @@ pub(crate) async fn open(
         let is_trusted = trusted(gpu.summary());
         async move { if is_trusted { Ok(()) } else { self_test(&gpu, &probes()).await } }
     };
-    open_tested(choice, options, test).await
+    let DeviceChoice::Gpus(names) = choice else {
+        return open_tested(choice, options, test).await;
+    };
+    let mut all = Vec::new();
+    for name in names {
+        // A device that fails its test has fewer features; the others keep theirs.
+        let mut options = options.clone();
+        let opened = open_tested(&DeviceChoice::Gpu(Some(name.clone())), &mut options, &test).await?;
+        if let Target::Gpu(gpu) = opened.target {
+            all.push((gpu, opened.info));
+        }
+    }
+    Ok(together(all))
 }
 
 /// Likewise with any test: a device that fails it is opened again with fewer features, and finally replaced
@@ -77,6 +124,7 @@ async fn open_tested<F: Future<Output = Result<(), RuntimeError>>>(
     options: &mut GpuOptions,
     test: impl Fn(Arc<Gpu>) -> F,
 ) -> Result<Opened, Error> {
+    debug_assert!(!matches!(choice, DeviceChoice::Gpus(_)), "each of several devices is opened for itself");
     if *choice == DeviceChoice::Cpu {
         return Ok(cpu(None));
     }

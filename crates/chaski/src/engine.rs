@@ -69,9 +69,14 @@ impl Engine {
         self.driver.executor().device()
     }
 
-    /// The open device, for measurements; `None` on the CPU.
+    /// The open device, for measurements; of several the last, which samples; `None` on the CPU.
     pub fn gpu(&self) -> Option<&Arc<Gpu>> {
         self.driver.executor().gpu()
+    }
+
+    /// All open devices, in layer order; none on the CPU.
+    pub fn gpus(&self) -> &[Arc<Gpu>] {
+        self.driver.executor().gpus()
     }
 
     /// The tokenizer.

@@ -11,7 +11,7 @@ use chaski_text::Sampler;
 
 use crate::device::DeviceInfo;
 use crate::error::Error;
-use crate::loader::Loader;
+use crate::loader::{Loader, gpus_of};
 use crate::source::AnySource;
 
 /// Drives a [`Handle`](crate::Handle): a future to poll while answers are needed.
@@ -64,13 +64,14 @@ impl ModelExecutor {
         self.runner
     }
 
-    /// The open device; `None` on the CPU.
+    /// The open device, of several the last; `None` on the CPU.
     pub fn gpu(&self) -> Option<&Arc<Gpu>> {
-        match &self.target {
-            Target::Gpu(g) => Some(g),
-            Target::Gpus(all) => all.last(),
-            Target::Cpu => None,
-        }
+        self.gpus().last()
+    }
+
+    /// All open devices, in layer order.
+    pub fn gpus(&self) -> &[Arc<Gpu>] {
+        gpus_of(&self.target)
     }
 
     pub(crate) fn device(&self) -> &DeviceInfo {

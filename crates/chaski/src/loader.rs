@@ -11,13 +11,22 @@ use crate::error::Error;
 use crate::hooks::{IsTrusted, OnProgress, TuningFor};
 use crate::source::{AnySource, Source};
 
+/// The devices of a target, in layer order.
+pub(crate) fn gpus_of(target: &Target) -> &[Arc<Gpu>] {
+    match target {
+        Target::Gpu(gpu) => std::slice::from_ref(gpu),
+        Target::Gpus(gpus) => gpus,
+        Target::Cpu => &[],
+    }
+}
+
 /// The source of a model, and the options of device and model.
 pub(crate) struct Loader {
     pub(crate) source: Source,
     pub(crate) device: DeviceChoice,
     pub(crate) gpu: GpuOptions,
-    /// An open device, in place of these two.
-    pub(crate) shared: Option<Arc<Gpu>>,
+    /// Open devices, in place of these two if there are any.
+    pub(crate) shared: Vec<Arc<Gpu>>,
     pub(crate) config: RunnerConfig,
     pub(crate) tuning: TuningFor,
     pub(crate) trusted: IsTrusted,
@@ -31,7 +40,7 @@ impl Loader {
             source,
             device: DeviceChoice::default(),
             gpu: GpuOptions::default(),
-            shared: None,
+            shared: Vec::new(),
             config: RunnerConfig::default(),
             tuning: Box::new(|_| Tuning::default()),
             trusted: Box::new(|_| true),
@@ -44,12 +53,16 @@ impl Loader {
         &mut self,
         model: &Model<AnySource>,
     ) -> Result<(Runner, Target, DeviceInfo), Error> {
-        let Opened { target, info } = match &self.shared {
-            Some(gpu) => device::share(gpu.clone(), &self.trusted).await?,
-            None => device::open(&self.device, &mut self.gpu, &self.trusted).await?,
+        let Opened { target, info } = match self.shared.is_empty() {
+            false => device::share(&self.shared, &self.trusted).await?,
+            true => device::open(&self.device, &mut self.gpu, &self.trusted).await?,
         };
-        if let Target::Gpu(g) = &target {
-            self.config.tuning = (self.tuning)(g.summary());
+        let gpus = gpus_of(&target);
+        if let Some(first) = gpus.first() {
+            let of = |gpu: &Arc<Gpu>| (gpu.summary().name.clone(), gpu.summary().driver.clone());
+            // One plan, and with it one tuning, serves all devices.
+            let is_alike = gpus.iter().all(|gpu| of(gpu) == of(first));
+            self.config.tuning = if is_alike { (self.tuning)(first.summary()) } else { Tuning::default() };
         }
         let runner = Runner::load(model, &target, &self.config, &mut self.progress).await?;
         Ok((runner, target, info))

@@ -28,6 +28,7 @@ impl WarmCache {
             DeviceChoice::Cpu => return None,
             DeviceChoice::Auto | DeviceChoice::Gpu(None) => "fastest".to_owned(),
             DeviceChoice::Gpu(Some(name)) => plain(name),
+            DeviceChoice::Gpus(names) => plain(&names.join("+")),
         };
         let folder = folder("pipelines")?;
         let last = folder.join(format!("{word}.last"));

@@ -196,6 +196,7 @@ fn runtime(e: &RuntimeError) -> Option<(u8, Option<&'static str>)> {
         RuntimeError::Limit { what: "tokens of the sequence", .. } => {
             Some((FAILED, Some("set a larger context with `-c N`")))
         }
+        RuntimeError::NeedsOneDevice { .. } => Some((FAILED, Some("name one GPU with `--device`"))),
         RuntimeError::NeedsExperts { .. } => Some((FAILED, Some("remove `--experts-on-cpu`"))),
         RuntimeError::Plan(PlanError::NoExperts) => {
             Some((FAILED, Some("`--experts-on-cpu` needs an MoE model")))

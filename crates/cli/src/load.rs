@@ -9,7 +9,7 @@ use chaski::kernels::Tuning;
 use chaski::{DeviceChoice, Engine, Progress, Source};
 
 use crate::cache::{self, WarmCache};
-use crate::options::{EngineArgs, feature_word};
+use crate::options::{EngineArgs, Shares, feature_word};
 use crate::tuned;
 use crate::ui::{LoadProgress, LoadTimes, Ui, bytes};
 
@@ -40,6 +40,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .inputs(args.inputs)
         .checked(args.checked)
         .device(args.device.clone())
+        .shares(Shares::of(args.tensor_split.as_ref(), &args.device)?)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
         .self_test(move |adapter| no_self_test || (remembers && cache::is_tested(adapter)))
         .pipeline_cache(cache.as_ref().and_then(WarmCache::data))
@@ -56,12 +57,9 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
     if let Some(cache) = cache {
         cache.save(&engine);
     }
-    if let (Some(gpu), None) = (engine.gpu(), &engine.device().distrust)
-        && remembers
-        && !no_self_test
-        && !cache::is_tested(gpu.summary())
-    {
-        cache::remember_test(gpu.summary());
+    if engine.device().distrust.is_none() && remembers && !no_self_test {
+        let gpus = engine.gpus().iter().map(|gpu| gpu.summary());
+        gpus.filter(|s| !cache::is_tested(s)).for_each(cache::remember_test);
     }
     speak_of_device(&engine, ui);
     if args.explain {

@@ -1,5 +1,6 @@
 //! Options shared by several commands.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -120,6 +121,82 @@ pub(crate) fn device(text: &str) -> Result<DeviceChoice, String> {
     })
 }
 
+/// Parses a device, or several GPUs with `between` between their names; commas within parentheses belong to a name.
+fn devices_between(text: &str, between: char) -> Result<DeviceChoice, String> {
+    let (mut names, mut depth) = (vec![String::new()], 0);
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        match names.last_mut() {
+            Some(name) if c != between || depth > 0 => name.push(c),
+            _ => names.push(String::new()),
+        }
+    }
+    if let [one] = &names[..] {
+        return device(one);
+    }
+    match names.iter().find(|name| !matches!(device(name.trim()), Ok(DeviceChoice::Gpu(Some(_))))) {
+        Some(name) => Err(format!("`{name}` is not the name or index of a GPU, of which a list consists")),
+        None => Ok(DeviceChoice::Gpus(names.iter().map(|name| name.trim().to_owned()).collect())),
+    }
+}
+
+/// Parses a device, or a list of GPUs such as `0,1`.
+pub(crate) fn devices(text: &str) -> Result<DeviceChoice, String> {
+    devices_between(text, ',')
+}
+
+/// The same for lists of devices to compare, each of which may be several GPUs: `0,0/1`.
+pub(crate) fn devices_of_list(text: &str) -> Result<DeviceChoice, String> {
+    devices_between(text, '/')
+}
+
+/// Shares of several devices, such as `3,1` or `3/1`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Shares(pub(crate) Vec<f32>);
+
+/// As llama-bench prints them: `3/1`.
+impl fmt::Display for Shares {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.pad(&words.join("/"))
+    }
+}
+
+impl FromStr for Shares {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shares, String> {
+        let share = |s: &str| match s.trim().parse::<f32>() {
+            Ok(share) if share.is_finite() && share >= 0.0 => Ok(share),
+            _ => Err(format!("`{s}` is not a share: expected numbers such as 3,1")),
+        };
+        Ok(Shares(text.split([',', '/']).map(share).collect::<Result<_, _>>()?))
+    }
+}
+
+impl Shares {
+    /// Checks that they fit a choice of devices.
+    ///
+    /// # Errors
+    /// [`Usage`] for another number of GPUs.
+    pub(crate) fn of(shares: Option<&Shares>, choice: &DeviceChoice) -> Result<Vec<f32>, Usage> {
+        let n_gpu = if let DeviceChoice::Gpus(names) = choice { names.len() } else { 1 };
+        match shares {
+            Some(Shares(shares)) if shares.len() != n_gpu => Err(Usage(format!(
+                "--tensor-split has {} shares, but --device names {n_gpu} device{}",
+                shares.len(),
+                if n_gpu == 1 { "" } else { "s" }
+            ))),
+            Some(Shares(shares)) if n_gpu > 1 => Ok(shares.clone()),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
 /// Device options of a model.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Device options")]
@@ -137,9 +214,12 @@ pub(crate) struct EngineArgs {
     /// KV cache type of the values (-ctv)
     #[arg(long, hide = true, value_name = "TYPE", conflicts_with = "kv")]
     pub(crate) cache_type_v: Option<KvType>,
-    /// auto (the fastest GPU, else the CPU), gpu, cpu, or the name or index of a GPU
-    #[arg(long, value_parser = device, default_value = "auto", value_name = "DEVICE", env = "CHASKI_DEVICE")]
+    /// auto (the fastest GPU, else the CPU), gpu, cpu, or the name or index of a GPU; several, such as 0,1, share the layers
+    #[arg(long, value_parser = devices, default_value = "auto", value_name = "DEVICE", env = "CHASKI_DEVICE")]
     pub(crate) device: DeviceChoice,
+    /// With several GPUs: the share of the model on each, such as 3,1 (also -ts) [default: equal]
+    #[arg(long, value_name = "N,N")]
+    pub(crate) tensor_split: Option<Shares>,
     /// Limit the GPU features in use to this set
     #[arg(long, value_enum, value_name = "SET")]
     pub(crate) features: Option<Features>,
@@ -240,7 +320,7 @@ impl Ignored {
             (&self.n_gpu_layers, "`-ngl` has no effect: all layers run on the device selected by `--device`"),
             (&self.threads, "`-t` has no effect: all CPU threads are used"),
             (&self.main_gpu, "`-mg` has no effect: `--device` selects the GPU"),
-            (&self.split_mode, "`-sm` has no effect: all layers run on the device selected by `--device`"),
+            (&self.split_mode, "`-sm` has no effect: `--device A,B` splits the model by layers"),
             (&self.flash_attn, "`-fa` has no effect: flash attention is always on"),
         ]
         .into_iter()
@@ -477,6 +557,30 @@ mod tests {
         assert_eq!(device("gpu"), Ok(DeviceChoice::Gpu(None)));
         assert_eq!(device("RTX"), Ok(DeviceChoice::Gpu(Some("RTX".into()))));
         assert!(device("").is_err());
+        let gpus = |names: &[&str]| Ok(DeviceChoice::Gpus(names.iter().map(ToString::to_string).collect()));
+        assert_eq!(devices("0, RTX"), gpus(&["0", "RTX"]));
+        assert_eq!(devices("cpu"), Ok(DeviceChoice::Cpu));
+        let whole = "llvmpipe (LLVM 19, 256 bits)";
+        assert_eq!(devices(whole), Ok(DeviceChoice::Gpu(Some(whole.into()))));
+        assert_eq!(devices(&format!("{whole},1")), gpus(&[whole, "1"]));
+        assert_eq!(devices_of_list("0/1"), gpus(&["0", "1"]));
+        let e = devices("0,cpu").unwrap_err();
+        assert_eq!(e, "`cpu` is not the name or index of a GPU, of which a list consists");
+        assert!(devices("0,").is_err());
+    }
+
+    #[test]
+    fn shares_are_as_many_as_devices() {
+        let shares: Shares = "3,1".parse().unwrap();
+        assert_eq!(Ok(&shares), "3/1".parse().as_ref());
+        let (two, one) = (devices("0,1").unwrap(), DeviceChoice::Auto);
+        assert_eq!(Shares::of(Some(&shares), &two).unwrap(), [3.0, 1.0]);
+        assert!(Shares::of(None, &two).unwrap().is_empty());
+        let e = Shares::of(Some(&shares), &one).unwrap_err().0;
+        assert_eq!(e, "--tensor-split has 2 shares, but --device names 1 device");
+        for wrong in ["", "1,x", "1,-1", "1,inf"] {
+            assert!(wrong.parse::<Shares>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

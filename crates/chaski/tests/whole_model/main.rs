@@ -18,6 +18,7 @@ mod imatrix;
 mod inputs;
 mod interrupted;
 mod memory;
+mod on_cpu;
 mod perplexity;
 mod pieces;
 mod recurrent;

@@ -1,17 +1,20 @@
 //! Models over several devices: the same bits as on one, and each device holds only its part.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chaski::errors::{ModelError, RuntimeError};
 use chaski::gpu::GpuOptions;
 use chaski::kernels::FeatureSet;
 use chaski::steps::{Runner, RunnerConfig};
+use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, Grammar, SamplerParams, Source};
 use chaski_models::Target;
 use chaski_runtime::gpu::Gpu;
 use chaski_runtime::plan::{Memory, PlanError};
 
 use crate::archs::{Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, chain, full, say};
+use crate::common::{Failures, Timed, block_on, build, chain, full, greedy, say, text};
+use crate::serve::outcome;
 use crate::streaming::{self, N_EXPERT, N_USED, compare, config, logits, with_experts};
 
 /// Dense, windows, shared caches with AltUp, latents, MoE, recurrent state of three kinds, and recurrent state with
@@ -185,4 +188,92 @@ fn shares_decide_where_a_model_is_cut_and_too_many_devices_are_refused() {
     let is_shares =
         matches!(&e, ModelError::Runtime(RuntimeError::Plan(PlanError::Shares { n_device: 2, .. })));
     assert!(is_shares, "{}", chain(&e));
+}
+
+/// A service over two devices: greedy, drawn and penalised answers, under masks and from logits, several at once.
+#[test]
+fn an_engine_over_two_devices_writes_the_texts_of_one() {
+    let _t = Timed::new("stages, an engine");
+    let gpus = gpus(2, FeatureSet::Sg);
+    let engine = |gpus: &[Arc<Gpu>], n| {
+        let sizes = Engine::builder(Source::Default).context(192).chunk(32).sequences(n);
+        build(sizes.gpus(gpus.to_vec()))
+    };
+    let drawn = SamplerParams { seed: Some(11), temp: 1.1, top_k: 30, ..SamplerParams::default() };
+    let penalised = SamplerParams { penalty_repeat: 1.3, logit_bias: vec![(300, 1.5)], ..drawn.clone() };
+    let words = Grammar::Regex("[A-Z][a-z]{2,9}( [a-z]{2,9}){3,9}[.!]".into());
+    let names =
+        Grammar::from_text("root ::= (name \" and \"){1,4} name\nname ::= \"Tom\" | \"Anna\" | \"Lily\"\n");
+    let cases = [
+        (SamplerParams::greedy(), None, None),
+        (drawn.clone(), None, None),
+        (SamplerParams::greedy(), Some(&words), None),
+        (drawn, Some(&names), None),
+        (penalised.clone(), Some(&words), None),
+        (penalised, None, None),
+        (SamplerParams::greedy(), Some(&names), Some(1)),
+    ];
+    let requests: Vec<(String, GenerateOptions)> = (0..)
+        .zip(cases)
+        .map(|(i, (sampler, grammar, logprobs))| {
+            let options = GenerateOptions { sampler, grammar: grammar.cloned(), logprobs, ..greedy(9 + i) };
+            (
+                format!("{} The dog of girl {i} saw", "Once upon a time there was a park. ".repeat(i % 3)),
+                options,
+            )
+        })
+        .collect();
+    let mut one = engine(&gpus[1..], 1);
+    let alone = |engine: &mut Engine, (prompt, options): &(String, GenerateOptions)| {
+        text(engine, prompt, options.clone()).expect("an answer")
+    };
+    let expected: Vec<String> = requests.iter().map(|r| alone(&mut one, r)).collect();
+    let mut two = engine(&gpus, 1);
+    assert_eq!((two.gpus().len(), two.loaded().gpu().map(|g| g.n_device())), (2, Some(2)));
+    let name = &gpus[0].summary().name;
+    assert_eq!(two.device().name, format!("{name}, {name}"));
+    for (i, request) in requests.iter().enumerate() {
+        assert_eq!(alone(&mut two, request), expected[i], "request {i}");
+    }
+    // A conversation moves between them.
+    let saved = block_on(two.save()).expect("a prefix");
+    block_on(one.restore(&saved)).expect("the same model");
+    // Neither knows what a kernel costs on several devices.
+    let refused = |e: ModelError| {
+        assert!(e.to_string().ends_with("needs all layers on one device, found several"), "{e}")
+    };
+    refused(block_on(two.runner().profile(1, 0, 1)).map(drop).expect_err("a profile"));
+    refused(block_on(two.runner().tune(Duration::ZERO, |_| ())).map(drop).expect_err("tuning"));
+    let handle = engine(&gpus, 4).spawn().expect("a thread");
+    for n in [2, requests.len()] {
+        let ask = |(prompt, options): &(String, GenerateOptions)| {
+            handle.generate(prompt, options.clone()).expect("a request that fits")
+        };
+        let answers: Vec<_> = requests[..n].iter().map(ask).collect();
+        for (i, answer) in answers.into_iter().enumerate() {
+            let found = outcome(answer);
+            assert_eq!((&found.text, &found.failed), (&expected[i], &None), "request {i} of {n}");
+            assert_eq!(found.on_cpu.is_some(), i == 6, "request {i}: who chooses");
+        }
+    }
+}
+
+#[test]
+fn devices_are_named_in_a_list() {
+    let named = |names: &[&str]| DeviceChoice::Gpus(names.iter().map(ToString::to_string).collect());
+    let builder = |names: &[&str]| Engine::builder(Source::Default).device(named(names)).context(64);
+    let first = &block_on(chaski::gpu::adapters())[0].name;
+    let mut engine = build(builder(&["0", first]).shares(vec![2.0, 1.0]));
+    assert_eq!(engine.gpus().len(), 2);
+    assert!(!text(&mut engine, "Once", greedy(3)).expect("an answer").is_empty());
+    assert_eq!(build(builder(&["0"])).gpus().len(), 1);
+    let error = |builder: EngineBuilder| {
+        let e = block_on(builder.build()).map(drop).expect_err("no such devices");
+        chain(&e)
+    };
+    let e = error(builder(&["0", "no such device"]));
+    assert!(e.contains("no such device"), "{e}");
+    assert!(error(builder(&[])).ends_with("a model needs at least one device"));
+    let e = error(builder(&["0", "0"]).shares(vec![1.0]));
+    assert!(e.contains("the shares of 2 devices are [1.0]"), "{e}");
 }

@@ -24,7 +24,7 @@ use self::record::{Columns, record};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::lora::LoraArgs;
-use crate::options::{self, EngineArgs, ExpertArgs, Features, Ignored, device, kv_pair};
+use crate::options::{self, EngineArgs, ExpertArgs, Features, Ignored, Shares, kv_pair};
 use crate::output::{files_of_model, refuse_to_overwrite};
 use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
@@ -78,10 +78,13 @@ pub(crate) struct Args {
     /// KV cache type of the values; default: that of the keys (also -ctv)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     cache_type_v: Vec<KvType>,
-    /// auto, gpu, cpu, or the name or index of a GPU (also -dev)
-    #[arg(long, value_name = "DEVICE", value_parser = device, value_delimiter = ',', default_value = "auto")]
+    /// auto, gpu, cpu, or the name or index of a GPU (also -dev); 0/1 shares the layers of a model
+    #[arg(long, value_name = "DEVICE", value_parser = options::devices_of_list, value_delimiter = ',', default_value = "auto")]
     #[arg(env = "CHASKI_DEVICE")]
     device: Vec<DeviceChoice>,
+    /// With several GPUs: the share of the model on each, such as 3/1 (also -ts) [default: equal]
+    #[arg(long, value_name = "N/N", value_delimiter = ',')]
+    tensor_split: Vec<Shares>,
     /// Limit the GPU features in use to these sets
     #[arg(long, value_enum, value_name = "SET", value_delimiter = ',')]
     features: Vec<Features>,
@@ -362,7 +365,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     let sequences = args.n_parallel.iter().flat_map(|l| l.0.iter().copied()).max().unwrap_or(1);
     let mut setups = Vec::new();
     for model in models(args) {
-        for device in &args.device {
+        for (device, tensor_split) in placements(args)? {
             for &features in &features {
                 for (&tiles, &inputs) in
                     values(&args.f16_tiles, 0).iter().flat_map(|t| args.inputs.iter().map(move |i| (t, i)))
@@ -379,6 +382,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     cache_type_k: None,
                                     cache_type_v: None,
                                     device: device.clone(),
+                                    tensor_split: tensor_split.clone(),
                                     features,
                                     chunk: chunk.min(n_batch),
                                     checked: args.checked,
@@ -401,6 +405,24 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
         }
     }
     Ok(setups)
+}
+
+/// Devices, each with the shares for their number; with equal ones if there are none.
+fn placements(args: &Args) -> Result<Vec<(DeviceChoice, Option<Shares>)>, Usage> {
+    let mut out = Vec::new();
+    for device in &args.device {
+        let fits = |shares: &&Shares| Shares::of(Some(shares), device).is_ok();
+        let own: Vec<&Shares> = args.tensor_split.iter().filter(fits).collect();
+        match own.is_empty() {
+            true => out.push((device.clone(), None)),
+            false => out.extend(own.into_iter().map(|s| (device.clone(), Some(s.clone())))),
+        }
+    }
+    let is_used = |shares: &&Shares| out.iter().any(|(_, used)| used.as_ref() == Some(*shares));
+    match args.tensor_split.iter().find(|shares| !is_used(shares)) {
+        Some(unused) => Shares::of(Some(unused), &args.device[0]).map(|_| out),
+        None => Ok(out),
+    }
 }
 
 fn models(args: &Args) -> Vec<Option<PathBuf>> {
@@ -456,6 +478,10 @@ fn profiles_of(engine: &mut Engine, runs: &[(u32, u32)], n: u32, ui: &Ui) -> any
     };
     if engine.expert_reads().is_some() {
         ui.note("profiles are not available with CPU-offloaded experts");
+        return Ok(profiles);
+    }
+    if engine.gpus().len() > 1 {
+        ui.note("profiles are not available for several devices: name one with `--device`");
         return Ok(profiles);
     }
     let Some((n_ctx, max_col)) = engine.loaded().gpu().map(|g| (g.config().n_ctx, g.config().max_col)) else {

@@ -16,6 +16,7 @@ use crate::ui::LoadTimes;
 /// Columns that differ between rows, or from the defaults.
 pub(super) struct Columns {
     device: bool,
+    shares: bool,
     features: bool,
     tiles: bool,
     inputs: bool,
@@ -30,6 +31,7 @@ impl Columns {
         let first = setups.first().map(|s| s.engine.device.clone());
         Columns {
             device: any(&|e| Some(&e.device) != first.as_ref()),
+            shares: any(&|e| e.tensor_split.is_some()),
             features: any(&|e| e.features.is_some()),
             tiles: any(&|e| e.f16_tiles),
             inputs: any(&|e| e.inputs.is_some()),
@@ -120,6 +122,8 @@ pub(super) fn record(
     add(columns.tiles, "f16_tiles", u8::from(e.f16_tiles).to_string());
     add(columns.inputs, "inputs", inputs.clone());
     add(columns.device, "device", device.name);
+    let shares = e.tensor_split.as_ref().map_or(String::new(), ToString::to_string);
+    add(columns.shares, "ts", shares.clone());
     let cost = samples.expert_cost();
     let of_cost = |f: fn(&ExpertCost) -> f64| cost.as_ref().map(f);
     let cell = |value: Option<String>| value.unwrap_or_else(|| "-".into());
@@ -135,6 +139,7 @@ pub(super) fn record(
         "peak_process_bytes": peak_process_bytes(),
         "interval": args.interval,
         "ablate": words(&args.ablate),
+        "tensor_split": shares,
         "experts_on_cpu": e.experts.experts_on_cpu,
         "expert_slots": e.experts.expert_slots,
         "expert_hits": of_cost(|c| c.hits).map(round),

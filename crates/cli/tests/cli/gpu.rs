@@ -131,6 +131,40 @@ fn experts_are_offloaded_to_the_cpu() {
     assert!(!o.status.success() && err(&o).contains("no experts"), "{}", err(&o));
 }
 
+/// Layers on two devices: the same text, and every option that names them.
+#[test]
+fn a_model_is_shared_by_several_devices() {
+    if !has_gpu() {
+        return;
+    }
+    let told = |more: &[&str]| {
+        let args = ["run", "--temp", "0", "-n", "12", "-c", "64", "--json", "-q", "-p", "Once upon a time"];
+        let o = chaski(&args).args(more).output().unwrap();
+        assert!(o.status.success(), "{}", err(&o));
+        json(&o)["text"].clone()
+    };
+    let expected = told(&["--device", "0"]);
+    assert_eq!(told(&["--device", "0,0", "-ts", "2,1"]), expected);
+    assert_eq!(told(&["-dev", "0,0", "--regex", "(?s:.*)"]), expected);
+    let args = ["bench", "--device", "0,0/0", "-p", "8", "-n", "2", "-r", "1", "-q", "-o", "jsonl"];
+    let o = chaski(&args).args(["-ts", "3/1,1/1", "--profile"]).output().unwrap();
+    let lines: Vec<Value> = out(&o).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let shares: Vec<_> = lines.iter().map(|l| l["tensor_split"].as_str().unwrap()).collect();
+    assert_eq!(shares, ["", "", "3/1", "3/1", "1/1", "1/1"]);
+    assert!(lines.iter().all(|l| l["avg_ts"].as_f64() > Some(0.0)), "{lines:?}");
+    assert!(lines[2..].iter().all(|l| l["profiles"] == serde_json::json!([])), "{lines:?}");
+    for (args, said) in [
+        (&["tune", "--device", "0,0"][..], "needs all layers on one device"),
+        (&["run", "--device", "0,0", "-ts", "1", "-p", "a"], "has 1 shares, but --device names 2 devices"),
+        (&["run", "--device", "0", "-ts", "1,1", "-p", "a"], "has 2 shares, but --device names 1 device"),
+        (&["bench", "--device", "0/0", "-ts", "1/1/1"], "has 3 shares, but --device names 2 devices"),
+        (&["run", "--device", "0,cpu", "-p", "a"], "`cpu` is not the name or index of a GPU"),
+    ] {
+        let o = run(args);
+        assert!(!o.status.success() && err(&o).contains(said), "{}", err(&o));
+    }
+}
+
 #[test]
 fn a_measured_device_is_kept_for_profiles() {
     if !has_gpu() {
