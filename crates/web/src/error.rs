@@ -75,7 +75,10 @@ const HINTS: &[(&str, &str)] = &[
         "device_lost",
         "the driver keeps resetting the GPU; close other programs that use it, or use a smaller model",
     ),
-    ("context_overflow", "shorten the conversation or its last message, or create the engine with a larger contextLength"),
+    (
+        "context_overflow",
+        "shorten the conversation or its last message, or create the engine with a larger contextLength",
+    ),
     ("driver", "update the browser and the graphics driver"),
     ("unsupported_quant", "use another quantisation of this model"),
     ("unsupported_arch", "a newer version of chaski may support this model"),

@@ -9,6 +9,7 @@ mod caches;
 mod common;
 mod constrained;
 mod devices;
+mod elsewhere;
 mod embeddings;
 mod errors;
 mod families;

@@ -1,12 +1,13 @@
 //! Models over several devices: the same bits as on one, and each device holds only its part.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chaski::errors::{ModelError, RuntimeError};
 use chaski::gpu::GpuOptions;
 use chaski::kernels::FeatureSet;
-use chaski::steps::{Runner, RunnerConfig};
+use chaski::steps::{Executor as _, Input, Row, Runner, RunnerConfig, Step, Want};
 use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, Grammar, SamplerParams, Source};
 use chaski_models::Target;
 use chaski_runtime::gpu::Gpu;
@@ -276,4 +277,55 @@ fn devices_are_named_in_a_list() {
     assert!(error(builder(&[])).ends_with("a model needs at least one device"));
     let e = error(builder(&["0", "0"]).shares(vec![1.0]));
     assert!(e.contains("the shares of 2 devices are [1.0]"), "{e}");
+}
+
+/// A stage is one submission, and the CPU waits once for each boundary and once for each token that goes back.
+#[test]
+fn the_cpu_waits_once_for_a_boundary_and_once_for_a_token() {
+    let f = Fixture::load("llama-gqa-rope_freqs");
+    let model = open(f.gguf(true, &|_, _| {})).expect("a fixture is a model");
+    let gpus = gpus(2, FeatureSet::Sg);
+    let load = |target: &Target| {
+        let mut r = block_on(Runner::load(&model, target, &config(None), |_| {})).expect("it fits");
+        r.forget();
+        r
+    };
+    let mut r = load(&Target::Gpus(gpus.clone()));
+    let counts = || {
+        let of = |gpu: &Arc<Gpu>| {
+            let c = gpu.counters();
+            (c.submits.load(Ordering::Relaxed), c.reads.load(Ordering::Relaxed))
+        };
+        [of(&gpus[0]), of(&gpus[1])]
+    };
+    let mut run = |rows: Vec<Row>, repeat: u32| {
+        let before = counts();
+        let n_planned = rows.len() as u32;
+        r.submit(&Step { rows, repeat, n_planned, ..Step::default() }).expect("a step");
+        let found = block_on(r.read()).expect("its tokens").chosen;
+        let after = counts();
+        (found, [0, 1].map(|d| (after[d].0 - before[d].0, after[d].1 - before[d].1)))
+    };
+    let row = |pos, input, want| Row { seq: 0, pos, components: None, input, want };
+    let prompt = |want| -> Vec<Row> {
+        let want = |i| if i == 8 { want } else { Want::Nothing };
+        (0..9).map(|i| row(i as u32, Input::Token(f.tokens[i]), want(i))).collect()
+    };
+    let (mut found, waits) = run(prompt(Want::Choose), 1);
+    // Submissions of prompts are cut to bounded times.
+    assert_eq!(waits.map(|w| w.1), [1, 1], "waits of a prompt");
+    let (next, waits) = run(vec![row(9, Input::Token(found[0]), Want::Choose)], 1);
+    assert_eq!(waits, [(1, 1), (1, 1)], "(submissions, waits) of a known token");
+    found.extend(next);
+    // A chosen token goes to the first device, too.
+    let (next, waits) = run(vec![row(10, Input::Chosen, Want::Choose)], 1);
+    assert_eq!(waits, [(1, 1), (2, 2)], "of a chosen token");
+    found.extend(next);
+    let (next, waits) = run(vec![row(11, Input::Chosen, Want::Choose)], 4);
+    assert_eq!(waits, [(4, 4), (5, 5)], "of four tokens");
+    found.extend(next);
+    // The same tokens as on one device.
+    let mut one = load(&Target::Gpu(gpus[1].clone()));
+    block_on(one.prefill(&f.tokens[..9])).expect("tokens run");
+    assert_eq!(found, block_on(one.greedy(7)).expect("tokens"));
 }

@@ -1,5 +1,6 @@
 //! Steps of rows: several sequences with outputs of every kind, whole and in pieces, on every kind of executor.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chaski::KvType;
@@ -11,6 +12,7 @@ use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, open};
 use crate::common::{Failures, Timed, block_on, nmse, shared_gpu};
+use crate::stages::gpus;
 
 /// KV cache only, recurrent state, windows, experts.
 const FIXTURES: [&str; 4] = ["llama-plain", "qwen35-heads", "gemma3-dense", "gpt-oss-moe"];
@@ -213,5 +215,29 @@ fn masks_follow_tokens_that_the_device_chose() {
             found.push(block_on(r.read()).expect("the last token").chosen[0]);
             assert_eq!(found, expected[4..], "{name}, {set:?}");
         }
+    }
+}
+
+/// Several sequences keep their tokens ahead on the device as one does: a step of any number of tokens is one submission and
+/// one wait.
+#[test]
+fn sequences_together_wait_as_often_as_one() {
+    let f = Fixture::load("llama-plain");
+    // A device of its own, whose counters no other test changes.
+    let gpu = gpus(1, FeatureSet::Sg).remove(0);
+    let mut r = runner(&f, &Target::Gpu(gpu.clone()), 0);
+    let row = |seq: u32, pos, input| Row { seq, pos, components: None, input, want: Want::Choose };
+    for n_seq in [1, 2, 3] {
+        let first = |seq| row(seq, 0, Input::Token(f.tokens[seq as usize]));
+        let next = |seq| row(seq, 1, Input::Chosen);
+        let rows: Vec<Row> = (0..n_seq).map(first).collect();
+        run(&mut r, &Step { rows, repeat: 1, n_planned: n_seq, ..Step::default() });
+        let counts = || [&gpu.counters().submits, &gpu.counters().reads].map(|c| c.load(Ordering::Relaxed));
+        let before = counts();
+        let rows: Vec<Row> = (0..n_seq).map(next).collect();
+        let found = run(&mut r, &Step { rows, repeat: 8, n_planned: n_seq, ..Step::default() }).chosen;
+        assert_eq!(found.len() as u32, 8 * n_seq);
+        let after = counts();
+        assert_eq!([after[0] - before[0], after[1] - before[1]], [1, 1], "{n_seq} sequences");
     }
 }

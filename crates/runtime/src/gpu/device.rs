@@ -68,6 +68,8 @@ pub struct Counters {
     pub dispatches: AtomicU64,
     /// Submissions.
     pub submits: AtomicU64,
+    /// Readbacks: the CPU waits for each.
+    pub reads: AtomicU64,
     /// Bytes read back.
     pub read_bytes: AtomicU64,
 }
@@ -487,6 +489,7 @@ impl Gpu {
             .map_err(|e| self.failed("a readback", &e.to_string()))?
             .to_vec();
         staging.unmap();
+        self.counters.reads.fetch_add(1, Ordering::Relaxed);
         self.counters.read_bytes.fetch_add(n_byte, Ordering::Relaxed);
         Ok(bytes)
     }

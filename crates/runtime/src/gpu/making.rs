@@ -127,7 +127,6 @@ impl GpuModel {
             n_row: 0,
             shifts: Vec::new(),
             has_state: !graph.states.is_empty(),
-            is_shared: false,
             state_at: vec![Some(0); config.n_seq as usize],
             windows: graph.kv.iter().map(|l| l.window).collect(),
             config,

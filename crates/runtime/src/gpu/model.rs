@@ -76,8 +76,6 @@ pub struct GpuModel {
     pub(super) n_row: u32,
     /// Differences between components and positions of the columns, reused.
     pub(super) shifts: Vec<u32>,
-    /// True if all devices have the step's columns: no token was chosen since they were written.
-    pub(super) is_shared: bool,
     /// Tokens that the recurrent state of each sequence has processed; `None` if unknown.
     pub(super) state_at: Vec<Option<u32>>,
     /// The window of each layer of the KV cache.
@@ -241,10 +239,8 @@ impl GpuModel {
         picks: impl ExactSizeIterator<Item = u32>,
     ) {
         let mut n = 0;
-        self.is_shared = true;
         self.shifts.clear();
         for Column { token, pos, seq, row, components } in columns {
-            self.is_shared &= token.is_some();
             let at = step::HEADER + step::COLUMN * n;
             let source = match (row, token) {
                 (Some(row), _) => step::FIRST_ROW + row,

@@ -2,7 +2,7 @@
 //! device, and every page would download the code.
 
 use super::reads::ExpertReads;
-use super::ready::{Devices, ReadyStage};
+use super::ready::ReadyStage;
 use super::running::Run;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
@@ -27,10 +27,6 @@ impl Streams {
     }
 
     pub(super) async fn run(&mut self, _: Run<'_>, _: &[ReadyStage]) -> Result<usize, RuntimeError> {
-        match *self {}
-    }
-
-    pub(super) async fn share_step(&self, _: Devices<'_>, _: u32) -> Result<(), RuntimeError> {
         match *self {}
     }
 }

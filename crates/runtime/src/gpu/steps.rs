@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use chaski_kernels::step::{COLUMN, HEADER};
 use web_time::Instant;
 
 use super::model::GpuModel;
@@ -179,10 +180,6 @@ impl GpuModel {
         let Some(streams) = &mut self.streams else { return Ok(0) };
         let main = On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
         let devices = Devices { others: &self.others, main };
-        // The main device has chosen tokens since the columns were written.
-        if !std::mem::take(&mut self.is_shared) && !self.others.is_empty() {
-            streams.share_step(devices, n_col).await?;
-        }
         let run = Run { devices, body: self.ready.body(body), n_col, per_submit, from: 0 };
         streams.run(run, self.ready.stages(body)).await
     }
@@ -191,24 +188,54 @@ impl GpuModel {
     async fn run_streamed(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
         let n = step.columns.len() as u32;
         let picks = self.place(step, 0..step.columns.len());
-        let mut tape = Tape::new(self.on());
-        self.record_take(&mut tape, &step.columns);
-        tape.submit();
+        // Columns with chosen tokens, which only the main device knows.
+        let mut chosen = None;
+        if step.columns.iter().any(|c| c.token.is_none()) {
+            let mut tape = Tape::new(self.on());
+            self.record_take(&mut tape, &step.columns);
+            self.record_columns(&mut tape, n);
+            chosen = Some(tape.submit());
+        }
         for i in 0..step.options.repeat {
+            if let Some(index) = chosen.take() {
+                self.share_columns(n, index).await?;
+            }
             let body = body_of(step, i);
             let from = self.stream(body, n).await?;
             let mut tape = Tape::new(self.on());
             tape.run(&self.ready.body(body)[from..], n);
             self.record_head(&mut tape, step, (n, i), &picks);
             self.record_outputs(&mut tape, step, &picks);
-            if i + 1 == step.options.repeat {
+            let is_last = i + 1 == step.options.repeat;
+            if is_last {
                 step.n_sent = step.columns.len();
                 self.record_readback(&mut tape, step);
+            } else {
+                self.record_columns(&mut tape, n);
             }
             let index = tape.submit();
+            chosen = (!is_last).then(|| index.clone());
             self.submitted(step, index);
         }
         self.gpu.check()
+    }
+
+    /// Records a copy of the columns for the other devices, if there are any.
+    fn record_columns(&self, tape: &mut Tape<'_>, n: u32) {
+        if let (false, Some(staging)) = (self.others.is_empty(), &self.buffers.crossing_staging) {
+            tape.copy((&self.buffers.step, 0), (staging, 0), column_bytes(n));
+        }
+    }
+
+    /// Brings the recorded columns to the other devices.
+    async fn share_columns(&self, n: u32, index: wgpu::SubmissionIndex) -> Result<(), RuntimeError> {
+        if let (false, Some(staging)) = (self.others.is_empty(), &self.buffers.crossing_staging) {
+            let bytes = self.gpu.read(staging, column_bytes(n), Some(index)).await?;
+            for other in &self.others {
+                other.gpu.queue.write_buffer(&other.buffers.step, 0, &bytes);
+            }
+        }
+        Ok(())
     }
 
     /// Writes the columns of a piece; returns its picks.
@@ -392,6 +419,11 @@ impl GpuModel {
             step.ends().for_each(|(seq, _)| self.state_at[seq] = None);
         }
     }
+}
+
+/// Bytes of `n` columns of a step, with its header.
+fn column_bytes(n: u32) -> u64 {
+    4 * (HEADER + COLUMN * n as usize) as u64
 }
 
 /// The plan of a step in the given repetition.

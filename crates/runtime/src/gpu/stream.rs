@@ -4,11 +4,9 @@
 //! and written there; a stage of offloaded experts waits for its route. The end of the last stage goes with the outputs
 //! of the step.
 
-use chaski_kernels::step;
-
 use super::offload::{Names, Offload};
 use super::reads::ExpertReads;
-use super::ready::{Devices, On, ReadyStage};
+use super::ready::ReadyStage;
 use super::running::Run;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
@@ -84,21 +82,5 @@ impl Streams {
         }
         run.devices.main.gpu.check()?;
         Ok(run.from)
-    }
-
-    /// Copies the columns that the main device has written by choosing tokens to the other devices.
-    pub(super) async fn share_step(&self, devices: Devices<'_>, n_col: u32) -> Result<(), RuntimeError> {
-        let On { gpu, buffers, .. } = devices.main;
-        let n_byte = 4 * (step::HEADER + step::COLUMN * n_col as usize) as u64;
-        let staging =
-            buffers.crossing_staging.as_ref().expect("there is one where there are several devices");
-        let index = devices.main.send(&[], n_col, |encoder| {
-            encoder.copy_buffer_to_buffer(&buffers.step, 0, staging, 0, n_byte);
-        });
-        let bytes = gpu.read(staging, n_byte, Some(index)).await?;
-        for other in devices.others {
-            other.gpu.queue.write_buffer(&other.buffers.step, 0, &bytes);
-        }
-        Ok(())
     }
 }
