@@ -324,6 +324,22 @@ fn the_cpu_waits_once_for_a_boundary_and_once_for_a_token() {
     let (next, waits) = run(vec![row(11, Input::Chosen, Want::Choose)], 4);
     assert_eq!(waits, [(4, 4), (5, 5)], "of four tokens");
     found.extend(next);
+    // As with one device, the first prompts tell how long the next may be.
+    let sizes = RunnerConfig { n_ctx: 512, chunk: 512, ..config(None) };
+    let mut r = block_on(Runner::load(&model, &Target::Gpus(gpus.clone()), &sizes, |_| {})).expect("it fits");
+    r.set_prompt_bound(Duration::from_secs(3600));
+    let first = r.rows();
+    assert!(first < 512, "{first} rows of an unknown device");
+    r.submit(&Step { rows: prompt(Want::Choose), repeat: 1, n_planned: 9, ..Step::default() })
+        .expect("a step");
+    block_on(r.read()).expect("its token");
+    assert_eq!(r.rows(), 512);
+    let before = counts();
+    r.submit(&Step { rows: prompt(Want::Choose), repeat: 1, n_planned: 9, ..Step::default() })
+        .expect("a step");
+    block_on(r.read()).expect("its token");
+    let after = counts();
+    assert_eq!([0, 1].map(|d| after[d].0 - before[d].0), [1, 1], "a submission for each stage");
     // The same tokens as on one device.
     let mut one = load(&Target::Gpu(gpus[1].clone()));
     block_on(one.prefill(&f.tokens[..9])).expect("tokens run");

@@ -104,6 +104,12 @@ impl Pace {
         self.last = seen.then_some(end);
     }
 
+    /// Records a step that took this long, with all waits. Less than a tile takes as long as one, so it is an upper bound.
+    pub(super) fn took(&mut self, n_col: usize, time: Duration) {
+        let cost = (time.as_secs_f64() / n_col.max(1) as f64).max(1e-9);
+        self.cost = Some(self.cost.filter(|_| n_col < self.tile).map_or(cost, |known| known.min(cost)));
+    }
+
     /// True if another piece may be submitted now; does not wait.
     pub(super) fn has_room(&mut self, gpu: &Gpu) -> bool {
         if self.sent.is_empty() {
@@ -151,6 +157,10 @@ mod tests {
         assert_eq!((pace.n_col(512), pace.n_col(193), pace.n_col(194)), (192, 193, 192));
         pace.cost = Some(1e-6);
         assert_eq!((pace.n_col(512), pace.n_cut(512)), (512, 1));
+        pace.took(100, Duration::from_millis(50));
+        assert_eq!((pace.n_col(512), pace.n_cut(512)), (192, 3));
+        pace.took(2, Duration::from_millis(50));
+        assert_eq!(pace.n_col(512), 192);
         // A device on which a tile takes six seconds.
         pace.cost = Some(0.1);
         assert_eq!((pace.n_col(512), pace.n_cut(64)), (64, 64));

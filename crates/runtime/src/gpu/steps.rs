@@ -350,6 +350,9 @@ impl GpuModel {
     pub async fn read_step(&mut self) -> Result<StepOutputs, RuntimeError> {
         let mut step = self.steps.0.pop_front().expect("a step is under way");
         assert!(!step.waits(), "masks come before the outputs are read");
+        // A step over several devices runs as a whole, so this is its time.
+        let is_timed = step.is_left() && !self.others.is_empty() && self.expert_reads().is_none();
+        let start = (is_timed && step.columns.len() > 1 && step.options.repeat == 1).then(Instant::now);
         self.send_rest(&mut step).await?;
         let mut out = StepOutputs::default();
         if let Some(last) = step.chosen.iter().map(|c| c.0).max() {
@@ -369,6 +372,9 @@ impl GpuModel {
             (out.logits, out.hidden) = self.read_rows_of(&step).await?;
         } else if let (Some(done), Some(index)) = (step.done, step.index) {
             self.gpu.reach(index, done).await?;
+        }
+        if let Some(start) = start {
+            self.pace.took(step.columns.len(), start.elapsed());
         }
         Ok(out)
     }
