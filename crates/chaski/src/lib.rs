@@ -95,6 +95,25 @@ pub mod errors {
 }
 
 /// Requests to a [`Handle`], and answers as streams of events.
+///
+/// A prompt may have rows of embeddings in place of tokens, such as an image encoder makes
+/// ([`EngineBuilder::input_rows`]):
+///
+/// ```no_run
+/// # fn ask(handle: &chaski::Handle, image: Vec<f32>, n_embd: usize) -> Result<(), Box<dyn std::error::Error>> {
+/// use chaski::serve::{Embeddings, Request};
+///
+/// let image = Embeddings::new(image, n_embd)?;
+/// let mut prompt = vec![1, 733];
+/// let at = prompt.len();
+/// // The tokens below the rows are placeholders.
+/// prompt.extend(vec![0; image.len()]);
+/// prompt.push(28705);
+/// let request = Request { embeddings: vec![(at, image)], ..Request::new(prompt, Default::default()) };
+/// let answer = handle.generate_tokens(request)?;
+/// # Ok(())
+/// # }
+/// ```
 pub mod serve {
     pub use chaski_models::serve::{
         Answer, Embeddings, EmbeddingsError, Event, Load, Refused, Request, ServeError,
