@@ -20,6 +20,7 @@ const FOR_WEB: &[&str] = &[
     "chaski-web",
     "chaski-cases",
     "ggml-format",
+    "chaski-jinja",
     "wgsl-pre",
     "chaski-text",
     "chaski-schedule",
@@ -62,6 +63,7 @@ impl Scope {
         match self {
             Scope::Unit => Some(&[
                 "ggml-format",
+                "chaski-jinja",
                 "wgsl-pre",
                 "chaski-graph",
                 "chaski-text",

@@ -1,6 +1,6 @@
 //! Errors of chat templates.
 
-use super::jinja::{Fault, FaultKind};
+use chaski_jinja::{Fault, FaultKind};
 
 /// A failure to parse or render a chat template.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -1,25 +1,23 @@
 //! Chat templates, which render a conversation in the format that the model was trained on.
 //!
 //! Templates are Jinja programs in the GGUF file. They run as in Hugging Face: trimmed blocks, loop controls,
-//! no HTML escaping, Python's string methods and Python's JSON. The interpreter is our own (`jinja`).
+//! no HTML escaping, Python's string methods and Python's JSON. The interpreter is our own (`chaski-jinja`).
 
 mod error;
-mod jinja;
 mod message;
 mod prepare;
 mod set;
-mod time;
 
 use std::sync::OnceLock;
 
+use chaski_jinja::Program;
 use serde_json::Value;
 
+pub use chaski_jinja::LocalTime;
 pub use error::{TemplateError, TemplateFault};
 pub use message::{Content, Message, TemplateOptions};
 pub use set::ChatTemplates;
-pub use time::LocalTime;
 
-use jinja::Program;
 use prepare::Capabilities;
 
 /// The template for files without one (ChatML).

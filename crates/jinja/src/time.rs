@@ -39,7 +39,7 @@ impl LocalTime {
     /// The time on a clock that is `offset` seconds ahead of UTC, `seconds` after the start of 1970 (UTC).
     ///
     /// ```
-    /// use chaski_text::LocalTime;
+    /// use chaski_jinja::LocalTime;
     ///
     /// let time = LocalTime::from_unix(951_782_400, 3600);
     /// assert_eq!(time.strftime("%F %T"), "2000-02-29 01:00:00");

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use super::fault::{Fault, Result};
 
 /// Maximum number of steps per rendering: enough for a hundred thousand messages, and takes only seconds.
-pub(in crate::template) const MAX_STEPS: u64 = 20_000_000;
+pub(crate) const MAX_STEPS: u64 = 20_000_000;
 
 /// Maximum number of bytes that the values and the text of one rendering occupy at any time: more than fits
 /// any context.
-pub(in crate::template) const MAX_BYTES: usize = 1 << 26;
+pub(crate) const MAX_BYTES: usize = 1 << 26;
 
 /// Maximum nesting of values. Deeper ones cannot be made, so printing, comparing and dropping them may recurse.
 pub(super) const MAX_VALUE_DEPTH: u16 = 128;

@@ -1,7 +1,7 @@
 //! Names of the functions that every template has.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::template) enum Global {
+pub(crate) enum Global {
     Range,
     Dict,
     Namespace,

@@ -30,30 +30,30 @@ mod run;
 mod split;
 mod tests;
 mod text_methods;
+mod time;
 mod value;
 
 use std::sync::Arc;
 
-use super::LocalTime;
-pub(super) use fault::{Fault, FaultKind};
+pub use fault::{Fault, FaultKind, Result};
+pub use time::LocalTime;
 
-use fault::Result;
 use meter::Meter;
 use value::{DictBuilder, ListBuilder, Value};
 
 /// A parsed template.
 #[derive(Debug)]
-pub(super) struct Program {
+pub struct Program {
     body: Vec<ast::Stmt>,
 }
 
 impl Program {
-    pub(super) fn parse(source: &str) -> Result<Program> {
+    pub fn parse(source: &str) -> Result<Program> {
         parser::parse(source).map(|body| Program { body })
     }
 
     /// Renders with `variables`, of which later ones override earlier ones.
-    pub(super) fn render<'p>(
+    pub fn render<'p>(
         &'p self,
         variables: &[(&'p str, serde_json::Value)],
         now: Option<LocalTime>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::super::LocalTime;
+use super::time::LocalTime;
 use super::ast::{Expr, Filter, For, Macro, Stmt, StmtKind, Target};
 use super::fault::{Fault, Result, fail};
 use super::meter::{Charge, MAX_CALL_DEPTH, Meter};

@@ -2,14 +2,14 @@
 
 /// A failure with its line in the template, from 1; 0 while unknown.
 #[derive(Clone, Debug)]
-pub(in crate::template) struct Fault {
-    pub(in crate::template) line: u32,
-    pub(in crate::template) kind: FaultKind,
+pub struct Fault {
+    pub line: u32,
+    pub kind: FaultKind,
 }
 
 /// The kinds of failures.
 #[derive(Clone, Debug)]
-pub(in crate::template) enum FaultKind {
+pub enum FaultKind {
     /// Parsing or evaluation failed.
     Failed(String),
     /// The template called `raise_exception`.
@@ -18,10 +18,10 @@ pub(in crate::template) enum FaultKind {
     Limit { what: &'static str, limit: u64 },
 }
 
-pub(in crate::template) type Result<T> = std::result::Result<T, Box<Fault>>;
+pub type Result<T> = std::result::Result<T, Box<Fault>>;
 
 impl Fault {
-    pub(in crate::template) fn limit(what: &'static str, limit: u64) -> Box<Fault> {
+    pub(crate) fn limit(what: &'static str, limit: u64) -> Box<Fault> {
         Box::new(Fault { line: 0, kind: FaultKind::Limit { what, limit } })
     }
 
@@ -39,6 +39,6 @@ impl Fault {
 }
 
 /// A failure of evaluation. Messages quote no value in full, so that they stay short.
-pub(in crate::template) fn fail<T>(message: impl Into<String>) -> Result<T> {
+pub(crate) fn fail<T>(message: impl Into<String>) -> Result<T> {
     Err(Box::new(Fault { line: 0, kind: FaultKind::Failed(message.into()) }))
 }

@@ -13,7 +13,7 @@ use super::global::Global;
 use super::meter::{Charge, MAX_VALUE_DEPTH, Meter};
 
 #[derive(Clone, Debug)]
-pub(in crate::template) enum Value {
+pub(crate) enum Value {
     /// The name is for messages.
     Undefined(Option<Arc<str>>),
     None,
@@ -41,7 +41,7 @@ pub(in crate::template) enum Value {
 }
 
 #[derive(Debug)]
-pub(in crate::template) struct Text {
+pub(crate) struct Text {
     text: Box<str>,
     _charge: Charge,
 }
@@ -55,7 +55,7 @@ impl std::ops::Deref for Text {
 
 /// The items of a list, tuple or view.
 #[derive(Debug)]
-pub(in crate::template) struct Seq {
+pub(crate) struct Seq {
     pub(super) items: Vec<Value>,
     depth: u16,
     /// Values in it, as if it shared none.
@@ -72,7 +72,7 @@ impl std::ops::Deref for Seq {
 
 /// A dictionary in order of insertion.
 #[derive(Debug)]
-pub(in crate::template) struct Dict {
+pub(crate) struct Dict {
     map: IndexMap<Value, Value>,
     depth: u16,
     _charge: Charge,
@@ -103,7 +103,7 @@ impl indexmap::Equivalent<Value> for StrKey<'_> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::template) struct Range {
+pub(crate) struct Range {
     pub(super) start: i128,
     pub(super) stop: i128,
     pub(super) step: i128,
