@@ -37,29 +37,7 @@ impl Args {
         params: [&str; N],
         n_required: usize,
     ) -> Result<[Option<Value>; N]> {
-        if self.positional.len() > N {
-            return fail(format!(
-                "{function}() takes at most {N} arguments ({} given)",
-                self.positional.len()
-            ));
-        }
-        let mut values = [const { None }; N];
-        for (place, value) in values.iter_mut().zip(self.positional) {
-            *place = Some(value);
-        }
-        for (name, value) in self.named {
-            let Some(at) = params.iter().position(|param| **param == *name) else {
-                return fail(format!("{function}() got an unexpected keyword argument '{name}'"));
-            };
-            if values[at].is_some() {
-                return fail(format!("{function}() got multiple values for argument '{name}'"));
-            }
-            values[at] = Some(value);
-        }
-        if let Some(at) = values[..n_required].iter().position(Option::is_none) {
-            return fail(format!("{function}() missing required argument: '{}'", params[at]));
-        }
-        Ok(values)
+        bind(self.positional, self.named, function, params, n_required)
     }
 }
 
@@ -96,4 +74,34 @@ pub(super) fn given(value: Option<Value>) -> Option<Value> {
 /// The number of an argument of a filter.
 pub(super) fn count(value: Option<&Value>, default: i128) -> Result<usize> {
     Ok(as_int(value, default)?.clamp(0, 1 << 40) as usize)
+}
+
+/// [`Args::bind`] for values of any kind.
+pub(super) fn bind<T, const N: usize>(
+    positional: Vec<T>,
+    named: Vec<(Arc<str>, T)>,
+    function: &str,
+    params: [&str; N],
+    n_required: usize,
+) -> Result<[Option<T>; N]> {
+    if positional.len() > N {
+        return fail(format!("{function}() takes at most {N} arguments ({} given)", positional.len()));
+    }
+    let mut values = [const { None }; N];
+    for (place, value) in values.iter_mut().zip(positional) {
+        *place = Some(value);
+    }
+    for (name, value) in named {
+        let Some(at) = params.iter().position(|param| **param == *name) else {
+            return fail(format!("{function}() got an unexpected keyword argument '{name}'"));
+        };
+        if values[at].is_some() {
+            return fail(format!("{function}() got multiple values for argument '{name}'"));
+        }
+        values[at] = Some(value);
+    }
+    if let Some(at) = values[..n_required].iter().position(Option::is_none) {
+        return fail(format!("{function}() missing required argument: '{}'", params[at]));
+    }
+    Ok(values)
 }

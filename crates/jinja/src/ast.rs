@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::fault::Pos;
 use super::value::Value;
 
 /// An expression. `height` is the number of levels of expressions in it; the parser bounds it.
 #[derive(Debug)]
 pub(super) struct Expr {
-    pub(super) line: u32,
+    pub(super) pos: Pos,
     pub(super) height: u16,
     pub(super) kind: ExprKind,
 }
@@ -109,7 +110,7 @@ impl Arg {
 pub(super) struct Filter {
     pub(super) name: Arc<str>,
     pub(super) args: Vec<Arg>,
-    pub(super) line: u32,
+    pub(super) pos: Pos,
 }
 
 /// A place that `set`, `for` and `with` assign to.
@@ -123,7 +124,7 @@ pub(super) enum Target {
 
 #[derive(Debug)]
 pub(super) struct Stmt {
-    pub(super) line: u32,
+    pub(super) pos: Pos,
     pub(super) kind: StmtKind,
 }
 
@@ -139,6 +140,18 @@ pub(super) enum StmtKind {
     With(Vec<(Target, Expr)>, Vec<Stmt>),
     /// A body with a scope of its own.
     Scope(Vec<Stmt>),
+    /// A body that templates which extend this one can replace.
+    Block(Arc<str>, Vec<Stmt>),
+    Include {
+        name: Expr,
+        /// It is no failure if there is no such template.
+        is_optional: bool,
+    },
+    /// A template as a module of this name.
+    Import(Expr, Arc<str>),
+    /// Names of a template, and the names that they get here.
+    ImportNames(Expr, Vec<(Arc<str>, Arc<str>)>),
+    Extends(Expr),
     FilterBlock(Vec<Filter>, Vec<Stmt>),
     Macro(Macro),
     Call(Expr, Macro),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::args::Args;
 use super::ast::{Arg, BinaryOp, CompareOp, Expr, ExprKind, Filter};
+use super::environment::Dialect;
 use super::fault::{Result, fail};
 use super::global::Global;
 use super::ops::undefined;
@@ -17,13 +18,20 @@ impl<'p> Run<'p> {
         match &expr.kind {
             ExprKind::Const(value) => Ok(value.clone()),
             ExprKind::Name(name) => Ok(self.name(name)),
-            _ => self.nested(|run| run.compound(expr)).map_err(|fault| fault.at(expr.line)),
+            _ => self.nested(|run| run.compound(expr)).map_err(|fault| fault.at(expr.pos)),
         }
     }
 
     fn name(&self, name: &Arc<str>) -> Value {
         match self.lookup(name) {
             Some(value) => value.clone(),
+            None => self.global(name),
+        }
+    }
+
+    fn global(&self, name: &Arc<str>) -> Value {
+        match self.env.functions.iter().position(|(found, _)| *found == &**name) {
+            Some(id) => Value::Function(id),
             None => Global::find(name, self.now.is_some())
                 .map_or_else(|| Value::Undefined(Some(name.clone())), Value::Global),
         }
@@ -102,7 +110,7 @@ impl<'p> Run<'p> {
         let mut value = Value::None;
         for item in items {
             value = self.eval(item)?;
-            if value.is_true() == stop {
+            if self.is_true(&value)? == stop {
                 break;
             }
         }
@@ -122,9 +130,11 @@ impl<'p> Run<'p> {
     }
 
     fn eval_if(&mut self, test: &'p Expr, yes: &'p Expr, no: Option<&'p Expr>) -> Result<Value> {
-        match (self.eval(test)?.is_true(), no) {
+        let test = self.eval(test)?;
+        match (self.is_true(&test)?, no) {
             (true, _) => self.eval(yes),
             (false, Some(no)) => self.eval(no),
+            (false, None) if self.dialect == Dialect::Code => Ok(Value::constant("")),
             (false, None) => Ok(Value::Undefined(None)),
         }
     }
@@ -151,7 +161,7 @@ impl<'p> Run<'p> {
 
     pub(super) fn filter(&mut self, value: Value, filter: &'p Filter) -> Result<Value> {
         let args = self.args(&filter.args)?;
-        self.apply(&filter.name, value, args).map_err(|fault| fault.at(filter.line))
+        self.apply(&filter.name, value, args).map_err(|fault| fault.at(filter.pos))
     }
 
     fn args(&mut self, list: &'p [Arg]) -> Result<Args> {
@@ -208,6 +218,7 @@ impl<'p> Run<'p> {
         match callee {
             Value::Undefined(name) => undefined(name.as_ref()),
             Value::Global(global) => globals::call(*global, self, args),
+            Value::Function(id) => self.call_custom(self.env.functions[*id].1, None, args),
             Value::Method(method) => methods::call(self, &method.0, &method.1, args),
             Value::Macro(id) => self.call_macro(*id, args, caller),
             Value::Loop(id, serial) => {
@@ -268,7 +279,10 @@ impl<'p> Run<'p> {
     pub(super) fn iterate(&mut self, value: &Value) -> Result<Arc<Seq>> {
         match value {
             Value::List(items) | Value::Tuple(items) | Value::View(items, _) => Ok(items.clone()),
-            Value::Undefined(_) => seq(&self.meter, Vec::new()),
+            Value::Undefined(_) => {
+                self.check(value)?;
+                seq(&self.meter, Vec::new())
+            }
             Value::Dict(dict) => {
                 let mut keys = self.items()?;
                 dict.keys().try_for_each(|key| keys.push(key.clone()))?;

@@ -37,7 +37,7 @@ impl Parser {
     }
 
     fn tuple_or(&mut self, in_brackets: bool, with_if: bool, ends: &[&str]) -> Result<Expr> {
-        let line = self.line();
+        let pos = self.pos();
         let mut items = Vec::new();
         let mut is_tuple = false;
         loop {
@@ -60,13 +60,13 @@ impl Parser {
             }
             (_, last) => {
                 items.extend(last);
-                self.node(line, ExprKind::Tuple(items))
+                self.node(pos, ExprKind::Tuple(items))
             }
         }
     }
 
     pub(super) fn expression(&mut self) -> Result<Expr> {
-        let line = self.line();
+        let pos = self.pos();
         let mut value = self.or()?;
         while self.skip_name("if") {
             let test = Box::new(self.or()?);
@@ -74,13 +74,13 @@ impl Parser {
                 true => Some(Box::new(self.nested(Self::expression)?)),
                 false => None,
             };
-            value = self.node(line, ExprKind::If { test, yes: Box::new(value), no })?;
+            value = self.node(pos, ExprKind::If { test, yes: Box::new(value), no })?;
         }
         Ok(value)
     }
 
     fn or(&mut self) -> Result<Expr> {
-        let line = self.line();
+        let pos = self.pos();
         let first = self.and()?;
         if !self.is_name("or") {
             return Ok(first);
@@ -89,11 +89,11 @@ impl Parser {
         while self.skip_name("or") {
             items.push(self.and()?);
         }
-        self.node(line, ExprKind::Or(items))
+        self.node(pos, ExprKind::Or(items))
     }
 
     fn and(&mut self) -> Result<Expr> {
-        let line = self.line();
+        let pos = self.pos();
         let first = self.not()?;
         if !self.is_name("and") {
             return Ok(first);
@@ -102,20 +102,20 @@ impl Parser {
         while self.skip_name("and") {
             items.push(self.not()?);
         }
-        self.node(line, ExprKind::And(items))
+        self.node(pos, ExprKind::And(items))
     }
 
     fn not(&mut self) -> Result<Expr> {
-        let line = self.line();
+        let pos = self.pos();
         if self.skip_name("not") {
             let value = self.nested(Self::not)?;
-            return self.node(line, ExprKind::Unary(UnaryOp::Not, Box::new(value)));
+            return self.node(pos, ExprKind::Unary(UnaryOp::Not, Box::new(value)));
         }
         self.comparison()
     }
 
     fn comparison(&mut self) -> Result<Expr> {
-        let line = self.line();
+        let pos = self.pos();
         let first = self.binary(0)?;
         let mut rest = Vec::new();
         loop {
@@ -138,12 +138,12 @@ impl Parser {
         if rest.is_empty() {
             return Ok(first);
         }
-        self.node(line, ExprKind::Compare(Box::new(first), rest))
+        self.node(pos, ExprKind::Compare(Box::new(first), rest))
     }
 
     fn binary(&mut self, level: usize) -> Result<Expr> {
         let Some(ops) = LEVELS.get(level) else { return self.unary(true) };
-        let line = self.line();
+        let pos = self.pos();
         let operand = |parser: &mut Self| match level {
             0 => parser.concat(),
             _ => parser.binary(level + 1),
@@ -158,11 +158,11 @@ impl Parser {
         if rest.is_empty() {
             return Ok(first);
         }
-        self.node(line, ExprKind::Binary(Box::new(first), rest))
+        self.node(pos, ExprKind::Binary(Box::new(first), rest))
     }
 
     fn concat(&mut self) -> Result<Expr> {
-        let line = self.line();
+        let pos = self.pos();
         let first = self.binary(1)?;
         if !self.is_sign("~") {
             return Ok(first);
@@ -171,11 +171,11 @@ impl Parser {
         while self.skip_sign("~") {
             items.push(self.binary(1)?);
         }
-        self.node(line, ExprKind::Concat(items))
+        self.node(pos, ExprKind::Concat(items))
     }
 
     fn unary(&mut self, with_filter: bool) -> Result<Expr> {
-        let line = self.line();
+        let pos = self.pos();
         let op = match self.peek() {
             Token::Sign("-") => Some(UnaryOp::Minus),
             Token::Sign("+") => Some(UnaryOp::Plus),
@@ -185,7 +185,7 @@ impl Parser {
             Some(op) => {
                 self.next();
                 let operand = self.nested(|parser| parser.unary(false))?;
-                self.node(line, ExprKind::Unary(op, Box::new(operand)))?
+                self.node(pos, ExprKind::Unary(op, Box::new(operand)))?
             }
             None => self.primary()?,
         };
@@ -194,7 +194,7 @@ impl Parser {
     }
 
     fn primary(&mut self) -> Result<Expr> {
-        let line = self.line();
+        let pos = self.pos();
         let kind = match self.next() {
             Token::Name(name) => match &*name {
                 "true" | "True" => ExprKind::Const(Value::Bool(true)),
@@ -226,7 +226,7 @@ impl Parser {
             Token::Sign("{") => ExprKind::Dict(self.nested(Self::dict)?),
             other => return fail(format!("unexpected '{}'", other.describe())),
         };
-        self.node(line, kind)
+        self.node(pos, kind)
     }
 
     /// The items of a list, and its bracket.
@@ -262,12 +262,12 @@ impl Parser {
 
     fn postfix(&mut self, mut value: Expr) -> Result<Expr> {
         loop {
-            let line = self.line();
+            let pos = value.pos;
             let kind = if self.skip_sign(".") {
                 match self.next() {
                     Token::Name(name) => ExprKind::Attr(Box::new(value), name),
                     Token::Int(n) => {
-                        let index = self.node(line, ExprKind::Const(Value::Int(n)))?;
+                        let index = self.node(pos, ExprKind::Const(Value::Int(n)))?;
                         ExprKind::Item(Box::new(value), Box::new(index))
                     }
                     _ => return fail("expected name or number"),
@@ -279,13 +279,13 @@ impl Parser {
             } else {
                 return Ok(value);
             };
-            value = self.node(line, kind)?;
+            value = self.node(pos, kind)?;
         }
     }
 
     /// A subscript of `value` behind its bracket.
     fn subscript(&mut self, value: Expr) -> Result<ExprKind> {
-        let line = self.line();
+        let pos = self.pos();
         let value = Box::new(value);
         let mut bounds = [None, None, None];
         let mut n_colon = 0;
@@ -302,7 +302,7 @@ impl Parser {
                 while self.skip_sign(",") {
                     items.push(self.expression()?);
                 }
-                bounds[0] = Some(Box::new(self.node(line, ExprKind::Tuple(items))?));
+                bounds[0] = Some(Box::new(self.node(pos, ExprKind::Tuple(items))?));
             } else if bounds[n_colon].is_none() {
                 bounds[n_colon] = Some(Box::new(self.expression()?));
             } else {
@@ -352,10 +352,10 @@ impl Parser {
 
     /// A filter behind its `|`.
     pub(super) fn filter(&mut self) -> Result<Filter> {
-        let line = self.line();
+        let pos = self.pos();
         let name = self.dotted_name()?;
         let args = if self.is_sign("(") { self.nested(Self::args)? } else { Vec::new() };
-        Ok(Filter { name, args, line })
+        Ok(Filter { name, args, pos })
     }
 
     fn dotted_name(&mut self) -> Result<Arc<str>> {
@@ -368,7 +368,7 @@ impl Parser {
 
     fn filters_and_tests(&mut self, mut value: Expr) -> Result<Expr> {
         loop {
-            let line = self.line();
+            let pos = self.pos();
             let kind = if self.skip_sign("|") {
                 ExprKind::Filter(Box::new(value), self.filter()?)
             } else if self.skip_name("is") {
@@ -379,7 +379,7 @@ impl Parser {
             } else {
                 return Ok(value);
             };
-            value = self.node(line, kind)?;
+            value = self.node(pos, kind)?;
         }
     }
 

@@ -73,6 +73,12 @@ pub(super) fn find(name: &str) -> Option<Filter> {
 impl Run<'_> {
     /// Applies the filter of this name.
     pub(super) fn apply(&mut self, name: &str, value: Value, args: Args) -> Result<Value> {
+        if let Some((_, filter)) = self.env.filters.iter().find(|(found, _)| *found == name) {
+            return self.call_custom(*filter, Some(value), args);
+        }
+        if !matches!(name, "default" | "d") {
+            self.check(&value)?;
+        }
         match find(name) {
             Some(filter) => filter(self, value, args),
             None => fail(format!("no filter named '{}'", name.chars().take(40).collect::<String>())),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::fault::{Fault, Result, fail};
+use super::fault::{Fault, Pos, Result, fail};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
@@ -51,22 +51,24 @@ const SIGNS: [&str; 26] = [
 ];
 
 /// Tokens with their lines.
-pub(super) fn tokenize(source: &str) -> Result<Vec<(Token, u32)>> {
+pub(super) fn tokenize(source: &str, keeps_newline: bool) -> Result<Vec<(Token, Pos)>> {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
-    let source = source.strip_suffix('\n').unwrap_or(&source);
-    let mut lexer = Lexer { rest: source, line: 1, is_line_start: true, tokens: Vec::new() };
-    lexer.template().map_err(|fault| fault.at(lexer.line))?;
-    let line = lexer.line;
-    lexer.tokens.push((Token::End, line));
+    let end = if keeps_newline { None } else { source.strip_suffix('\n') };
+    let source = end.unwrap_or(&source);
+    let mut lexer =
+        Lexer { rest: source, pos: Pos { line: 1, column: 1 }, is_line_start: true, tokens: Vec::new() };
+    lexer.template().map_err(|fault| fault.at(lexer.pos))?;
+    let pos = lexer.pos;
+    lexer.tokens.push((Token::End, pos));
     Ok(lexer.tokens)
 }
 
 struct Lexer<'s> {
     rest: &'s str,
-    line: u32,
+    pos: Pos,
     /// The last match ended with a line break.
     is_line_start: bool,
-    tokens: Vec<(Token, u32)>,
+    tokens: Vec<(Token, Pos)>,
 }
 
 /// The openings of what is not text.
@@ -79,13 +81,19 @@ enum Opening {
 
 impl<'s> Lexer<'s> {
     fn push(&mut self, token: Token) {
-        self.tokens.push((token, self.line));
+        self.tokens.push((token, self.pos));
     }
 
     /// Moves past `n` bytes.
     fn skip(&mut self, n: usize) -> &'s str {
         let (passed, rest) = self.rest.split_at(n);
-        self.line += passed.bytes().filter(|&b| b == b'\n').count() as u32;
+        let mut line = passed;
+        if let Some(end) = passed.rfind('\n') {
+            self.pos.line += passed.bytes().filter(|&b| b == b'\n').count() as u32;
+            self.pos.column = 1;
+            line = &passed[end + 1..];
+        }
+        self.pos.column += line.chars().count() as u32;
         self.rest = rest;
         if let Some(last) = passed.bytes().last() {
             self.is_line_start = last == b'\n';
@@ -127,13 +135,13 @@ impl<'s> Lexer<'s> {
     /// The text before an opening, and the opening with its sign.
     fn text(&mut self, n: usize, opening: Opening) {
         let is_line_start = self.is_line_start;
-        let line = self.line;
+        let pos = self.pos;
         let text = self.skip(n);
         let sign = self.rest[2..].chars().next().filter(|c| matches!(c, '-' | '+'));
         let is_variable = opening == Opening::Variable;
         let text = strip_right(text, sign.filter(|c| !is_variable || *c == '-'), !is_variable, is_line_start);
         if !text.is_empty() {
-            self.tokens.push((Token::Text(text.into()), line));
+            self.tokens.push((Token::Text(text.into()), pos));
         }
         // `{{+1` is a number.
         let n_sign = usize::from(sign.is_some_and(|c| c == '-' || !is_variable));
@@ -184,11 +192,11 @@ impl<'s> Lexer<'s> {
                 let inner = inner.trim_start();
                 let end_sign = inner.chars().next().filter(|c| matches!(c, '-' | '+'));
                 if let Some(behind) = inner[end_sign.map_or(0, |_| 1)..].strip_prefix("%}") {
-                    let (is_line_start, line) = (self.is_line_start, self.line);
+                    let (is_line_start, pos) = (self.is_line_start, self.pos);
                     let n = self.rest.len() - behind.len();
                     let passed = self.skip(n);
                     let text = strip_right(&passed[..at], sign, true, is_line_start);
-                    self.tokens.push((Token::Text(text.into()), line));
+                    self.tokens.push((Token::Text(text.into()), pos));
                     self.behind_block(end_sign);
                     return Ok(());
                 }

@@ -1,12 +1,14 @@
-//! An interpreter of Jinja for chat templates, which come with models and are not trusted.
+//! An interpreter of Jinja for chat templates, which come with models and are not trusted ([`Program`]), and for
+//! templates of code, which are the program's own and reach each other by name ([`Environment`]).
 //!
-//! It does what Jinja2's immutable sandbox does in transformers, within bounds that hold by construction: the
+//! For chat templates it does what Jinja2's immutable sandbox does in transformers, within bounds that hold by construction: the
 //! parser refuses deep sources (`parser`), values cannot nest deeply or contain themselves (`value`), and
 //! memory and time are metered (`meter`). Nothing recurses further than these bounds, so a rendering fits a
 //! stack of 1 MB.
 
 mod args;
 mod ast;
+mod environment;
 mod eval;
 mod expressions;
 mod fault;
@@ -17,12 +19,14 @@ mod filters_number;
 mod filters_text;
 mod format;
 mod format_spec;
+mod given;
 mod global;
 mod globals;
 mod json;
 mod lexer;
 mod meter;
 mod methods;
+mod modules;
 mod ops;
 mod parser;
 mod print;
@@ -35,24 +39,45 @@ mod value;
 
 use std::sync::Arc;
 
-pub use fault::{Fault, FaultKind, Result};
+pub use environment::{Dialect, Environment, Loader};
+pub use fault::{Fault, FaultKind, Place, Pos, Result};
+pub use given::{Arguments, Function, Given};
 pub use time::LocalTime;
 
 use meter::Meter;
 use value::{DictBuilder, ListBuilder, Value};
 
-/// A parsed template.
+/// A parsed chat template.
 #[derive(Debug)]
 pub struct Program {
+    name: Option<Arc<str>>,
     body: Vec<ast::Stmt>,
 }
 
 impl Program {
+    /// Parses a chat template.
+    ///
+    /// # Errors
+    ///
+    /// If it is no valid template, or too large or too deep.
     pub fn parse(source: &str) -> Result<Program> {
-        parser::parse(source).map(|body| Program { body })
+        parser::parse(source, Dialect::Chat).map(|body| Program { name: None, body })
     }
 
-    /// Renders with `variables`, of which later ones override earlier ones.
+    /// Parses a template of code.
+    fn named(name: &str, source: &str) -> Result<Program> {
+        let name: Option<Arc<str>> = Some(name.into());
+        match parser::parse(source, Dialect::Code) {
+            Ok(body) => Ok(Program { name, body }),
+            Err(fault) => Err(fault.within(name.as_ref())),
+        }
+    }
+
+    /// Renders with `variables`, of which later ones override earlier ones; `strftime_now` prints `now`.
+    ///
+    /// # Errors
+    ///
+    /// If the template refuses them, fails, or exceeds a limit.
     pub fn render<'p>(
         &'p self,
         variables: &[(&'p str, serde_json::Value)],
@@ -63,7 +88,8 @@ impl Program {
         for (name, json) in variables {
             values.push((*name, from_json(&unlimited, json)?));
         }
-        run::Run::new(Arc::new(Meter::default()), values, now)?.render(&self.body)
+        run::Run::new(&environment::ALONE, Dialect::Chat, Arc::new(Meter::default()), values, now)?
+            .render(self)
     }
 }
 
@@ -98,3 +124,8 @@ fn from_json(meter: &Arc<Meter>, json: &serde_json::Value) -> Result<Value> {
     }
     convert(meter, json, 0)
 }
+
+/// Runs the example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

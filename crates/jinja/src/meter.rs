@@ -40,6 +40,11 @@ impl Default for Meter {
 }
 
 impl Meter {
+    /// A meter for the program's own templates, which only stops those that never end.
+    pub(super) fn generous() -> Meter {
+        Meter { max_byte: 1 << 29, max_step: 1 << 32, ..Meter::unlimited() }
+    }
+
     /// A meter for the variables, which are the caller's.
     pub(super) fn unlimited() -> Meter {
         Meter { n_live_byte: 0.into(), n_step: 0.into(), max_byte: usize::MAX, max_step: u64::MAX }

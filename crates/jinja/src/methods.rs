@@ -73,6 +73,7 @@ impl Run<'_> {
             Value::Namespace(id) => self.namespaces[*id].get(&Value::constant(name)).cloned(),
             Value::Loop(id, serial) => self.loop_attr(*id, *serial, name)?,
             Value::Cycler(id) => self.cycler_attr(*id, name),
+            Value::Module(id) => self.module_attr(*id, name),
             Value::Macro(id) if **name == *"name" => Some(Value::constant(&self.macros[*id].decl.name)),
             Value::Range(range) => match &**name {
                 "start" => Some(Value::Int(range.start)),

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::ast::{BinaryOp, CompareOp, UnaryOp};
+use super::environment::Dialect;
 use super::fault::{Fault, Result, fail};
 use super::meter::Meter;
 use super::run::Run;
@@ -34,9 +35,20 @@ pub(super) fn int(n: Option<i128>) -> Result<Value> {
 }
 
 impl Run<'_> {
+    /// Fails for an undefined value in templates of code.
+    pub(super) fn check(&self, value: &Value) -> Result<()> {
+        if self.dialect == Dialect::Code { defined(value) } else { Ok(()) }
+    }
+
+    /// The truth of a value, which in templates of code must be defined.
+    pub(super) fn is_true(&self, value: &Value) -> Result<bool> {
+        self.check(value)?;
+        Ok(value.is_true())
+    }
+
     pub(super) fn unary(&self, op: UnaryOp, value: &Value) -> Result<Value> {
         if op == UnaryOp::Not {
-            return Ok(Value::Bool(!value.is_true()));
+            return Ok(Value::Bool(!self.is_true(value)?));
         }
         defined(value)?;
         match (value, value.as_int()) {
@@ -120,7 +132,7 @@ impl Run<'_> {
             Ok(false)
         };
         match container {
-            Value::Undefined(_) => Ok(false),
+            Value::Undefined(_) => self.check(container).map(|()| false),
             Value::Str(text) => match item {
                 Value::Str(part) => {
                     self.meter.read(text.len() + part.len())?;

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use super::ast::{Arg, Expr, ExprKind, Filter, For, Macro, Reads, Stmt, StmtKind, Target};
-use super::fault::{Fault, Result, fail};
+use super::environment::Dialect;
+use super::fault::{Fault, Pos, Result, fail};
 use super::lexer::{Token, check_size, tokenize};
 
 /// Maximum nesting of blocks and brackets in the source. The parser recurses once for each.
@@ -20,16 +21,23 @@ const MAX_HEIGHT: u16 = 150;
 const MAX_PARAMS: usize = 255;
 
 /// The statements of a template.
-pub(super) fn parse(source: &str) -> Result<Vec<Stmt>> {
+pub(super) fn parse(source: &str, dialect: Dialect) -> Result<Vec<Stmt>> {
     check_size(source)?;
-    let mut parser =
-        Parser { tokens: tokenize(source)?, at: 0, depth: 0, n_loop: 0, reads: Reads::default() };
-    let body = parser.body(&[]).map_err(|fault| fault.at(parser.line()))?;
+    let mut parser = Parser {
+        dialect,
+        tokens: tokenize(source, dialect == Dialect::Code)?,
+        at: 0,
+        depth: 0,
+        n_loop: 0,
+        reads: Reads::default(),
+    };
+    let body = parser.body(&[]).map_err(|fault| fault.at(parser.pos()))?;
     Ok(body)
 }
 
 pub(super) struct Parser {
-    tokens: Vec<(Token, u32)>,
+    dialect: Dialect,
+    tokens: Vec<(Token, Pos)>,
     at: usize,
     depth: u32,
     /// Loops around the current statement.
@@ -47,7 +55,7 @@ impl Parser {
         &self.tokens[(self.at + 1).min(self.tokens.len() - 1)].0
     }
 
-    pub(super) fn line(&self) -> u32 {
+    pub(super) fn pos(&self) -> Pos {
         self.tokens[self.at].1
     }
 
@@ -114,7 +122,7 @@ impl Parser {
     /// Parses one level deeper.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_NESTING {
-            return Err(Fault::limit("nested blocks and brackets", MAX_NESTING.into()).at(self.line()));
+            return Err(Fault::limit("nested blocks and brackets", MAX_NESTING.into()).at(self.pos()));
         }
         self.depth += 1;
         let parsed = parse(self);
@@ -123,12 +131,12 @@ impl Parser {
     }
 
     /// An expression of bounded height.
-    pub(super) fn node(&self, line: u32, kind: ExprKind) -> Result<Expr> {
+    pub(super) fn node(&self, pos: Pos, kind: ExprKind) -> Result<Expr> {
         let height = 1 + children(&kind).map(|e| e.height).max().unwrap_or(0);
         if height > MAX_HEIGHT {
-            return Err(Fault::limit("levels of expressions", MAX_HEIGHT.into()).at(line));
+            return Err(Fault::limit("levels of expressions", MAX_HEIGHT.into()).at(pos));
         }
-        Ok(Expr { line, height, kind })
+        Ok(Expr { pos, height, kind })
     }
 
     /// Statements up to a block that begins with one of `ends`, which is left; an empty list is the end of the
@@ -136,20 +144,21 @@ impl Parser {
     fn body(&mut self, ends: &[&str]) -> Result<Vec<Stmt>> {
         let mut body = Vec::new();
         loop {
-            let line = self.line();
+            let pos = self.pos();
             match self.next() {
-                Token::Text(text) => body.push(Stmt { line, kind: StmtKind::Text(text) }),
+                Token::Text(text) => body.push(Stmt { pos, kind: StmtKind::Text(text) }),
                 Token::VariableBegin => {
                     let value = self.tuple(false)?;
                     self.expect(&Token::VariableEnd)?;
-                    body.push(Stmt { line, kind: StmtKind::Emit(value) });
+                    body.push(Stmt { pos, kind: StmtKind::Emit(value) });
                 }
                 Token::BlockBegin => {
                     if ends.iter().any(|end| self.is_name(end)) {
                         return Ok(body);
                     }
+                    let pos = self.pos();
                     if let Some(kind) = self.nested(Self::statement)? {
-                        body.push(Stmt { line, kind });
+                        body.push(Stmt { pos, kind });
                     }
                     self.expect(&Token::BlockEnd)?;
                 }
@@ -195,22 +204,75 @@ impl Parser {
                 StmtKind::Scope(self.block("endautoescape")?)
             }
             "block" => {
-                self.expect_name()?;
+                let name = self.expect_name()?;
                 let body = self.block("endblock")?;
                 if let Token::Name(_) = self.peek() {
                     self.next();
                 }
-                StmtKind::Scope(body)
+                StmtKind::Block(name, body)
             }
             "do" => StmtKind::Do(self.tuple(false)?),
             "break" | "continue" if self.n_loop == 0 => return fail(format!("'{name}' outside of a loop")),
             "break" => StmtKind::Break,
             "continue" => StmtKind::Continue,
-            "include" | "import" | "from" | "extends" => {
+            "include" | "import" | "from" | "extends" if self.dialect == Dialect::Chat => {
                 return fail(format!("'{name}' needs another template, and a model has one"));
             }
+            "include" => self.include()?,
+            "import" => self.import()?,
+            "from" => self.import_names()?,
+            "extends" => StmtKind::Extends(self.expression()?),
             _ => return fail(format!("unknown tag '{}'", name.chars().take(40).collect::<String>())),
         }))
+    }
+
+    fn include(&mut self) -> Result<StmtKind> {
+        let name = self.expression()?;
+        let is_optional = self.skip_name("ignore");
+        if is_optional && !self.skip_name("missing") {
+            return fail("expected 'missing' after 'ignore'");
+        }
+        self.context()?;
+        Ok(StmtKind::Include { name, is_optional })
+    }
+
+    fn import(&mut self) -> Result<StmtKind> {
+        let name = self.expression()?;
+        if !self.skip_name("as") {
+            return fail(format!("expected 'as', found '{}'", self.peek().describe()));
+        }
+        let module = self.expect_name()?;
+        self.context()?;
+        Ok(StmtKind::Import(name, module))
+    }
+
+    fn import_names(&mut self) -> Result<StmtKind> {
+        let template = self.expression()?;
+        if !self.skip_name("import") {
+            return fail(format!("expected 'import', found '{}'", self.peek().describe()));
+        }
+        let mut names = Vec::new();
+        loop {
+            let name = self.expect_name()?;
+            let here = if self.skip_name("as") { self.expect_name()? } else { name.clone() };
+            names.push((name, here));
+            if !self.skip_sign(",") {
+                break;
+            }
+        }
+        self.context()?;
+        Ok(StmtKind::ImportNames(template, names))
+    }
+
+    /// Passes `with context`, which is always so.
+    fn context(&mut self) -> Result<()> {
+        if self.is_name("without") {
+            return fail("templates always see the variables around: 'without context' is unknown");
+        }
+        if self.skip_name("with") && !self.skip_name("context") {
+            return fail("expected 'context' after 'with'");
+        }
+        Ok(())
     }
 
     fn for_loop(&mut self) -> Result<For> {

@@ -1,5 +1,6 @@
 //! Values as text: Python's `str` and `repr`.
 
+use super::environment::Dialect;
 use super::fault::{Fault, Result};
 use super::meter::MAX_VALUE_DEPTH;
 use super::run::Run;
@@ -40,10 +41,14 @@ impl Run<'_> {
         }
         self.meter.step(1)?;
         match value {
-            Value::Undefined(_) => Ok(()),
-            Value::None => out.push("None"),
-            Value::Bool(true) => out.push("True"),
-            Value::Bool(false) => out.push("False"),
+            Value::Undefined(_) => self.check(value),
+            Value::None => out.push(if self.dialect == Dialect::Code { "none" } else { "None" }),
+            Value::Bool(b) => out.push(match (self.dialect, b) {
+                (Dialect::Chat, true) => "True",
+                (Dialect::Chat, false) => "False",
+                (Dialect::Code, true) => "true",
+                (Dialect::Code, false) => "false",
+            }),
             Value::Int(n) => out.push(&n.to_string()),
             Value::Float(x) => out.push(&float(*x)),
             Value::Str(text) => quote(text, out),

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::time::LocalTime;
+use super::Program;
 use super::ast::{Expr, Filter, For, Macro, Stmt, StmtKind, Target};
+use super::environment::{Dialect, Environment};
 use super::fault::{Fault, Result, fail};
 use super::meter::{Charge, MAX_CALL_DEPTH, Meter};
+use super::modules::Inheritance;
+use super::time::LocalTime;
 use super::value::{ListBuilder, Seq, TextBuilder, Value, equal};
 
 /// The state of one rendering.
@@ -17,7 +20,14 @@ pub(super) struct Run<'p> {
     /// Scopes on the stack; the first holds the variables of the caller.
     frames: Vec<Frame<'p>>,
     /// The current scope.
-    frame: usize,
+    pub(super) frame: Scope,
+    /// Scopes of imported templates, which stay.
+    modules: Vec<Frame<'p>>,
+    pub(super) env: &'p Environment,
+    pub(super) dialect: Dialect,
+    /// The template that runs.
+    pub(super) current: &'p Program,
+    pub(super) inheritance: Inheritance<'p>,
     depth: u32,
     n_serial: u64,
     pub(super) namespaces: Vec<IndexMap<Value, Value>>,
@@ -33,18 +43,26 @@ pub(super) struct Run<'p> {
     pub(super) now: Option<LocalTime>,
 }
 
+/// A place of variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    Stack(usize),
+    Module(usize),
+}
+
 /// The variables of a scope.
 struct Frame<'p> {
     serial: u64,
     /// The scope in which names are looked up that are not found here.
-    parent: Option<usize>,
+    parent: Option<(Scope, u64)>,
     vars: Vec<(&'p str, Value)>,
 }
 
 pub(super) struct MacroValue<'p> {
     pub(super) decl: &'p Macro,
+    program: &'p Program,
     /// The scope in which it was defined, with its serial number.
-    scope: (usize, u64),
+    scope: (Scope, u64),
 }
 
 pub(super) struct LoopState<'p> {
@@ -55,12 +73,12 @@ pub(super) struct LoopState<'p> {
     pub(super) depth: usize,
     stmt: &'p For,
     /// The scope around the loop.
-    scope: (usize, u64),
+    scope: (Scope, u64),
     pub(super) last_changed: Option<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Flow {
+pub(super) enum Flow {
     Next,
     Break,
     Continue,
@@ -68,6 +86,8 @@ enum Flow {
 
 impl<'p> Run<'p> {
     pub(super) fn new(
+        env: &'p Environment,
+        dialect: Dialect,
         meter: Arc<Meter>,
         variables: Vec<(&'p str, Value)>,
         now: Option<LocalTime>,
@@ -76,7 +96,12 @@ impl<'p> Run<'p> {
         Ok(Run {
             out: TextBuilder::new(&meter)?,
             frames: vec![first],
-            frame: 0,
+            frame: Scope::Stack(0),
+            modules: Vec::new(),
+            env,
+            dialect,
+            current: &NONE,
+            inheritance: Inheritance::default(),
             depth: 0,
             n_serial: 0,
             namespaces: Vec::new(),
@@ -92,8 +117,8 @@ impl<'p> Run<'p> {
     }
 
     /// Renders a whole template.
-    pub(super) fn render(mut self, body: &'p [Stmt]) -> Result<String> {
-        self.body(body)?;
+    pub(super) fn render(mut self, program: &'p Program) -> Result<String> {
+        self.program(program)?;
         Ok(self.out.into_string())
     }
 
@@ -118,10 +143,14 @@ impl<'p> Run<'p> {
         result
     }
 
-    fn body(&mut self, body: &'p [Stmt]) -> Result<Flow> {
+    pub(super) fn body(&mut self, body: &'p [Stmt]) -> Result<Flow> {
         for stmt in body {
             self.meter.step(1)?;
-            let flow = self.nested(|run| run.statement(stmt)).map_err(|fault| fault.at(stmt.line))?;
+            if let StmtKind::Text(text) = &stmt.kind {
+                self.out.push(text).map_err(|fault| fault.at(stmt.pos))?;
+                continue;
+            }
+            let flow = self.nested(|run| run.statement(stmt)).map_err(|fault| fault.at(stmt.pos))?;
             if flow != Flow::Next {
                 return Ok(flow);
             }
@@ -135,7 +164,8 @@ impl<'p> Run<'p> {
             StmtKind::Emit(value) => return self.emit(value),
             StmtKind::If(branches, otherwise) => {
                 for (test, body) in branches {
-                    if self.eval(test)?.is_true() {
+                    let value = self.eval(test)?;
+                    if self.is_true(&value).map_err(|fault| fault.at(test.pos))? {
                         return self.body(body);
                     }
                 }
@@ -167,6 +197,22 @@ impl<'p> Run<'p> {
                 let text = self.call_with(call, Some(caller))?;
                 self.print(&text)?;
             }
+            StmtKind::Block(name, body) => return self.block(name, body),
+            StmtKind::Include { name, is_optional } => self.include(name, *is_optional, stmt.pos)?,
+            StmtKind::Import(name, module) => {
+                let id = self.import(name, stmt.pos)?;
+                self.set(module, Value::Module(id));
+            }
+            StmtKind::ImportNames(template, names) => {
+                let id = self.import(template, stmt.pos)?;
+                for (name, here) in names {
+                    let Some(value) = self.module_attr(id, name) else {
+                        return fail(format!("the template has no '{name}'"));
+                    };
+                    self.set(here, value);
+                }
+            }
+            StmtKind::Extends(name) => self.extends(name, stmt.pos)?,
             StmtKind::Do(value) => drop(self.eval(value)?),
             StmtKind::Break => return Ok(Flow::Break),
             StmtKind::Continue => return Ok(Flow::Continue),
@@ -175,14 +221,17 @@ impl<'p> Run<'p> {
     }
 
     fn emit(&mut self, value: &'p Expr) -> Result<Flow> {
+        let at = value.pos;
         let value = self.eval(value)?;
-        self.print(&value)?;
+        self.print(&value).map_err(|fault| fault.at(at))?;
         Ok(Flow::Next)
     }
 
     fn print(&mut self, value: &Value) -> Result<()> {
         match value {
             Value::Str(text) => self.out.push(text),
+            Value::Int(n) => self.out.push(&n.to_string()),
+            Value::None if self.dialect == Dialect::Code => Err(Fault::nothing()),
             _ => {
                 let Value::Str(text) = self.str(value)? else { return Ok(()) };
                 self.out.push(&text)
@@ -191,7 +240,7 @@ impl<'p> Run<'p> {
     }
 
     /// The text that `run` prints.
-    fn captured<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<Value> {
+    pub(super) fn captured<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<Value> {
         let out = std::mem::replace(&mut self.out, TextBuilder::new(&self.meter)?);
         let result = run(self);
         let text = std::mem::replace(&mut self.out, out);
@@ -214,50 +263,78 @@ impl<'p> Run<'p> {
     }
 
     /// Runs in a scope of its own, within the scope `parent`.
-    fn in_frame<T>(
+    pub(super) fn in_frame<T>(
         &mut self,
-        parent: usize,
+        parent: Scope,
         vars: Vec<(&'p str, Value)>,
         run: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         let serial = self.serial();
-        self.frames.push(Frame { serial, parent: Some(parent), vars });
-        let outer = std::mem::replace(&mut self.frame, self.frames.len() - 1);
+        self.frames.push(Frame { serial, parent: Some((parent, self.at(parent).serial)), vars });
+        let outer = std::mem::replace(&mut self.frame, Scope::Stack(self.frames.len() - 1));
         let result = run(self);
         self.frames.pop();
         self.frame = outer;
         result
     }
 
-    fn scope(&mut self, body: &'p [Stmt]) -> Result<Flow> {
+    pub(super) fn scope(&mut self, body: &'p [Stmt]) -> Result<Flow> {
         self.in_frame(self.frame, Vec::new(), |run| run.body(body))
     }
 
-    fn here(&self) -> (usize, u64) {
-        (self.frame, self.frames[self.frame].serial)
+    fn here(&self) -> (Scope, u64) {
+        (self.frame, self.at(self.frame).serial)
+    }
+
+    fn at(&self, scope: Scope) -> &Frame<'p> {
+        match scope {
+            Scope::Stack(at) => &self.frames[at],
+            Scope::Module(id) => &self.modules[id],
+        }
     }
 
     /// A scope, or the outermost one if it has ended.
-    fn alive(&self, (at, serial): (usize, u64)) -> usize {
-        if self.frames.get(at).is_some_and(|frame| frame.serial == serial) { at } else { 0 }
+    fn alive(&self, (scope, serial): (Scope, u64)) -> Scope {
+        match scope {
+            Scope::Stack(at) if self.frames.get(at).is_none_or(|frame| frame.serial != serial) => {
+                Scope::Stack(0)
+            }
+            _ => scope,
+        }
+    }
+
+    /// A module without names, within the current scope.
+    pub(super) fn new_module(&mut self) -> Result<usize> {
+        self.tables.grow(2 * size_of::<Frame<'_>>())?;
+        let frame = Frame { serial: self.serial(), parent: Some(self.here()), vars: Vec::new() };
+        self.modules.push(frame);
+        Ok(self.modules.len() - 1)
+    }
+
+    /// The value that a module has for a name.
+    pub(super) fn module_attr(&self, id: usize, name: &str) -> Option<Value> {
+        self.modules[id].vars.iter().find(|(found, _)| *found == name).map(|(_, value)| value.clone())
     }
 
     pub(super) fn lookup(&self, name: &str) -> Option<&Value> {
         let mut at = Some(self.frame);
         while let Some(frame) = at {
-            let frame = &self.frames[frame];
+            let frame = self.at(frame);
             // An excess shows at the next step.
             let _ = self.meter.step((frame.vars.len() / 16) as u64);
             if let Some((_, value)) = frame.vars.iter().rev().find(|(found, _)| *found == name) {
                 return Some(value);
             }
-            at = frame.parent;
+            at = frame.parent.map(|parent| self.alive(parent));
         }
         None
     }
 
     fn set(&mut self, name: &'p str, value: Value) {
-        let vars = &mut self.frames[self.frame].vars;
+        let vars = match self.frame {
+            Scope::Stack(at) => &mut self.frames[at].vars,
+            Scope::Module(id) => &mut self.modules[id].vars,
+        };
         let _ = self.meter.step((vars.len() / 16) as u64);
         match vars.iter_mut().find(|(found, _)| *found == name) {
             Some((_, place)) => *place = value,
@@ -371,7 +448,8 @@ impl<'p> Run<'p> {
         for item in items.iter() {
             let holds = self.in_frame(self.frame, Vec::new(), |run| {
                 run.assign(&stmt.target, item.clone())?;
-                Ok(run.eval(filter)?.is_true())
+                let holds = run.eval(filter)?;
+                run.is_true(&holds)
             })?;
             if holds {
                 chosen.push(item.clone())?;
@@ -411,7 +489,7 @@ impl<'p> Run<'p> {
 
     fn define(&mut self, decl: &'p Macro) -> Result<Value> {
         self.tables.grow(2 * size_of::<MacroValue<'_>>())?;
-        self.macros.push(MacroValue { decl, scope: self.here() });
+        self.macros.push(MacroValue { decl, program: self.current, scope: self.here() });
         Ok(Value::Macro(self.macros.len() - 1))
     }
 
@@ -419,20 +497,26 @@ impl<'p> Run<'p> {
     pub(super) fn run_macro(&mut self, id: usize, vars: Vec<(&'p str, Value)>) -> Result<Value> {
         let decl = self.macros[id].decl;
         let scope = self.alive(self.macros[id].scope);
+        let program = self.macros[id].program;
         self.captured(|run| {
             run.in_frame(scope, vars, |run| {
-                for (name, default) in &decl.params {
-                    if run.frames[run.frame].vars.iter().any(|(found, _)| *found == &**name) {
-                        continue;
+                run.in_program(program, |run| {
+                    for (name, default) in &decl.params {
+                        if run.at(run.frame).vars.iter().any(|(found, _)| *found == &**name) {
+                            continue;
+                        }
+                        let value = match default {
+                            Some(default) => run.eval(default)?,
+                            None => Value::Undefined(Some(name.clone())),
+                        };
+                        run.set(name, value);
                     }
-                    let value = match default {
-                        Some(default) => run.eval(default)?,
-                        None => Value::Undefined(Some(name.clone())),
-                    };
-                    run.set(name, value);
-                }
-                run.body(&decl.body)
+                    run.body(&decl.body)
+                })
             })
         })
     }
 }
+
+/// The template before the first one runs.
+static NONE: Program = Program { name: None, body: Vec::new() };

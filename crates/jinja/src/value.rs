@@ -36,13 +36,17 @@ pub(crate) enum Value {
     Cycler(usize),
     Joiner(usize),
     Global(Global),
+    /// A function of the environment.
+    Function(usize),
+    /// The names of an imported template.
+    Module(usize),
     /// A method and its object.
     Method(Arc<(Value, Arc<str>)>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Text {
-    text: Box<str>,
+    text: String,
     _charge: Charge,
 }
 
@@ -222,7 +226,8 @@ impl Value {
             Value::Loop(..) => "LoopContext",
             Value::Cycler(_) => "Cycler",
             Value::Joiner(_) => "Joiner",
-            Value::Global(_) => "function",
+            Value::Global(_) | Value::Function(_) => "function",
+            Value::Module(_) => "module",
             Value::Method(_) => "builtin_function_or_method",
         }
     }
@@ -340,6 +345,8 @@ impl PartialEq for Value {
             (Value::Iter(a), Value::Iter(b))
             | (Value::Namespace(a), Value::Namespace(b))
             | (Value::Macro(a), Value::Macro(b))
+            | (Value::Function(a), Value::Function(b))
+            | (Value::Module(a), Value::Module(b))
             | (Value::Cycler(a), Value::Cycler(b))
             | (Value::Joiner(a), Value::Joiner(b)) => a == b,
             (Value::Loop(a, m), Value::Loop(b, n)) => (a, m) == (b, n),
@@ -423,7 +430,7 @@ impl TextBuilder {
     }
 
     pub(super) fn finish(self) -> Value {
-        Value::Str(Arc::new(Text { text: self.text.into_boxed_str(), _charge: self.charge }))
+        Value::Str(Arc::new(Text { text: self.text, _charge: self.charge }))
     }
 
     pub(super) fn into_string(self) -> String {

@@ -1,9 +1,9 @@
 //! Rendering of kernels by name: the variants, and their templates, on first use.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
-use minijinja::Value as Json;
+use serde_json::{Map, Value as Json, json};
 use wgsl_pre::{LoadError, Loader, Renderer, Source};
 
 use crate::act::ActivationPrecision;
@@ -85,8 +85,8 @@ fn text_by(renderer: &Renderer, op: &Op, variant: &Variant) -> Result<String, wg
 }
 
 /// Template variables: the variant's own, and for each format variable `x` the properties `fx`.
-fn context(variant: &Variant) -> BTreeMap<String, Json> {
-    let mut map = BTreeMap::new();
+fn context(variant: &Variant) -> Map<String, Json> {
+    let mut map = Map::new();
     for (name, value) in variant {
         match value {
             Value::Int(n) => map.insert((*name).to_owned(), Json::from(*n)),
@@ -96,23 +96,23 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
             }
             Value::Word(w) | Value::With(w, _) => {
                 if let Some(f) = FORMATS.iter().find(|f| f.name == *w && name.len() == 1) {
-                    let wide = |act| Json::from(f.wide_for(act).map_or(0, |w| w.runs));
-                    let facts: BTreeMap<&str, Json> = BTreeMap::from([
-                        ("name", Json::from(f.name)),
-                        ("block", Json::from(f.block)),
-                        ("unit", Json::from(f.unit)),
-                        ("hold", Json::from(f.hold())),
-                        ("run", Json::from(f.run)),
-                        ("offsets", Json::from(f.offsets.to_vec())),
-                        ("bytes", Json::from(f.block_bytes)),
-                        ("wide16", wide(ActivationPrecision::I16)),
-                        ("wide8", wide(ActivationPrecision::I8)),
-                        ("book", Json::from(f.book())),
-                        ("group", Json::from(encode::group(f.name))),
-                        ("parts", f.planes.iter().map(part).collect()),
-                        ("planes", Json::from(f.planes.iter().map(|p| p.n_byte).collect::<Vec<_>>())),
-                    ]);
-                    map.insert(format!("f{name}"), Json::from(facts));
+                    let wide = |act| f.wide_for(act).map_or(0, |w| w.runs);
+                    let facts = json!({
+                        "name": f.name,
+                        "block": f.block,
+                        "unit": f.unit,
+                        "hold": f.hold(),
+                        "run": f.run,
+                        "offsets": f.offsets,
+                        "bytes": f.block_bytes,
+                        "wide16": wide(ActivationPrecision::I16),
+                        "wide8": wide(ActivationPrecision::I8),
+                        "book": f.book(),
+                        "group": encode::group(f.name),
+                        "parts": f.planes.iter().map(part).collect::<Vec<_>>(),
+                        "planes": f.planes.iter().map(|p| p.n_byte).collect::<Vec<_>>(),
+                    });
+                    map.insert(format!("f{name}"), facts);
                 }
                 map.insert((*name).to_owned(), Json::from(*w))
             }
@@ -122,8 +122,8 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
 }
 
 /// Offset and length of a plane, and whether its bits are transposed to nibble planes.
-fn part(p: &Plane) -> Vec<Json> {
-    vec![p.offset.into(), p.n_byte.into(), (p.transpose == BitTranspose::NibblePlanes).into()]
+fn part(p: &Plane) -> Json {
+    json!([p.offset, p.n_byte, p.transpose == BitTranspose::NibblePlanes])
 }
 
 /// Reads bindings and constants from a kernel's text. A test compares the result with naga's for every kernel.

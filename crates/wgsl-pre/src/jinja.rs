@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Serde, ValueKind};
-use minijinja::{Environment, UndefinedBehavior, Value};
+use chaski_jinja::{Arguments, Environment, Fault, FaultKind, Function, Given, Place};
 use serde::Serialize;
+use serde_json::Value as Json;
 
 use crate::error::{Error, ErrorKind, Location};
-use crate::literal::{self, Mismatch};
+use crate::literal::{self, Literal, Mismatch};
 use crate::load::{LoadError, Loader};
 use crate::words;
 
@@ -70,31 +69,21 @@ use crate::words;
 /// ");
 ///
 /// let error = renderer.render("main", &()).unwrap_err();
-/// assert_eq!(error.to_string(), "main:2:18: undefined value: `ty` is undefined");
+/// assert_eq!(error.to_string(), "main:2:18: 'ty' is undefined");
 /// # Ok::<(), wgsl_pre::Error>(())
 /// ```
 pub struct Renderer {
-    env: Environment<'static>,
+    env: Environment,
 }
 
 impl Renderer {
     /// A renderer without templates.
     pub fn new() -> Self {
         let mut env = Environment::new();
-        env.set_undefined_behavior(UndefinedBehavior::Strict);
-        env.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        let mut syntax = SyntaxConfig::builder();
-        syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
-        env.set_syntax(syntax.build().expect("the default delimiters are valid"));
-        // Enables columns and the names of undefined expressions in error messages.
-        env.set_debug(true);
-        env.set_formatter(|out, state, value| match value.kind() {
-            // Jinja writes `True`, like Python.
-            ValueKind::Bool => Ok(write!(out, "{}", value.is_true())?),
-            ValueKind::None => Err(carry(ErrorKind::Nothing)),
-            _ => minijinja::escape_formatter(out, state, value),
-        });
-        add_filters(&mut env);
+        env.add_function("raise", raise);
+        for (name, filter) in FILTERS {
+            env.add_filter(name, filter);
+        }
         Self { env }
     }
 
@@ -108,16 +97,16 @@ impl Renderer {
         name: impl Into<Cow<'static, str>>,
         source: impl Into<Cow<'static, str>>,
     ) -> Result<(), Error> {
-        self.env.add_template_owned(name, source).map_err(|e| from_jinja(&e))
+        self.env.add(&name.into(), &source.into()).map_err(|fault| from_jinja(*fault))
     }
 
     /// Sets the loader for templates that were not added; it is called without an including file.
     pub fn set_loader(&mut self, loader: impl Loader + 'static) {
-        self.env.set_loader(move |name| match loader.load(name, None) {
+        self.env.set_loader(Box::new(move |name| match loader.load(name, None) {
             Ok(source) => Ok(Some(source.text)),
             Err(LoadError::NotFound { .. }) => Ok(None),
-            Err(reason) => Err(carry(ErrorKind::Load { path: name.to_owned(), reason })),
-        });
+            Err(reason) => Err(Fault::custom(ErrorKind::Load { path: name.to_owned(), reason })),
+        }));
     }
 
     /// Renders a template with `vars`, a struct or a map (`()` for no variables).
@@ -128,9 +117,13 @@ impl Renderer {
     /// value that a filter cannot write, [`ErrorKind::Raised`] if the template calls `raise`; each includes
     /// the line.
     pub fn render(&self, name: &str, vars: &(impl Serialize + ?Sized)) -> Result<String, Error> {
-        let vars = Value::from(Serde(vars));
-        let rendered = self.env.get_template(name).and_then(|template| template.render(vars));
-        rendered.map(|text| tidy(&text)).map_err(|e| from_jinja(&e))
+        let unusable = |message: String| Error::new(ErrorKind::Template { message }, None, Vec::new());
+        let vars = match serde_json::to_value(vars).map_err(|e| unusable(format!("variables: {e}")))? {
+            Json::Object(vars) => vars,
+            Json::Null => serde_json::Map::new(),
+            _ => return Err(unusable("the variables are neither a struct nor a map".into())),
+        };
+        self.env.render(name, &vars).map(|text| tidy(&text)).map_err(|fault| from_jinja(*fault))
     }
 }
 
@@ -142,83 +135,114 @@ impl Default for Renderer {
 
 impl fmt::Debug for Renderer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut names: Vec<_> = self.env.templates().map(|(name, _)| name).collect();
+        let mut names = self.env.names();
         names.sort_unstable();
         f.debug_struct("Renderer").field("templates", &names).finish()
     }
 }
 
-fn add_filters(env: &mut Environment<'static>) {
-    env.add_function("raise", |message: String| -> Result<Value, minijinja::Error> {
-        Err(carry(ErrorKind::Raised { message }))
-    });
-    env.add_filter("f32", |value: Value| named("f32", literal::f32(&value)));
-    env.add_filter("f16", |value: Value| named("f16", literal::f16(&value)));
-    env.add_filter("u32", |value: Value| named("u32", literal::u32(&value)));
-    env.add_filter("i32", |value: Value| named("i32", literal::i32(&value)));
-    env.add_filter("hex", |value: Value, n_digit: Option<usize>| {
-        named("hex", literal::hex(&value, n_digit.unwrap_or(0).min(8)))
-    });
-    env.add_filter("vec", |value: Value, n: usize, ty: String| named("vec", literal::vector(&value, n, &ty)));
-    env.add_filter("vec_type", |scalar: String, n: usize| named("vec_type", literal::vec_type(&scalar, n)));
-    env.add_filter("array_literal", |value: Value, ty: String, options: Kwargs| {
-        let hexadecimal = options.get::<Option<bool>>("hex")?.unwrap_or(false);
-        options.assert_all_used()?;
-        named("array_literal", literal::array(&value, &ty, hexadecimal))
-    });
-    env.add_filter("log2", |value: Value| named("log2", literal::log2(&value)));
-    env.add_filter("ident", |value: Value| {
-        let problem = match value.as_str() {
-            Some(text) => words::ident_problem(text).map(|why| format!("{text:?}, {why}")),
-            None => Some(literal::describe(&value)),
-        };
-        match problem {
-            None => Ok(value),
-            Some(found) => named("ident", Err(literal::mismatch("a WGSL identifier", found))),
+/// The filters that write WGSL.
+const FILTERS: [(&str, Function); 10] = [
+    ("f32", |args| single(args, "f32", literal::f32)),
+    ("f16", |args| single(args, "f16", literal::f16)),
+    ("u32", |args| single(args, "u32", literal::u32)),
+    ("i32", |args| single(args, "i32", literal::i32)),
+    ("hex", |args| {
+        let [value, n_digit] = args.bind("hex", ["value", "n_digit"], 1)?;
+        let n_digit = n_digit.map_or(Ok(0), |n| size("hex", &n))?;
+        named("hex", literal::hex(&of(value), n_digit.min(8)))
+    }),
+    ("vec", |args| {
+        let [value, n, ty] = args.bind("vec", ["value", "n", "type"], 3)?;
+        named("vec", literal::vector(&of(value), size("vec", &of(n))?, &word("vec", of(ty))?))
+    }),
+    ("vec_type", |args| {
+        let [scalar, n] = args.bind("vec_type", ["scalar", "n"], 2)?;
+        named("vec_type", literal::vec_type(&word("vec_type", of(scalar))?, size("vec_type", &of(n))?))
+    }),
+    ("array_literal", |args| {
+        let [value, ty, hex] = args.bind("array_literal", ["value", "type", "hex"], 2)?;
+        let ty = word("array_literal", of(ty))?;
+        named("array_literal", literal::array(&of(value), &ty, hex == Some(Given::Bool(true))))
+    }),
+    ("log2", |args| {
+        let [value] = args.bind("log2", ["value"], 1)?;
+        match literal::log2(&of(value)) {
+            Ok(n) => Ok(Given::Int(n.into())),
+            Err(mismatch) => named("log2", Err(mismatch)),
         }
-    });
+    }),
+    ("ident", |args| single(args, "ident", ident)),
+];
+
+type Found<T> = Result<T, Box<Fault>>;
+
+/// A filter of a value alone.
+fn single(args: Arguments, name: &'static str, filter: fn(&Given) -> Literal) -> Found<Given> {
+    let [value] = args.bind(name, ["value"], 1)?;
+    named(name, filter(&of(value)))
 }
 
-fn named<T>(filter: &'static str, result: Result<T, Mismatch>) -> Result<T, minijinja::Error> {
-    result.map_err(|Mismatch { expected, found }| carry(ErrorKind::Filter { filter, expected, found }))
+/// An argument that must be given, and so is.
+fn of(value: Option<Given>) -> Given {
+    value.unwrap_or(Given::Undefined)
 }
 
-/// Wraps one of our errors in a Jinja error, which adds the location; [`from_jinja`] unwraps it.
-fn carry(kind: ErrorKind) -> minijinja::Error {
-    minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, kind.to_string()).with_source(kind)
+fn named(filter: &'static str, result: Literal) -> Found<Given> {
+    result.map(Given::Text).map_err(|mismatch| refused(filter, mismatch))
 }
 
-fn from_jinja(error: &minijinja::Error) -> Error {
-    use std::error::Error as _;
-    let mut included_from = Vec::new();
-    let mut innermost = error;
-    while innermost.kind() == minijinja::ErrorKind::BadInclude {
-        let Some(source) = innermost.source().and_then(|e| e.downcast_ref::<minijinja::Error>()) else {
-            break;
-        };
-        included_from.extend(location(innermost));
-        innermost = source;
+fn refused(filter: &'static str, Mismatch { expected, found }: Mismatch) -> Box<Fault> {
+    Fault::custom(ErrorKind::Filter { filter, expected, found })
+}
+
+fn size(filter: &'static str, value: &Given) -> Found<usize> {
+    match literal::integer(value, 0..=u32::MAX.into(), "an integer") {
+        Ok(n) => Ok(n as usize),
+        Err(mismatch) => Err(refused(filter, mismatch)),
     }
-    included_from.reverse();
-    let kind = match innermost.source().and_then(|e| e.downcast_ref::<ErrorKind>()) {
-        Some(kind) => kind.clone(),
-        None => ErrorKind::Template {
-            message: match innermost.detail() {
-                Some(detail) => format!("{}: {detail}", innermost.kind()),
-                None => innermost.kind().to_string(),
-            },
-        },
-    };
-    Error::new(kind, location(innermost), included_from)
 }
 
-fn location(error: &minijinja::Error) -> Option<Location> {
-    let column = error.template_source().zip(error.range()).and_then(|(source, range)| {
-        let before = source.get(..range.start)?;
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        u32::try_from(before[line_start..].chars().count() + 1).ok()
-    });
-    Some(Location { file: error.name()?.to_owned(), line: u32::try_from(error.line()?).ok()?, column })
+fn word(filter: &'static str, value: Given) -> Found<String> {
+    match value {
+        Given::Text(text) => Ok(text),
+        other => Err(refused(filter, literal::mismatch("a string", literal::describe(&other)))),
+    }
+}
+
+fn ident(value: &Given) -> Literal {
+    let found = match value {
+        Given::Text(text) => match words::ident_problem(text) {
+            None => return Ok(text.clone()),
+            Some(why) => format!("{text:?}, {why}"),
+        },
+        other => literal::describe(other),
+    };
+    Err(literal::mismatch("a WGSL identifier", found))
+}
+
+fn raise(args: Arguments) -> Found<Given> {
+    let [message] = args.bind("raise", ["message"], 1)?;
+    Err(Fault::custom(ErrorKind::Raised { message: of(message).to_string() }))
+}
+
+fn from_jinja(fault: Fault) -> Error {
+    let kind = match fault.kind {
+        FaultKind::Custom(error) => match error.downcast_ref::<ErrorKind>() {
+            Some(kind) => kind.clone(),
+            None => ErrorKind::Template { message: error.to_string() },
+        },
+        FaultKind::Raised(message) => ErrorKind::Raised { message },
+        FaultKind::Nothing => ErrorKind::Nothing,
+        kind => ErrorKind::Template { message: kind.to_string() },
+    };
+    let included_from = fault.included_from.into_iter().filter_map(location).collect();
+    Error::new(kind, location(fault.place), included_from)
+}
+
+fn location(place: Place) -> Option<Location> {
+    let file = place.template?.to_string();
+    Some(Location { file, line: place.pos.line, column: Some(place.pos.column) })
 }
 
 /// Removes the traces of block tags from a rendered text.

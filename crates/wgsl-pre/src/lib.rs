@@ -44,6 +44,7 @@
 //!
 //! # Cargo features
 //!
+//! * `jinja` (default): `Renderer`; without it there are only the directives.
 //! * `fs`: `Dirs`, a loader that reads directories.
 //! * `cli`: the command `wgsl-pre`.
 //! * `wasm`: the functions `preprocess` and `render` for JavaScript.
@@ -53,8 +54,10 @@
 mod error;
 mod expand;
 mod expr;
+#[cfg(feature = "jinja")]
 mod jinja;
 mod lex;
+#[cfg(feature = "jinja")]
 mod literal;
 mod load;
 mod macros;
@@ -65,6 +68,7 @@ mod wasm;
 mod words;
 
 pub use error::{Error, ErrorKind, Location};
+#[cfg(feature = "jinja")]
 pub use jinja::Renderer;
 #[cfg(feature = "fs")]
 pub use load::Dirs;
@@ -72,8 +76,10 @@ pub use load::{LoadError, Loader, NoFiles, Source};
 pub use macros::Macros;
 pub use output::{LineMap, Output};
 pub use process::{Options, Preprocessor};
+#[cfg(all(feature = "wasm", feature = "jinja"))]
+pub use wasm::render;
 #[cfg(feature = "wasm")]
-pub use wasm::{Processed, preprocess, render};
+pub use wasm::{Processed, preprocess};
 
 /// Runs the examples in the README.
 #[cfg(doctest)]

@@ -1,8 +1,7 @@
 //! Template values as WGSL literals and constructors; invalid values are errors, never invalid shaders.
 
+use chaski_jinja::Given;
 use half::f16;
-use minijinja::Value;
-use minijinja::value::ValueKind;
 
 /// The expected value and the value found.
 #[derive(Debug)]
@@ -18,76 +17,64 @@ pub(crate) fn mismatch(expected: impl Into<String>, found: impl Into<String>) ->
 }
 
 /// A value in an error message: its kind if its text is too long.
-pub(crate) fn describe(value: &Value) -> String {
-    match value.kind() {
-        ValueKind::Undefined => "an undefined value".into(),
-        ValueKind::String => format!("the string {:?}", value.as_str().unwrap_or_default()),
-        ValueKind::Bool => format!("`{}`", value.is_true()),
-        ValueKind::Number if !value.is_integer() => match f64::try_from(value.clone()) {
-            Ok(float) => format!("`{float:?}`"),
-            Err(_) => format!("`{value}`"),
-        },
-        kind => {
-            let text = value.to_string();
-            if text.chars().count() <= 40 {
-                format!("`{text}`")
-            } else {
-                format!("`{}…` ({kind})", text.chars().take(40).collect::<String>())
-            }
-        }
+pub(crate) fn describe(value: &Given) -> String {
+    let (text, kind) = match value {
+        Given::Undefined => return "an undefined value".into(),
+        Given::Text(text) => return format!("the string {text:?}"),
+        Given::Float(x) => return format!("`{x:?}`"),
+        Given::List(_) => (value.to_string(), "sequence"),
+        Given::Other(_) => (value.to_string(), "map or object"),
+        Given::None | Given::Bool(_) | Given::Int(_) => (value.to_string(), "value"),
+    };
+    match text.char_indices().nth(40) {
+        None => format!("`{text}`"),
+        Some((end, _)) => format!("`{}…` ({kind})", &text[..end]),
     }
 }
 
 /// Jinja treats booleans as numbers, WGSL does not.
-fn is_number(value: &Value) -> bool {
-    value.kind() == ValueKind::Number
-}
-
-fn number(value: &Value, expected: &str) -> Result<f64, Mismatch> {
-    if !is_number(value) {
-        return Err(mismatch(expected, describe(value)));
+fn number(value: &Given, expected: &str) -> Result<f64, Mismatch> {
+    match value {
+        Given::Int(n) => Ok(*n as f64),
+        Given::Float(x) => Ok(*x),
+        _ => Err(mismatch(expected, describe(value))),
     }
-    // Conversion to `f64` fails for integers beyond 2^53; they are converted through their digits.
-    f64::try_from(value.clone())
-        .or_else(|_| value.to_string().parse())
-        .map_err(|_| mismatch(expected, describe(value)))
 }
 
 /// An integer, including an integral float such as the result of `/` on two integers.
 pub(crate) fn integer(
-    value: &Value,
+    value: &Given,
     range: std::ops::RangeInclusive<i128>,
     what: &str,
 ) -> Result<i128, Mismatch> {
-    let expected = || format!("{what} from {} to {}", range.start(), range.end());
-    if !is_number(value) {
-        return Err(mismatch(expected(), describe(value)));
-    }
-    match i128::try_from(value.clone()) {
-        Ok(n) if range.contains(&n) => Ok(n),
-        _ => Err(mismatch(expected(), describe(value))),
-    }
+    let n = match value {
+        Given::Int(n) => Some(*n),
+        Given::Float(x) if x.fract() == 0.0 => Some(*x as i128),
+        _ => None,
+    };
+    n.filter(|n| range.contains(n))
+        .ok_or_else(|| mismatch(format!("{what} from {} to {}", range.start(), range.end()), describe(value)))
 }
 
 /// `7u`.
-pub(crate) fn u32(value: &Value) -> Literal {
+pub(crate) fn u32(value: &Given) -> Literal {
     Ok(format!("{}u", integer(value, 0..=u32::MAX.into(), "an integer")?))
 }
 
 /// `-7i`; the smallest has no literal of its own, because WGSL parses its minus sign separately.
-pub(crate) fn i32(value: &Value) -> Literal {
+pub(crate) fn i32(value: &Given) -> Literal {
     let n = integer(value, i32::MIN.into()..=i32::MAX.into(), "an integer")?;
     Ok(if n == i128::from(i32::MIN) { format!("i32({n})") } else { format!("{n}i") })
 }
 
 /// `0xffu`, with at least `n_digit` digits.
-pub(crate) fn hex(value: &Value, n_digit: usize) -> Literal {
+pub(crate) fn hex(value: &Given, n_digit: usize) -> Literal {
     let n = integer(value, 0..=u32::MAX.into(), "an integer")?;
     Ok(format!("0x{n:0n_digit$x}u"))
 }
 
 /// The shortest decimal that WGSL parses to the nearest f32: `1.0f`.
-pub(crate) fn f32(value: &Value) -> Literal {
+pub(crate) fn f32(value: &Given) -> Literal {
     let wide = number(value, "a number")?;
     let narrow = wide as f32;
     check_rounding(value, wide, narrow.into(), "f32", f32::MAX.into())?;
@@ -95,7 +82,7 @@ pub(crate) fn f32(value: &Value) -> Literal {
 }
 
 /// The shortest decimal that WGSL parses to the nearest f16: `1.0h`.
-pub(crate) fn f16(value: &Value) -> Literal {
+pub(crate) fn f16(value: &Given) -> Literal {
     let wide = number(value, "a number")?;
     let narrow = f16::from_f64(wide);
     check_rounding(value, wide, narrow.into(), "f16", f16::MAX.into())?;
@@ -110,7 +97,7 @@ pub(crate) fn f16(value: &Value) -> Literal {
     Ok(format!("{shortest:?}h"))
 }
 
-fn check_rounding(value: &Value, wide: f64, narrow: f64, ty: &str, max: f64) -> Result<(), Mismatch> {
+fn check_rounding(value: &Given, wide: f64, narrow: f64, ty: &str, max: f64) -> Result<(), Mismatch> {
     if !narrow.is_finite() {
         let bound = if max > 1e9 { format!("{max:e}") } else { max.to_string() };
         return Err(mismatch(format!("a number from -{bound} to {bound}"), describe(value)));
@@ -118,7 +105,9 @@ fn check_rounding(value: &Value, wide: f64, narrow: f64, ty: &str, max: f64) -> 
     if narrow == 0.0 && wide != 0.0 {
         return Err(mismatch(format!("a number that {ty} can distinguish from zero"), describe(value)));
     }
-    if value.is_integer() && narrow.to_string() != value.to_string() {
+    if let Given::Int(n) = value
+        && narrow.to_string() != n.to_string()
+    {
         return Err(mismatch(format!("an integer that {ty} can represent exactly"), describe(value)));
     }
     Ok(())
@@ -146,14 +135,16 @@ impl Scalar {
         })
     }
 
-    fn literal(self, value: &Value) -> Literal {
+    fn literal(self, value: &Given) -> Literal {
         match self {
             Self::F32 => f32(value),
             Self::F16 => f16(value),
             Self::I32 => i32(value),
             Self::U32 => u32(value),
-            Self::Bool if value.kind() == ValueKind::Bool => Ok(value.is_true().to_string()),
-            Self::Bool => Err(mismatch("true or false", describe(value))),
+            Self::Bool => match value {
+                Given::Bool(b) => Ok(b.to_string()),
+                _ => Err(mismatch("true or false", describe(value))),
+            },
         }
     }
 }
@@ -186,7 +177,7 @@ impl Type {
         }
     }
 
-    fn literal(self, value: &Value, hexadecimal: bool) -> Literal {
+    fn literal(self, value: &Given, hexadecimal: bool) -> Literal {
         match self.n {
             1 if hexadecimal && self.scalar == Scalar::U32 => hex(value, 0),
             1 => self.scalar.literal(value),
@@ -195,33 +186,31 @@ impl Type {
     }
 }
 
-fn items(value: &Value, expected: &str) -> Result<Vec<Value>, Mismatch> {
-    match value.kind() {
-        ValueKind::Seq | ValueKind::Iterable => {
-            value.try_iter().map(Iterator::collect).map_err(|_| mismatch(expected, describe(value)))
-        }
+fn items<'v>(value: &'v Given, expected: &str) -> Result<&'v [Given], Mismatch> {
+    match value {
+        Given::List(items) => Ok(items),
         _ => Err(mismatch(expected, describe(value))),
     }
 }
 
-fn vec(value: &Value, n: usize, scalar: Scalar, hexadecimal: bool) -> Literal {
+fn vec(value: &Given, n: usize, scalar: Scalar, hexadecimal: bool) -> Literal {
     let ty = Type { scalar, n: 1 };
     let name = vec_type(&format!("{scalar:?}").to_lowercase(), n)?;
-    let is_list = matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
-    let components = if is_list { items(value, "a list")? } else { vec![value.clone()] };
-    if is_list && components.len() != n {
-        return Err(mismatch(
-            format!("{n} components"),
-            format!("{} in {}", components.len(), describe(value)),
-        ));
-    }
+    let components = match value {
+        Given::List(items) if items.len() != n => {
+            let found = format!("{} in {}", items.len(), describe(value));
+            return Err(mismatch(format!("{n} components"), found));
+        }
+        Given::List(items) => items,
+        single => std::slice::from_ref(single),
+    };
     let components =
         components.iter().map(|value| ty.literal(value, hexadecimal)).collect::<Result<Vec<_>, _>>()?;
     Ok(if n == 1 { components.concat() } else { format!("{name}({})", components.join(", ")) })
 }
 
 /// `vec4<f32>(…)` from a list of components, or from a single value for all; one component stays a scalar.
-pub(crate) fn vector(value: &Value, n: usize, ty: &str) -> Literal {
+pub(crate) fn vector(value: &Given, n: usize, ty: &str) -> Literal {
     let ty = Type::parse(ty)?;
     if ty.n != 1 || !(1..=4).contains(&n) {
         return Err(mismatch("1 to 4 components of a scalar type", format!("{n}")));
@@ -242,7 +231,7 @@ pub(crate) fn vec_type(scalar: &str, n: usize) -> Literal {
 const ARRAY_WIDTH: usize = 90;
 
 /// `array<u32, 3>(1u, 2u, 3u)`, on one line if it is short.
-pub(crate) fn array(value: &Value, ty: &str, hexadecimal: bool) -> Literal {
+pub(crate) fn array(value: &Given, ty: &str, hexadecimal: bool) -> Literal {
     let parsed = Type::parse(ty)?;
     let entries = items(value, "a list")?;
     if entries.is_empty() {
@@ -279,7 +268,7 @@ pub(crate) fn array(value: &Value, ty: &str, hexadecimal: bool) -> Literal {
 }
 
 /// 5 for 32; an error unless the value is a power of two.
-pub(crate) fn log2(value: &Value) -> Result<u32, Mismatch> {
+pub(crate) fn log2(value: &Given) -> Result<u32, Mismatch> {
     match integer(value, 1..=1 << 62, "a power of two") {
         Ok(n) if n.count_ones() == 1 => Ok(n.trailing_zeros()),
         _ => Err(mismatch("a power of two", describe(value))),

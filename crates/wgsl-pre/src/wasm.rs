@@ -6,7 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wasm_bindgen::prelude::*;
 
-use crate::{Macros, Options, Output, Preprocessor, Renderer};
+#[cfg(feature = "jinja")]
+use crate::Renderer;
+use crate::{Macros, Options, Output, Preprocessor};
 
 /// A text without directives and macros, and the origin of its lines.
 #[wasm_bindgen]
@@ -61,6 +63,7 @@ pub fn preprocess(source: &str, macros_json: &str, files_json: &str) -> Result<P
 /// # Errors
 ///
 /// A JavaScript `Error` whose message contains the location and the chain of includes.
+#[cfg(feature = "jinja")]
 #[wasm_bindgen]
 pub fn render(templates_json: &str, name: &str, vars_json: &str) -> Result<String, JsError> {
     let templates: BTreeMap<String, String> = object("templates", templates_json)?;

@@ -117,7 +117,7 @@ fn values_that_cannot_be_written_are_errors() {
 
 #[test]
 fn an_undefined_name_is_an_error_also_in_front_of_a_filter() {
-    assert_eq!(eval("nowhere").unwrap_err().to_string(), "t:1:4: undefined value: `nowhere` is undefined");
+    assert_eq!(eval("nowhere").unwrap_err().to_string(), "t:1:4: 'nowhere' is undefined");
     let error = eval("nowhere|u32").unwrap_err();
     assert_eq!(
         error.to_string(),

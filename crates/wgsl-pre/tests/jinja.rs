@@ -98,9 +98,9 @@ fn errors_say_where_and_through_which_includes() {
         "leaf:2:6: head size 3 is odd\n  included from mid:3:6\n  included from main:2:4"
     );
     insta::assert_snapshot!(r.render("caller", &()).unwrap_err(), @"macros:2:8: filter `u32`: expected an integer from 0 to 4294967295, found `-1`");
-    insta::assert_snapshot!(r.render("unknown", &()).unwrap_err(), @"unknown:1:8: unknown filter: filter frobnicate is unknown");
-    insta::assert_snapshot!(r.render("missing", &()).unwrap_err(), @r#"template not found: template "missing" does not exist"#);
-    insta::assert_snapshot!(Renderer::new().add_template("t", "a\n{% if %}").unwrap_err(), @"t:2:7: syntax error: unexpected end of block");
+    insta::assert_snapshot!(r.render("unknown", &()).unwrap_err(), @"unknown:1:8: no filter named 'frobnicate'");
+    insta::assert_snapshot!(r.render("missing", &()).unwrap_err(), @r#"template "missing" does not exist"#);
+    insta::assert_snapshot!(Renderer::new().add_template("t", "a\n{% if %}").unwrap_err(), @"t:2:7: expected an expression, found 'end of statement block'");
 }
 
 #[test]

@@ -58,9 +58,13 @@ impl TemplateError {
     }
 
     fn of(fault: Fault, failed: impl Fn(usize, TemplateFault) -> TemplateError) -> TemplateError {
-        let line = fault.line as usize;
+        let line = fault.place.pos.line as usize;
         match fault.kind {
             FaultKind::Failed(message) => failed(line, TemplateFault(message)),
+            // Chat templates have no functions of the program, and may print `none`.
+            kind @ (FaultKind::Custom(_) | FaultKind::Nothing) => {
+                failed(line, TemplateFault(kind.to_string()))
+            }
             FaultKind::Raised(message) => TemplateError::Raised { message },
             FaultKind::Limit { what, limit } => TemplateError::Limit { line, what, limit },
         }
