@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use serde_json::{Map, Value as Json};
-
+use super::Program;
 use super::fault::{Result, fail};
 use super::given::Function;
-use super::meter::Meter;
-use super::run::Run;
-use super::{Program, from_json};
 
 /// The behaviour of templates, by their origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +35,7 @@ pub type Loader = Box<dyn Fn(&str) -> Result<Option<String>> + Send + Sync>;
 /// assert_eq!(environment.render("main", variables.as_object().unwrap())?, "44");
 ///
 /// let fault = environment.render("main", &serde_json::Map::new()).unwrap_err();
-/// assert_eq!(fault.to_string(), "lib:1:26: 'n' is undefined");
+/// assert_eq!(fault.to_string(), "lib:1:24: 'n' is undefined");
 /// # Ok::<(), Box<chaski_jinja::Fault>>(())
 /// ```
 #[derive(Default)]
@@ -97,19 +93,6 @@ impl Environment {
     pub fn names(&self) -> Vec<&str> {
         let loaded = self.loaded.iter().filter_map(|program| program.name.as_deref());
         self.added.keys().map(String::as_str).chain(loaded).collect()
-    }
-
-    /// Renders a template.
-    ///
-    /// # Errors
-    ///
-    /// The failure with its place, and the places that include it.
-    pub fn render(&self, name: &str, variables: &Map<String, Json>) -> Result<String> {
-        let Some(program) = self.find(name)? else { return missing(name) };
-        let unlimited = Arc::new(Meter::unlimited());
-        let values = variables.iter().map(|(name, json)| Ok((name.as_str(), from_json(&unlimited, json)?)));
-        let values = values.collect::<Result<Vec<_>>>()?;
-        Run::new(self, Dialect::Code, Arc::new(Meter::generous()), values, None)?.render(program)
     }
 
     /// The template of this name, loaded if need be.

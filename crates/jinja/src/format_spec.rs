@@ -1,7 +1,7 @@
 //! Numbers and texts in a format: width, alignment, sign, grouping and precision.
 
+use super::decimal;
 use super::fault::{Fault, Result, fail};
-use super::print;
 use super::value::TextBuilder;
 
 /// Maximum number of digits behind the point.
@@ -152,7 +152,7 @@ impl Spec {
             'g' | 'n' => general(magnitude, precision, self.is_alternate),
             '%' => fixed(magnitude * 100.0, precision, self.is_alternate) + "%",
             ' ' => match self.precision {
-                None => print::float(magnitude),
+                None => decimal::float(magnitude),
                 Some(precision) => with_point(general(magnitude, precision, false)),
             },
             other => return fail(format!("unknown format code '{other}' for object of type 'float'")),

@@ -1,8 +1,8 @@
 //! The filter `tojson`: JSON as Python's `json.dumps` writes it.
 
 use super::args::{Args, as_bool, as_text, given};
+use super::decimal;
 use super::fault::{Result, fail};
-use super::print;
 use super::run::Run;
 use super::value::{TextBuilder, Value};
 
@@ -128,7 +128,7 @@ fn key_text(key: &Value) -> Result<String> {
 
 fn number(x: f64) -> String {
     if x.is_finite() {
-        return print::float(x);
+        return decimal::float(x);
     }
     if x.is_nan() {
         "NaN"

@@ -1,13 +1,15 @@
 //! An interpreter of Jinja for chat templates, which come with models and are not trusted ([`Program`]), and for
 //! templates of code, which are the program's own and reach each other by name ([`Environment`]).
 //!
-//! For chat templates it does what Jinja2's immutable sandbox does in transformers, within bounds that hold by construction: the
-//! parser refuses deep sources (`parser`), values cannot nest deeply or contain themselves (`value`), and
-//! memory and time are metered (`meter`). Nothing recurses further than these bounds, so a rendering fits a
+//! For chat templates it does what Jinja2's immutable sandbox does in transformers, within bounds that hold by
+//! construction: the parser refuses deep sources (`parser`), values cannot nest deeply or contain themselves
+//! (`value`), and memory and time are metered (`meter`). Nothing recurses further than these bounds, so a rendering fits a
 //! stack of 1 MB.
 
 mod args;
 mod ast;
+mod custom;
+mod decimal;
 mod environment;
 mod eval;
 mod expressions;
@@ -90,6 +92,25 @@ impl Program {
         }
         run::Run::new(&environment::ALONE, Dialect::Chat, Arc::new(Meter::default()), values, now)?
             .render(self)
+    }
+}
+
+impl Environment {
+    /// Renders a template.
+    ///
+    /// # Errors
+    ///
+    /// The failure with its place, and the places that include it.
+    pub fn render(
+        &self,
+        name: &str,
+        variables: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<String> {
+        let Some(program) = self.find(name)? else { return environment::missing(name) };
+        let unlimited = Arc::new(Meter::unlimited());
+        let values = variables.iter().map(|(name, json)| Ok((name.as_str(), from_json(&unlimited, json)?)));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        run::Run::new(self, Dialect::Code, Arc::new(Meter::generous()), values, None)?.render(program)
     }
 }
 

@@ -8,15 +8,6 @@ use super::meter::MAX_CALL_DEPTH;
 use super::run::{Flow, Run, Scope};
 use super::value::Value;
 
-/// The blocks of templates that extend another one.
-#[derive(Default)]
-pub(super) struct Inheritance<'p> {
-    /// The template that the current one extends.
-    base: Option<&'p Program>,
-    /// Blocks that replace those of the base.
-    blocks: Vec<(&'p str, &'p [Stmt], &'p Program)>,
-}
-
 impl<'p> Run<'p> {
     /// Runs a template, and the ones that it extends.
     pub(super) fn program(&mut self, program: &'p Program) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Values as text: Python's `str` and `repr`.
 
+use super::decimal::float;
 use super::environment::Dialect;
 use super::fault::{Fault, Result};
 use super::meter::MAX_VALUE_DEPTH;
@@ -123,29 +124,6 @@ impl Run<'_> {
     }
 }
 
-/// The shortest decimal number that parses to `x`, as Python's `repr` writes it.
-pub(super) fn float(x: f64) -> String {
-    if !x.is_finite() {
-        return if x.is_nan() {
-            "nan"
-        } else if x > 0.0 {
-            "inf"
-        } else {
-            "-inf"
-        }
-        .to_owned();
-    }
-    let scientific = format!("{x:e}");
-    let (mantissa, exponent) = scientific.split_once('e').expect("`e` is in every such number");
-    let exponent: i32 = exponent.parse().expect("exponents are integers");
-    if (-4..16).contains(&exponent) {
-        let plain = format!("{x}");
-        return if plain.contains('.') { plain } else { plain + ".0" };
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", exponent.abs())
-}
-
 /// A text in quotes, with Python's escapes.
 fn quote(text: &str, out: &mut TextBuilder) -> Result<()> {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
@@ -185,24 +163,6 @@ pub(super) fn is_printable(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn floats_look_like_python_floats() {
-        for (x, expected) in [
-            (0.0, "0.0"),
-            (-0.0, "-0.0"),
-            (1.0, "1.0"),
-            (-0.1, "-0.1"),
-            (1e-4, "0.0001"),
-            (1e-5, "1e-05"),
-            (1.5e300, "1.5e+300"),
-            (9007199254740993.0, "9007199254740992.0"),
-            (1e16, "1e+16"),
-            (f64::INFINITY, "inf"),
-        ] {
-            assert_eq!(float(x), expected);
-        }
-    }
 
     #[test]
     fn printable_characters_are_python_s() {

@@ -9,7 +9,6 @@ use super::ast::{Expr, Filter, For, Macro, Stmt, StmtKind, Target};
 use super::environment::{Dialect, Environment};
 use super::fault::{Fault, Result, fail};
 use super::meter::{Charge, MAX_CALL_DEPTH, Meter};
-use super::modules::Inheritance;
 use super::time::LocalTime;
 use super::value::{ListBuilder, Seq, TextBuilder, Value, equal};
 
@@ -41,6 +40,15 @@ pub(super) struct Run<'p> {
     /// Memory of the tables above, whose entries stay until the end.
     pub(super) tables: Charge,
     pub(super) now: Option<LocalTime>,
+}
+
+/// The blocks of templates that extend another one.
+#[derive(Default)]
+pub(super) struct Inheritance<'p> {
+    /// The template that the current one extends.
+    pub(super) base: Option<&'p Program>,
+    /// Blocks that replace those of the base.
+    pub(super) blocks: Vec<(&'p str, &'p [Stmt], &'p Program)>,
 }
 
 /// A place of variables.

@@ -85,7 +85,7 @@ fn templates_with_variables() {
     let (code, _, stderr) = dir.run(&["--jinja", "-I", "inc", "a.jinja"], "");
     assert_eq!(
         (code, &*stderr),
-        (1, "error: b.jinja:1:7: undefined value: `name` is undefined\n  included from a.jinja:1:4\n")
+        (1, "error: b.jinja:1:7: 'name' is undefined\n  included from a.jinja:1:4\n")
     );
     let (code, _, stderr) = dir.run(&["--jinja", "--vars", "list.json", "a.jinja"], "");
     assert_eq!((code, &*stderr), (2, "error: the variables must be a JSON object\n"));
