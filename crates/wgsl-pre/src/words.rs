@@ -1,5 +1,6 @@
 //! WGSL identifiers and reserved words.
 
+#[cfg(feature = "jinja")]
 /// The keywords and reserved words of WGSL (W3C, sections 15.1 and 15.2), by first letter.
 const RESERVED: &str = "
     NULL Self
@@ -27,6 +28,7 @@ const RESERVED: &str = "
     yield
 ";
 
+#[cfg(feature = "jinja")]
 /// True if WGSL reserves `word`.
 pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.split_ascii_whitespace().any(|reserved| reserved == word)
@@ -48,6 +50,7 @@ pub(crate) fn is_ident_pattern(text: &str) -> bool {
     chars.next().is_some_and(is_ident_start) && chars.all(is_ident_continue)
 }
 
+#[cfg(feature = "jinja")]
 /// The reason why `text` is not a valid WGSL name, or `None` if it is one.
 pub(crate) fn ident_problem(text: &str) -> Option<&'static str> {
     if !is_ident_pattern(text) {
@@ -63,7 +66,7 @@ pub(crate) fn ident_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "jinja"))]
 mod tests {
     use super::*;
 

@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 
 /// Maximum bytes of the module, raw and compressed: the current sizes and a little more. The targets are 1,500,000 and
 /// 600,000; lower these with an improvement, never raise them.
-const WASM: [usize; 2] = [1_984_000, 874_000];
+const WASM: [usize; 2] = [1_900_000, 859_000];
 /// Maximum bytes of all JavaScript that a page loads, compressed.
 const JS: usize = 40_000;
 
