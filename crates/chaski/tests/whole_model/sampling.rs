@@ -10,7 +10,7 @@ use chaski_runtime::kernels::sample::{self, SampleParams};
 use chaski_runtime::{Column, ColumnOutput};
 use chaski_text::Sampler;
 
-use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, text};
+use crate::common::{Failures, Timed, block_on, build, default_engine, full, greedy, text};
 use crate::golden_text::{ANSWER, PROMPT};
 use crate::serve::outcome;
 
@@ -333,10 +333,10 @@ fn draws_follow_the_probabilities() {
     let tokens =
         engine.tokenizer().encode(prompt, chaski::text::AddSpecial::Yes, chaski::text::ParseSpecial::Yes);
     let tokens = tokens.expect("tokens");
-    const N: u32 = 1000;
+    let n_draw: u32 = if full() { 1000 } else { 300 };
     // The first draw of many seeds; many draws of one seed.
-    let of_seeds: Vec<f32> = (0..N).flat_map(|seed| draws_of(seed, engine.tokenizer()).take(1)).collect();
-    let of_one: Vec<f32> = draws_of(77, engine.tokenizer()).take(N as usize).collect();
+    let of_seeds: Vec<f32> = (0..n_draw).flat_map(|seed| draws_of(seed, engine.tokenizer()).take(1)).collect();
+    let of_one: Vec<f32> = draws_of(77, engine.tokenizer()).take(n_draw as usize).collect();
     let mut cpu = build(default_engine().device(chaski::DeviceChoice::Cpu));
     block_on(cpu.runner().prefill(&tokens)).expect("logits");
     let logits = block_on(cpu.runner().logits()).expect("logits");
@@ -366,7 +366,7 @@ fn draws_follow_the_probabilities() {
                 cells += 1;
             };
             for (token, share) in &expected {
-                let (e, n) = (share * f64::from(N), counts[*token]);
+                let (e, n) = (share * f64::from(n_draw), counts[*token]);
                 inside += n;
                 // Cells with few draws are pooled.
                 if e >= 5.0 { add(e, n) } else { rest = (rest.0 + e, rest.1 + n) }
@@ -376,7 +376,7 @@ fn draws_follow_the_probabilities() {
             }
             let freedom = f64::from(cells - 1);
             crate::common::say(format!("{name}, {way}: chi-square {chi:.1} of {freedom} degrees of freedom"));
-            failures.check(inside == N, || format!("{name}, {way}: {} draws from outside", N - inside));
+            failures.check(inside == n_draw, || format!("{name}, {way}: {} draws from outside", n_draw - inside));
             // Four standard deviations above the mean.
             failures.check(chi < freedom + 4.0 * (2.0 * freedom).sqrt(), || {
                 format!("{name}, {way}: chi-square {chi:.1} of {freedom} degrees of freedom")
@@ -474,7 +474,7 @@ fn a_full_context_is_shifted_if_that_is_asked_for() {
     let mut failures = Failures::default();
     let mut engine = build(default_engine().context(64));
     let prompt = encode(&engine, PROMPT);
-    for keep in [0, 9] {
+    for keep in [9, 0].into_iter().take(if full() { 2 } else { 1 }) {
         let expected = shifted_by_hand(&mut engine, &prompt, keep, N);
         for (way, params, speculate) in [
             ("by the device", SamplerParams::greedy(), None),

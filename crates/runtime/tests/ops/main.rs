@@ -21,25 +21,25 @@ use chaski_runtime::plan::PlanError;
 use rayon::prelude::*;
 
 /// Random cases per operation and feature set, unless `PROPTEST_CASES` is set.
-const RANDOM: u32 = 40;
-/// By default one case in this many runs on each of the four devices, so that all run once.
-const TURNS: usize = 4;
-/// The same for kernels that take long to compile: with 8 half of the cases run, with 16 a quarter.
+const RANDOM: u32 = 20;
+/// By default one case in this many runs on each of the four devices, so that half of them run.
+const TURNS: usize = 8;
+/// The same for kernels that take long to compile: with 16 a quarter of the cases run.
 const SLOW: &[(&str, usize)] = &[
-    ("attention", 16),
-    ("attention_keys", 16),
-    ("attention_nd", 8),
-    ("attention_tiles", 16),
-    ("cpy", 16),
-    ("delta_chunks", 8),
-    ("gated_delta_net", 8),
-    ("gated_linear_attn", 8),
-    ("mul_mat", 16),
-    ("mul_mat_alone", 16),
-    ("mul_mat_id", 32),
-    ("mul_mat_vec", 16),
-    ("set_rows", 16),
-    ("ssm_scan", 8),
+    ("attention", 24),
+    ("attention_keys", 24),
+    ("attention_nd", 16),
+    ("attention_tiles", 24),
+    ("cpy", 24),
+    ("delta_chunks", 16),
+    ("gated_delta_net", 16),
+    ("gated_linear_attn", 16),
+    ("mul_mat", 24),
+    ("mul_mat_alone", 24),
+    ("mul_mat_id", 48),
+    ("mul_mat_vec", 24),
+    ("set_rows", 24),
+    ("ssm_scan", 16),
 ];
 /// Options from the environment.
 struct Wish {
