@@ -9,7 +9,8 @@ use chaski::kernels::{ActivationPrecision, FeatureSet, MatVecTune, ProductClass,
 use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, KvType, Source};
 
 use crate::common::{
-    Failures, Timed, build, default_model, fixture, greedy, more_data, read_json, read_text, test_data, text,
+    Failures, Timed, build, default_model, fixture, greedy, more_data, one_in, read_json, read_text,
+    test_data, text,
 };
 
 /// Formats of the storyteller, as golden.json names them.

@@ -335,7 +335,8 @@ fn draws_follow_the_probabilities() {
     let tokens = tokens.expect("tokens");
     let n_draw: u32 = if full() { 1000 } else { 300 };
     // The first draw of many seeds; many draws of one seed.
-    let of_seeds: Vec<f32> = (0..n_draw).flat_map(|seed| draws_of(seed, engine.tokenizer()).take(1)).collect();
+    let of_seeds: Vec<f32> =
+        (0..n_draw).flat_map(|seed| draws_of(seed, engine.tokenizer()).take(1)).collect();
     let of_one: Vec<f32> = draws_of(77, engine.tokenizer()).take(n_draw as usize).collect();
     let mut cpu = build(default_engine().device(chaski::DeviceChoice::Cpu));
     block_on(cpu.runner().prefill(&tokens)).expect("logits");
@@ -376,7 +377,8 @@ fn draws_follow_the_probabilities() {
             }
             let freedom = f64::from(cells - 1);
             crate::common::say(format!("{name}, {way}: chi-square {chi:.1} of {freedom} degrees of freedom"));
-            failures.check(inside == n_draw, || format!("{name}, {way}: {} draws from outside", n_draw - inside));
+            failures
+                .check(inside == n_draw, || format!("{name}, {way}: {} draws from outside", n_draw - inside));
             // Four standard deviations above the mean.
             failures.check(chi < freedom + 4.0 * (2.0 * freedom).sqrt(), || {
                 format!("{name}, {way}: chi-square {chi:.1} of {freedom} degrees of freedom")
