@@ -14,7 +14,7 @@ impl Scheduler {
             && let Some(first) = self.first_waiting()
         {
             let waiting = self.waiting.swap_remove(first);
-            if let Err(waiting) = self.begin(seq, waiting, before) {
+            if let Some(waiting) = self.begin(seq, waiting, before) {
                 self.waiting.push(waiting);
                 return;
             }
@@ -31,7 +31,7 @@ impl Scheduler {
     }
 
     /// Starts a request in a free slot, or returns it if there are too few pages.
-    fn begin(&mut self, seq: usize, waiting: Waiting, before: &mut Vec<Change>) -> Result<(), Waiting> {
+    fn begin(&mut self, seq: usize, waiting: Waiting, before: &mut Vec<Change>) -> Option<Waiting> {
         let size = self.pool.page();
         let n_token = waiting.tokens.len();
         // At least one token must run, for its output.
@@ -51,7 +51,7 @@ impl Scheduler {
         }
         if self.pool.n_available() < n_new + n_reserved {
             self.release(&found);
-            return Err(waiting);
+            return Some(waiting);
         }
         let mut table = found.pages.clone();
         for _ in 0..n_new {
@@ -60,7 +60,7 @@ impl Scheduler {
                 None => {
                     table[found.pages.len()..].iter().for_each(|p| self.pool.release(*p));
                     self.release(&found);
-                    return Err(waiting);
+                    return Some(waiting);
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Scheduler {
             chunk: 0..0,
             guess: VecDeque::new(),
         });
-        Ok(())
+        None
     }
 
     /// Preempts the least important running request that is not in `kept`. It waits again, and its tokens run again
