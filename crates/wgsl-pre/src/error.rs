@@ -286,6 +286,9 @@ pub enum ErrorKind {
         /// Its value.
         value: String,
     },
+    /// `/` or `%` by zero in an expression.
+    #[error("division by zero")]
+    DivisionByZero,
     /// Parentheses, signs or macros nested too deeply in an expression.
     #[error("the expression is nested deeper than {limit}")]
     ExpressionTooDeep {

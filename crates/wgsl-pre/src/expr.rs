@@ -50,10 +50,10 @@ fn precedence(operator: &str) -> Option<u32> {
     })
 }
 
-/// Wrapping 64-bit arithmetic; division by zero gives zero, and so do shifts by too many bits.
-fn apply(operator: &str, left: i64, right: i64) -> i64 {
+/// Wrapping 64-bit arithmetic; shifts by too many bits give zero. `None` for a division by zero.
+fn apply(operator: &str, left: i64, right: i64) -> Option<i64> {
     let shift = u32::try_from(right).unwrap_or(u32::MAX);
-    match operator {
+    Some(match operator {
         "||" => (left != 0 || right != 0).into(),
         "&&" => (left != 0 && right != 0).into(),
         "|" => left | right,
@@ -70,12 +70,11 @@ fn apply(operator: &str, left: i64, right: i64) -> i64 {
         "+" => left.wrapping_add(right),
         "-" => left.wrapping_sub(right),
         "*" => left.wrapping_mul(right),
-        "/" if right == 0 => 0,
-        "%" if right == 0 => 0,
+        "/" | "%" if right == 0 => return None,
         "/" => left.wrapping_div(right),
         "%" => left.wrapping_rem(right),
         _ => unreachable!("`precedence` covers every operator"),
-    }
+    })
 }
 
 impl Evaluator<'_> {
@@ -131,7 +130,7 @@ impl Evaluator<'_> {
         let mut left = self.unary()?;
         while let Some(token) = self.peek() {
             let Some(binds) = precedence(&token.text).filter(|&binds| binds >= min) else { break };
-            let operator = token.text.clone();
+            let (operator, at) = (token.text.clone(), token.at);
             self.at += 1;
             let decided = match &*operator {
                 "&&" => left == 0,
@@ -141,7 +140,11 @@ impl Evaluator<'_> {
             self.dead += u32::from(decided);
             let right = self.binary(binds + 1);
             self.dead -= u32::from(decided);
-            left = apply(&operator, left, right?);
+            left = match apply(&operator, left, right?) {
+                Some(value) => value,
+                None if self.dead > 0 => 0,
+                None => return Err((ErrorKind::DivisionByZero, at)),
+            };
         }
         Ok(left)
     }
@@ -232,6 +235,7 @@ impl Evaluator<'_> {
                 ErrorKind::RecursiveMacro { .. }
                 | ErrorKind::ExpressionTooDeep { .. }
                 | ErrorKind::ExpansionTooLarge { .. }
+                | ErrorKind::DivisionByZero
                 | ErrorKind::MacroValue { .. } => (kind, name.at),
                 _ => {
                     let kind =
@@ -327,10 +331,10 @@ mod tests {
     }
 
     #[test]
-    fn there_is_always_a_value_for_arithmetic() {
+    fn arithmetic_wraps_around() {
         for (text, expected) in [
-            ("5 / 0", 0),
-            ("5 % 0", 0),
+            ("0 && 5 / 0", 0),
+            ("1 || 5 % 0", 1),
             ("1 << 64", 0),
             ("1 << -1", 0),
             ("-1 >> 100", -1),
@@ -395,6 +399,8 @@ mod tests {
             ("defined(1)", "8: expected a name after `defined`, found `1`"),
             ("defined(A", "9: expected `)`, found the end of the line"),
             ("1 + TYPE", "4: macro `TYPE` is `vec4<u32>`, which is no integer expression"),
+            ("1 + 5 / 0", "6: division by zero"),
+            ("5 % (2 - 2)", "2: division by zero"),
             ("LOOP", "0: macro `LOOP` is recursive"),
             ("DOUBLE(1, 2)", "0: macro `DOUBLE` takes 1 argument, found 2"),
             ("DOUBLE(1", "0: unclosed call of macro `DOUBLE`"),
