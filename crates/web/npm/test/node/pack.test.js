@@ -36,7 +36,7 @@ test("the licences are ours, and those of what is compiled into the module", () 
   const [mit, apache, others] = LICENCES.map((file) => readFileSync(ROOT + file, "utf8"));
   assert.match(mit, /Chaski/);
   assert.match(apache, /Apache License/);
-  for (const name of ["wgpu", "minijinja", "serde_json", "wasm-bindgen"]) assert.match(others, new RegExp(`^${name} \\d`, "m"));
+  for (const name of ["wgpu", "indexmap", "serde_json", "wasm-bindgen"]) assert.match(others, new RegExp(`^${name} \\d`, "m"));
   assert.ok(!/^(llguidance|naga|tokio) \d/m.test(others), "they are not in it");
   assert.match(others, /Permission is hereby granted/);
 });
