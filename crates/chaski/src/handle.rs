@@ -68,9 +68,11 @@ impl Handle {
     /// # Errors
     /// [`Error::Serve`] as [`Self::generate_tokens`]; [`Error::Model`] for a model without a tokenizer.
     pub fn generate(&self, prompt: &str, options: GenerateOptions) -> Result<Answer, Error> {
-        let tokens = self.text.tokenizer.encode(prompt, AddSpecial::Yes, ParseSpecial::Yes);
-        let tokens = tokens.map_err(ModelError::from)?;
-        Ok(self.generate_tokens(Request::new(tokens, options))?)
+        Ok(self.generate_tokens(Request::new(self.encode(prompt)?, options))?)
+    }
+
+    fn encode(&self, prompt: &str) -> Result<Vec<u32>, ModelError> {
+        Ok(self.text.tokenizer.encode(prompt, AddSpecial::Yes, ParseSpecial::Yes)?)
     }
 
     /// Queues a conversation. If it leaves too little of the context for an answer, its oldest turns are dropped, unless
@@ -84,20 +86,31 @@ impl Handle {
         template: &TemplateOptions,
         options: GenerateOptions,
     ) -> Result<Chat, Error> {
-        let prompt = self.fit_prompt(messages, template, &options)?;
-        Ok(self.answer(&prompt.text, &template.tools, options)?.without(prompt.n_dropped))
+        let ChatPrompt { text, tokens, n_dropped } = self.fit_prompt(messages, template, &options)?;
+        Ok(self.answer_tokens(&text, tokens, &template.tools, options)?.without(n_dropped))
     }
 
     /// Queues the prompt of a conversation ([`Self::chat_prompt`]) with these tools.
     ///
     /// # Errors
     /// As [`Self::generate`]; [`Error::Model`] if the template cannot be parsed.
-    pub fn answer(&self, prompt: &str, tools: &[Value], mut options: GenerateOptions) -> Result<Chat, Error> {
+    pub fn answer(&self, prompt: &str, tools: &[Value], options: GenerateOptions) -> Result<Chat, Error> {
+        self.answer_tokens(prompt, self.encode(prompt)?, tools, options)
+    }
+
+    /// The same with the prompt's tokens.
+    fn answer_tokens(
+        &self,
+        prompt: &str,
+        tokens: Vec<u32>,
+        tools: &[Value],
+        mut options: GenerateOptions,
+    ) -> Result<Chat, Error> {
         let template = self.text.templates.get(!tools.is_empty()).map_err(ModelError::from)?;
         let syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
         options.shown.extend(syntax.marker_tokens(&self.text.tokenizer));
         let parser = AnswerParser::new(syntax, prompt, tools);
-        Ok(Chat::new(self.generate(prompt, options)?, parser))
+        Ok(Chat::new(self.generate_tokens(Request::new(tokens, options))?, parser))
     }
 
     /// The prompt of a conversation, from the model's template; from the tool template if there are tools.
@@ -121,19 +134,18 @@ impl Handle {
     ) -> Result<ChatPrompt, Error> {
         let prompt = |messages: &[Message]| {
             let text = self.chat_prompt(messages, template)?;
-            let tokens = self.text.tokenizer.encode(&text, AddSpecial::Yes, ParseSpecial::Yes);
-            let n_token = tokens.map_err(ModelError::from)?.len();
-            Ok((text, n_token))
+            let tokens = self.encode(&text)?;
+            Ok((text, tokens))
         };
         if options.drop_turns {
             return Room::new(self.handle.n_ctx(), options).fit(messages, prompt);
         }
-        let (text, found) = prompt(messages)?;
-        let limit = self.handle.n_ctx();
+        let (text, tokens) = prompt(messages)?;
+        let (found, limit) = (tokens.len(), self.handle.n_ctx());
         if found > limit {
             return Err(ServeError::from(Refused::Context { found, limit }).into());
         }
-        Ok(ChatPrompt { text, n_token: found, n_dropped: 0 })
+        Ok(ChatPrompt { text, tokens, n_dropped: 0 })
     }
 
     /// The tokenizer.

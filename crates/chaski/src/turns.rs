@@ -13,7 +13,7 @@ pub struct ChatPrompt {
     /// The text, from the chat template.
     pub text: String,
     /// Its tokens.
-    pub n_token: usize,
+    pub tokens: Vec<u32>,
     /// Messages that are not part of it: the oldest ones after the system message.
     pub n_dropped: usize,
 }
@@ -39,8 +39,8 @@ impl Room {
         Room { n_ctx, n_prompt: n_ctx - answer, step: (n_ctx / 4).max(1) }
     }
 
-    /// Makes the prompt of a conversation with `prompt`, which returns a text and its number of tokens, without the oldest
-    /// turns if it has no room for all.
+    /// Makes the prompt of a conversation with `prompt`, which returns a text and its tokens, without the oldest turns if it
+    /// has no room for all.
     ///
     /// The choice depends only on the conversation, so a caller may pass all of it each time.
     ///
@@ -49,18 +49,20 @@ impl Room {
     pub(crate) fn fit(
         self,
         messages: &[Message],
-        mut prompt: impl FnMut(&[Message]) -> Result<(String, usize), Error>,
+        mut prompt: impl FnMut(&[Message]) -> Result<(String, Vec<u32>), Error>,
     ) -> Result<ChatPrompt, Error> {
-        let (text, n_token) = prompt(messages)?;
-        let whole = ChatPrompt { text, n_token, n_dropped: 0 };
-        if whole.n_token <= self.n_prompt {
+        let (text, tokens) = prompt(messages)?;
+        let whole = ChatPrompt { text, tokens, n_dropped: 0 };
+        let n_token = whole.tokens.len();
+        if n_token <= self.n_prompt {
             return Ok(whole);
         }
-        let excess = (whole.n_token - self.n_prompt).next_multiple_of(self.step);
-        let most = whole.n_token.saturating_sub(excess);
+        let excess = (n_token - self.n_prompt).next_multiple_of(self.step);
+        let most = n_token.saturating_sub(excess);
         let fitted = Turns::of(messages).drop_until(whole, most, prompt)?;
-        if fitted.n_token > self.n_ctx {
-            let refused = Refused::Context { found: fitted.n_token, limit: self.n_ctx };
+        let found = fitted.tokens.len();
+        if found > self.n_ctx {
+            let refused = Refused::Context { found, limit: self.n_ctx };
             return Err(ServeError::from(refused).into());
         }
         Ok(fitted)
@@ -93,20 +95,20 @@ impl<'a> Turns<'a> {
         &self,
         whole: ChatPrompt,
         most: usize,
-        mut prompt: impl FnMut(&[Message]) -> Result<(String, usize), Error>,
+        mut prompt: impl FnMut(&[Message]) -> Result<(String, Vec<u32>), Error>,
     ) -> Result<ChatPrompt, Error> {
         let mut cut = |n_dropped: usize| {
-            let (text, n_token) = prompt(&[self.system, &self.rest[n_dropped..]].concat())?;
-            Ok::<_, Error>(ChatPrompt { text, n_token, n_dropped })
+            let (text, tokens) = prompt(&[self.system, &self.rest[n_dropped..]].concat())?;
+            Ok::<_, Error>(ChatPrompt { text, tokens, n_dropped })
         };
         let Some((last, earlier)) = self.cuts.split_last() else { return Ok(whole) };
         let mut best = cut(*last)?;
         // Fewer turns make fewer tokens, so this is a binary search.
-        let (mut low, mut high) = (0, if best.n_token <= most { earlier.len() } else { 0 });
+        let (mut low, mut high) = (0, if best.tokens.len() <= most { earlier.len() } else { 0 });
         while low < high {
             let middle = (low + high) / 2;
             let found = cut(earlier[middle])?;
-            if found.n_token <= most {
+            if found.tokens.len() <= most {
                 (best, high) = (found, middle);
             } else {
                 low = middle + 1;
@@ -134,9 +136,10 @@ mod tests {
         roles.split_whitespace().map(message).collect()
     }
 
-    fn count(messages: &[Message]) -> Result<(String, usize), Error> {
+    fn count(messages: &[Message]) -> Result<(String, Vec<u32>), Error> {
         let text: Vec<String> = messages.iter().map(Message::text).collect();
-        Ok((text.join(" "), text.iter().map(|t| t.parse::<usize>().unwrap()).sum()))
+        let n_token: usize = text.iter().map(|t| t.parse::<usize>().unwrap()).sum();
+        Ok((text.join(" "), vec![0; n_token]))
     }
 
     fn fit(n_ctx: usize, max_tokens: usize, roles: &str) -> Result<ChatPrompt, Error> {
@@ -147,7 +150,7 @@ mod tests {
     #[test]
     fn a_conversation_with_room_is_whole() {
         let whole = fit(100, 20, "s10 u20 a30 u20").unwrap();
-        assert_eq!((whole.n_token, whole.n_dropped), (80, 0));
+        assert_eq!((whole.tokens.len(), whole.n_dropped), (80, 0));
     }
 
     #[test]
@@ -164,8 +167,8 @@ mod tests {
     #[test]
     fn the_last_turn_stays_as_long_as_the_context_holds_it() {
         let last = fit(100, 50, "s10 u20 a30 u20 a30 t20").unwrap();
-        assert_eq!((last.n_token, last.n_dropped), (80, 2));
-        assert_eq!(fit(100, 50, "u100").unwrap().n_token, 100);
+        assert_eq!((last.tokens.len(), last.n_dropped), (80, 2));
+        assert_eq!(fit(100, 50, "u100").unwrap().tokens.len(), 100);
         for roles in ["u101", "s10 u20 a30 u20 a60 t20"] {
             let e = fit(100, 50, roles).unwrap_err();
             assert_eq!(e.code(), "context_overflow");
@@ -181,7 +184,8 @@ mod tests {
         for _ in 0..400 {
             roles += " u3";
             let found = fit(512, 64, &roles).unwrap();
-            assert!(found.n_token <= 448 && (found.n_dropped == 0 || found.n_token > 448 - 128 - 20));
+            let n_token = found.tokens.len();
+            assert!(n_token <= 448 && (found.n_dropped == 0 || n_token > 448 - 128 - 20));
             cuts.push(found.n_dropped);
             roles += " a7";
         }

@@ -181,7 +181,7 @@ impl WebEngine {
                 let (messages, template) = (chat.messages()?, chat.template());
                 let prompt = self.engine.fit_prompt(&messages, &template, &options).map_err(to_js)?;
                 let answer = self.engine.answer(&prompt.text, chat.tools(), options).map_err(to_js)?;
-                (answer_chat(answer, prompt.n_dropped, sink).await?, prompt.n_token)
+                (answer_chat(answer, prompt.n_dropped, sink).await?, prompt.tokens.len())
             }
             _ => return Err(bad_request("expected one of chat, prompt and tokens")),
         };

@@ -90,7 +90,8 @@ pub trait Executor: MaybeSend {
     /// Submits a step. It may start only when it is read.
     ///
     /// # Errors
-    /// A step beyond the limits, or with inputs that the executor does not take ([`Self::row_input`]). If the device fails: then [`Self::recover`] is called, and no step is read before that.
+    /// A step beyond the limits, or with inputs that the executor does not take ([`Self::row_input`]). If the device
+    /// fails: then [`Self::recover`] is called, and no step is read before that.
     fn submit(&mut self, step: &Step) -> Result<(), ModelError>;
 
     /// Provides the masks of the last submitted step, of all rows with [`Want::ChooseMasked`](chaski_schedule::Want::ChooseMasked)

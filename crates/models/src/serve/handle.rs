@@ -76,8 +76,8 @@ impl Handle {
     ///
     /// # Errors
     /// [`ServeError::Refused`] for a prompt that is empty or longer than the context, or embeddings outside it;
-    /// [`ServeError::Model`] for unknown tokens, embeddings that the model does not take, or an unusable grammar; [`ServeError::Busy`] if the queue is full; the device's error once it is lost for
-    /// good.
+    /// [`ServeError::Model`] for unknown tokens, embeddings that the model does not take, or an unusable grammar;
+    /// [`ServeError::Busy`] if the queue is full; the device's error once it is lost for good.
     pub fn generate(&self, request: Request) -> Result<Answer, ServeError> {
         if let Some(error) = self.shared.failure() {
             return Err(error);

@@ -56,7 +56,7 @@ pub(super) fn run(start: Start, ui: &Ui) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The line editor of the terminal, with the history of this session and earlier ones.
+/// The line editor of the terminal, with the lines of this chat and earlier ones.
 struct Terminal {
     editor: DefaultEditor,
     history: Option<History>,
