@@ -162,8 +162,9 @@ const FILTERS: [(&str, Function); 10] = [
     }),
     ("array_literal", |args| {
         let [value, ty, hex] = args.bind("array_literal", ["value", "type", "hex"], 2)?;
-        let ty = word("array_literal", of(ty))?;
-        named("array_literal", literal::array(&of(value), &ty, hex == Some(Given::Bool(true))))
+        let (ty, hex) =
+            (word("array_literal", of(ty))?, hex.map_or(Ok(false), |b| flag("array_literal", b))?);
+        named("array_literal", literal::array(&of(value), &ty, hex))
     }),
     ("log2", |args| {
         let [value] = args.bind("log2", ["value"], 1)?;
@@ -207,6 +208,13 @@ fn word(filter: &'static str, value: Given) -> Found<String> {
     match value {
         Given::Text(text) => Ok(text),
         other => Err(refused(filter, literal::mismatch("a string", literal::describe(&other)))),
+    }
+}
+
+fn flag(filter: &'static str, value: Given) -> Found<bool> {
+    match value {
+        Given::Bool(b) => Ok(b),
+        other => Err(refused(filter, literal::mismatch("a boolean", literal::describe(&other)))),
     }
 }
 

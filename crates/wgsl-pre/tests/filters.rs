@@ -61,6 +61,10 @@ fn values_that_cannot_be_written_are_errors() {
         ("word|f32", "filter `f32`: expected a number, found the string \"abc\""),
         ("true|f32", "filter `f32`: expected a number, found `true`"),
         (
+            "[1]|array_literal('u32', hex='yes')",
+            "filter `array_literal`: expected a boolean, found the string \"yes\"",
+        ),
+        (
             "(1e300*1e300)|f32",
             "filter `f32`: expected a number from -3.4028234663852886e38 to 3.4028234663852886e38, found `inf`",
         ),
