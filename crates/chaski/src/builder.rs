@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chaski_models::KvType;
+use chaski_runtime::cpu::Threads;
 use chaski_runtime::gpu::{AdapterSummary, Gpu, Progress};
 use chaski_runtime::kernels::{ActivationPrecision, FeatureSet, Tuning};
 use ggml_format::{MaybeSend, MaybeSync};
@@ -165,6 +166,13 @@ impl EngineBuilder {
     /// [`PlanError::Shares`](crate::errors::PlanError::Shares) for another number of shares. No effect on the CPU.
     pub fn shares(mut self, shares: Vec<f32>) -> Self {
         self.loader.config.shares = shares;
+        self
+    }
+
+    /// Threads that compute on the CPU: `decode` for one token, `batch` for several, such as a prompt; 0: `decode` threads,
+    /// and all of them for `decode`. Results do not depend on them. Default: one for each core. No effect on a GPU.
+    pub fn threads(mut self, decode: u32, batch: u32) -> Self {
+        self.loader.config.threads = Threads { decode, batch };
         self
     }
 

@@ -125,7 +125,7 @@ pub mod serve {
 pub mod steps {
     pub use crate::executor::{Driver, ModelExecutor};
     pub use chaski_models::serve::{Executor, Outputs, RowInput, Start};
-    pub use chaski_models::{Runner, RunnerConfig};
+    pub use chaski_models::{Runner, RunnerConfig, Threads};
     pub use chaski_schedule::{Change, Input, Limits, Row, Step, Want};
 }
 

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::Command;
 
 /// Short spelling and the long option it stands for.
-const SPELLINGS: [(&str, &str); 19] = [
+const SPELLINGS: [(&str, &str); 20] = [
     ("-ngl", "--n-gpu-layers"),
     ("-ncmoe", "--experts-on-cpu"),
     ("-npl", "--n-parallel"),
@@ -23,6 +23,7 @@ const SPELLINGS: [(&str, &str); 19] = [
     ("-sys", "--system"),
     ("-mg", "--main-gpu"),
     ("-sm", "--split-mode"),
+    ("-tb", "--threads-batch"),
     ("-ts", "--tensor-split"),
     ("-cnv", "--chat"),
     ("-no-cnv", "--raw"),

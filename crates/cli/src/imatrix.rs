@@ -8,7 +8,7 @@ use chaski::gguf::{GgmlType, Imatrix};
 use chaski::tools::ImatrixOptions;
 use chaski::{DeviceChoice, Engine, KvType};
 
-use crate::options::{Chunks, ModelArg};
+use crate::options::{Chunks, ModelArg, ThreadArgs};
 use crate::output::{files_of_model, refuse_to_overwrite, write_file};
 use crate::run::read_text;
 use crate::ui::Ui;
@@ -48,6 +48,8 @@ pub(crate) struct Args {
     /// Write the file after every N chunks, so that an interruption costs little
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     output_frequency: u32,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// Measures and writes the file.
@@ -62,6 +64,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let builder = Engine::builder(args.model.source())
         .context(args.ctx_size)
         .kv(KvType::Of { k: GgmlType::F32, v: GgmlType::F32 })
+        .threads(args.threads.threads, args.threads.threads_batch)
         .device(DeviceChoice::Cpu);
     let mut engine = pollster::block_on(builder.build())?;
     let n_mat: HashMap<String, usize> =

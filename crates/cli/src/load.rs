@@ -39,6 +39,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .f16_tiles(args.f16_tiles)
         .inputs(args.inputs)
         .checked(args.checked)
+        .threads(args.threads.threads, args.threads.threads_batch)
         .device(args.device.clone())
         .shares(Shares::of(args.tensor_split.as_ref(), &args.device)?)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
@@ -78,6 +79,7 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &Engine, ui: &Ui) ->
         .kv(args.kv()?)
         .chunk(args.chunk)
         .sequences(args.sequences)
+        .threads(args.threads.threads, args.threads.threads_batch)
         .device(DeviceChoice::Cpu)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
         .on_progress(move |p| report(&shown, p));

@@ -232,6 +232,8 @@ pub(crate) struct EngineArgs {
     pub(crate) chunk: u32,
     #[command(flatten)]
     pub(crate) experts: ExpertArgs,
+    #[command(flatten)]
+    pub(crate) threads: ThreadArgs,
     /// Check bounds in shaders (slower)
     #[arg(long)]
     pub(crate) checked: bool,
@@ -255,6 +257,28 @@ pub(crate) struct EngineArgs {
     pub(crate) no_warm_cache: bool,
     #[command(flatten)]
     pub(crate) lora: LoraArgs,
+}
+
+/// Threads of the CPU backend.
+#[derive(Copy, Clone, Debug, Default, clap::Args)]
+pub(crate) struct ThreadArgs {
+    /// Threads that compute on the CPU; 0 or below: one for each core [default: 0]
+    #[arg(short = 't', long, value_name = "N", default_value = "0", hide_default_value = true)]
+    #[arg(value_parser = threads, allow_negative_numbers = true)]
+    pub(crate) threads: u32,
+    /// Threads for prompts, if others (also -tb) [default: as --threads]
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
+    #[arg(value_parser = threads, allow_negative_numbers = true)]
+    pub(crate) threads_batch: u32,
+}
+
+/// Parses a number of threads; 0 for one on each core.
+pub(crate) fn threads(text: &str) -> Result<u32, String> {
+    const MOST: i64 = 1024;
+    match text.parse::<i64>().map_err(|e| e.to_string())? {
+        n if n > MOST => Err(format!("at most {MOST}")),
+        n => Ok(n.max(0) as u32),
+    }
 }
 
 /// CPU offload of experts.
@@ -303,8 +327,6 @@ pub(crate) struct Ignored {
     /// All layers run on one device
     #[arg(long, hide = true, value_name = "N", allow_hyphen_values = true)]
     n_gpu_layers: Option<String>,
-    #[arg(short = 't', long, hide = true, value_name = "N", allow_hyphen_values = true)]
-    threads: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "on", value_name = "ON")]
     flash_attn: Option<String>,
     #[arg(long, hide = true, value_name = "N")]
@@ -318,7 +340,6 @@ impl Ignored {
     pub(crate) fn notes(&self) -> Vec<&'static str> {
         [
             (&self.n_gpu_layers, "`-ngl` has no effect: all layers run on the device selected by `--device`"),
-            (&self.threads, "`-t` has no effect: all CPU threads are used"),
             (&self.main_gpu, "`-mg` has no effect: `--device` selects the GPU"),
             (&self.split_mode, "`-sm` has no effect: `--device A,B` splits the model by layers"),
             (&self.flash_attn, "`-fa` has no effect: flash attention is always on"),
@@ -549,6 +570,12 @@ mod tests {
         assert_eq!("-1".parse(), Ok(Chunks(None)));
         assert_eq!("3".parse(), Ok(Chunks(NonZeroUsize::new(3))));
         assert!("0".parse::<Chunks>().is_err() && "x".parse::<Chunks>().is_err());
+    }
+
+    #[test]
+    fn numbers_of_threads_below_one_mean_all() {
+        assert_eq!((threads("3"), threads("0"), threads("-1")), (Ok(3), Ok(0), Ok(0)));
+        assert!(threads("1025").is_err() && threads("x").is_err());
     }
 
     #[test]

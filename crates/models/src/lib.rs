@@ -19,6 +19,7 @@ mod separate;
 pub mod serve;
 
 pub use arch::ARCHS;
+pub use chaski_runtime::cpu::Threads;
 pub use derived::Transposed;
 pub use error::{KvTypeError, LoraError, ModelError, PoolingError, SessionError};
 pub use exec::{KvType, RunnerConfig, Target};

@@ -53,6 +53,14 @@ pub enum RuntimeError {
         /// The driver's message.
         reason: String,
     },
+    /// Worker threads of the CPU backend did not start.
+    #[error("could not start {n} threads: {reason}")]
+    Threads {
+        /// Their number.
+        n: u32,
+        /// The system's message.
+        reason: String,
+    },
     /// wgpu rejected a call; a bug of ours or of the driver.
     #[error("the device refused {what}: {reason}")]
     Refused {

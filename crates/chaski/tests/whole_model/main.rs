@@ -32,3 +32,4 @@ mod speculate;
 mod stages;
 mod steps;
 mod streaming;
+mod threads;

@@ -7,7 +7,7 @@ use chaski::gguf::{GgmlType, MemorySource};
 use chaski::kernels::FeatureSet;
 use chaski::steps::RunnerConfig;
 use chaski_models::Model;
-use chaski_runtime::cpu::{CpuConfig, CpuModel};
+use chaski_runtime::cpu::{CpuConfig, CpuModel, Threads};
 use chaski_runtime::gpu::{Gpu, GpuModel, SampleMode, StepOptions};
 use chaski_runtime::plan::{Fusions, PlanConfig};
 use chaski_runtime::{Column, ColumnOutput, StepOutputs, Tensors};
@@ -73,7 +73,14 @@ fn gpus_model(
 
 fn cpu_model(model: &TestModel) -> CpuModel {
     let graph = block_on(model.graph(64)).expect("a graph");
-    let sizes = CpuConfig { n_ctx: 64, n_seq: 1, page: 64, pool: None, kv: (GgmlType::F32, GgmlType::F32) };
+    let sizes = CpuConfig {
+        n_ctx: 64,
+        n_seq: 1,
+        page: 64,
+        pool: None,
+        kv: (GgmlType::F32, GgmlType::F32),
+        threads: Threads::default(),
+    };
     block_on(CpuModel::load(graph, sizes, &**model, |_, _| {})).expect("it fits")
 }
 

@@ -24,7 +24,7 @@ use self::record::{Columns, record};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::lora::LoraArgs;
-use crate::options::{self, EngineArgs, ExpertArgs, Features, Ignored, Shares, kv_pair};
+use crate::options::{self, EngineArgs, ExpertArgs, Features, Ignored, Shares, ThreadArgs, kv_pair};
 use crate::output::{files_of_model, refuse_to_overwrite};
 use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
@@ -72,6 +72,9 @@ pub(crate) struct Args {
     /// Prompt tokens per chunk (also -ub) [default: 512]
     #[arg(long, value_name = "N", value_parser = range::list)]
     ubatch_size: Vec<List>,
+    /// Threads that compute on the CPU; 0: one for each core [default: 0]
+    #[arg(short, long, value_name = "N", value_parser = range::list)]
+    threads: Vec<List>,
     /// KV cache type of the keys: auto, f32, f16, bf16, q8_0, q4_0 ...; default auto, or f16 with -ctv (also -ctk)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     cache_type_k: Vec<KvType>,
@@ -356,6 +359,10 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     if chunks.contains(&0) || values(&args.batch_size, 2048).contains(&0) {
         return Err(Usage("-b and -ub must be at least 1".into()).into());
     }
+    let threads = values(&args.threads, 0);
+    if let Some(most) = threads.iter().find(|n| options::threads(&n.to_string()).is_err()) {
+        return Err(Usage(format!("-t {most} is too many threads")).into());
+    }
     // Without offloaded layers the number of slots is meaningless.
     let mut experts = Vec::new();
     for experts_on_cpu in values(&args.experts_on_cpu, 0) {
@@ -371,7 +378,9 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                     values(&args.f16_tiles, 0).iter().flat_map(|t| args.inputs.iter().map(move |i| (t, i)))
                 {
                     for &n_batch in &values(&args.batch_size, 2048) {
-                        for &chunk in &chunks {
+                        for (&chunk, &threads) in
+                            chunks.iter().flat_map(|c| threads.iter().map(move |t| (c, t)))
+                        {
                             for (&kv, &experts) in
                                 kv.iter().flat_map(|kv| experts.iter().map(move |e| (kv, e)))
                             {
@@ -385,6 +394,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     tensor_split: tensor_split.clone(),
                                     features,
                                     chunk: chunk.min(n_batch),
+                                    threads: ThreadArgs { threads, threads_batch: threads },
                                     checked: args.checked,
                                     f16_tiles: tiles != 0,
                                     inputs,

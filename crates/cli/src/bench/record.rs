@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chaski::kernels::ActivationPrecision;
 use chaski::text::LocalTime;
-use chaski::{Engine, KvType};
+use chaski::{DeviceChoice, Engine, KvType};
 use serde_json::{Map, Value, json};
 
 use super::measure::{ExpertCost, Samples, Test, deviation, mean};
@@ -21,6 +21,7 @@ pub(super) struct Columns {
     tiles: bool,
     inputs: bool,
     chunk: bool,
+    threads: bool,
     kv: bool,
     experts: bool,
 }
@@ -36,6 +37,7 @@ impl Columns {
             tiles: any(&|e| e.f16_tiles),
             inputs: any(&|e| e.inputs.is_some()),
             chunk: any(&|e| e.chunk != 512),
+            threads: any(&|e| e.device == DeviceChoice::Cpu || e.threads.threads > 0),
             kv: any(&|e| e.kv != KvType::Auto),
             experts: any(&|e| e.experts.experts_on_cpu > 0),
         }
@@ -61,6 +63,7 @@ pub(super) fn record(
         KvType::Of { k, v } => (k.name(), v.name()),
         KvType::Auto => ("auto", "auto"),
     };
+    let n_thread = n_thread(engine);
     let dispatches = engine.loaded().gpu().map(|g| g.dispatches_per_token());
     let backend = summary.as_ref().map_or("CPU".to_owned(), |s| capitalised(&s.backend));
     let set = device.caps.as_ref().map(options::feature_word);
@@ -80,7 +83,7 @@ pub(super) fn record(
         "model_n_params": info.n_param,
         "n_batch": setup.n_batch,
         "n_ubatch": e.chunk,
-        "n_threads": std::thread::available_parallelism().map_or(1, usize::from),
+        "n_threads": n_thread,
         "type_k": type_k,
         "type_v": type_v,
         "n_gpu_layers": if summary.is_some() { 99 } else { 0 },
@@ -116,6 +119,7 @@ pub(super) fn record(
             extra.push((title, value));
         }
     };
+    add(columns.threads, "threads", n_thread.to_string());
     add(columns.chunk, "n_ubatch", e.chunk.to_string());
     add(columns.kv, "type_kv", kv.to_string());
     add(columns.features, "features", set.unwrap_or("-").to_owned());
@@ -150,6 +154,12 @@ pub(super) fn record(
         [fields, more].into_iter().filter_map(|v| if let Value::Object(m) = v { Some(m) } else { None });
     let fields: Map<String, Value> = objects.flatten().collect();
     Record { fields, test: *test, extra }
+}
+
+/// CPU threads that generate tokens; on a GPU, those of the machine.
+fn n_thread(engine: &Engine) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    engine.loaded().n_thread(1).unwrap_or_else(all)
 }
 
 /// The words of a list of options.

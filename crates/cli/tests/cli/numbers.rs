@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{chaski, err, json, out, run};
+use crate::{GREEDY, chaski, err, json, out, run};
 
 #[test]
 fn logits_are_one_row_a_token() {
@@ -52,6 +52,26 @@ fn bench_measures_the_cpu() {
         {
             assert!(l.get(key).is_some(), "{key}");
         }
+    }
+}
+
+#[test]
+fn threads_are_measured_and_used_as_asked_for() {
+    let bench = ["bench", "--device", "cpu", "-p", "2", "-n", "0", "-r", "1", "-q", "-o"];
+    let text = out(&chaski(&bench).args(["jsonl", "-t", "1,3"]).output().unwrap());
+    let of = |line: &str| serde_json::from_str::<Value>(line).unwrap()["n_threads"].as_u64();
+    assert_eq!(text.lines().map(of).collect::<Vec<_>>(), [Some(1), Some(3)]);
+    let table = out(&chaski(&bench).args(["md", "-t", "3"]).output().unwrap());
+    assert!(table.lines().next().unwrap().contains(" threads |"), "{table}");
+    let story = |args: &[&str]| {
+        let o = chaski(&GREEDY).args(["-p", "Once upon a time"]).args(args).output().unwrap();
+        (out(&o), err(&o))
+    };
+    let (expected, _) = story(&[]);
+    assert_eq!(story(&["-t", "1", "-tb", "2"]), (expected.clone(), String::new()));
+    assert_eq!(story(&["--threads", "-1"]), (expected, String::new()));
+    for command in [&["bench", "-t", "1025"][..], &["run", "-t", "1025"], &["run", "-t", "many"]] {
+        assert_eq!(run(command).status.code(), Some(2), "{command:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use chaski_runtime::RuntimeError;
-use chaski_runtime::cpu::CpuConfig;
+use chaski_runtime::cpu::{CpuConfig, Threads};
 use chaski_runtime::gpu::Gpu;
 use chaski_runtime::kernels::{ActivationPrecision, Caps, Tuning};
 use chaski_runtime::plan::{Fusions, Memory, MemoryItem, PlanConfig, Streaming, memory_need};
@@ -135,6 +135,8 @@ pub struct RunnerConfig {
     /// Share of weights and KV cache per device ([`Target::Gpus`]), in any unit; empty: equal shares. Models are cut
     /// between steps of the plan, so shares are approximate.
     pub shares: Vec<f32>,
+    /// Threads that compute on the CPU.
+    pub threads: Threads,
 }
 
 impl Default for RunnerConfig {
@@ -153,6 +155,7 @@ impl Default for RunnerConfig {
             expert_slots: 0,
             rows: false,
             shares: Vec::new(),
+            threads: Threads::default(),
         }
     }
 }
@@ -195,6 +198,7 @@ impl RunnerConfig {
             page: PAGE,
             pool: self.kv_tokens.map(|n| n / PAGE),
             kv: self.kv.types(model, n_ctx, self.n_seq),
+            threads: self.threads,
         }
     }
 

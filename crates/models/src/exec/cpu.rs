@@ -66,6 +66,10 @@ impl CpuExecutor {
         }
     }
 
+    pub(super) fn n_thread(&self, n_col: usize) -> usize {
+        self.model.n_thread(n_col)
+    }
+
     pub(super) fn row_input(&self) -> RowInput {
         self.model.row_input()
     }

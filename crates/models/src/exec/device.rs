@@ -102,6 +102,14 @@ impl DeviceExecutor {
         either!(self, e => e.limits())
     }
 
+    /// Number of CPU threads that compute a step of `n_col` columns; `None` on a GPU.
+    pub(crate) fn n_thread(&self, n_col: usize) -> Option<usize> {
+        match self {
+            DeviceExecutor::Gpu(_) => None,
+            DeviceExecutor::Cpu(e) => Some(e.n_thread(n_col)),
+        }
+    }
+
     /// Inputs other than tokens that the model takes.
     pub(crate) fn row_input(&self) -> RowInput {
         either!(self, e => e.row_input())

@@ -104,6 +104,11 @@ impl Runner {
         self.device.memory()
     }
 
+    /// Number of CPU threads that compute a step of `n_col` tokens; `None` on a GPU.
+    pub fn n_thread(&self, n_col: usize) -> Option<usize> {
+        self.device.n_thread(n_col)
+    }
+
     /// The model on a GPU, for queries.
     pub fn gpu(&self) -> Option<&GpuModel> {
         self.device.gpu()

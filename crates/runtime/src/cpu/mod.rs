@@ -21,6 +21,7 @@ use crate::STATE_COPIES;
 use crate::error::RuntimeError;
 use crate::formats;
 use crate::graph::{Graph, Op, ValueId, Weight, WeightId};
+use crate::platform::Workers;
 use crate::tensors::{Tensors, read_rows};
 use cache::Sequences;
 
@@ -37,6 +38,17 @@ pub struct CpuConfig {
     pub pool: Option<u32>,
     /// Types of the keys and of the values in the KV cache.
     pub kv: (GgmlType, GgmlType),
+    /// Worker threads.
+    pub threads: Threads,
+}
+
+/// Numbers of worker threads; results do not depend on them. No effect in browsers, which have one.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// For steps of one column; 0: rayon's, by default one for each core.
+    pub decode: u32,
+    /// For steps of several columns, such as prompts; 0: as for one.
+    pub batch: u32,
 }
 
 impl CpuConfig {
@@ -87,6 +99,9 @@ pub struct CpuModel {
     inputs: Vec<f32>,
     /// Masks of the columns of the next step that choose under one.
     masks: Vec<u32>,
+    workers: Workers,
+    /// For steps of several columns, if others.
+    batch_workers: Option<Workers>,
 }
 
 /// Minimum number of multiplications per task, so that scheduling is cheap in comparison.
@@ -146,7 +161,8 @@ impl CpuModel {
     /// Reads all tensors into memory.
     ///
     /// # Errors
-    /// [`RuntimeError::Tensor`], or [`RuntimeError::Format`] for a type that is not a weight format.
+    /// [`RuntimeError::Tensor`]; [`RuntimeError::Format`] for a type that is not a weight format;
+    /// [`RuntimeError::Threads`].
     pub async fn load(
         graph: Graph,
         config: CpuConfig,
@@ -154,6 +170,9 @@ impl CpuModel {
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Self, RuntimeError> {
         formats::check(&graph)?;
+        let Threads { decode, batch } = config.threads;
+        let workers = Workers::new(decode)?;
+        let batch_workers = (batch != 0 && batch != decode).then(|| Workers::new(batch)).transpose()?;
         let total = graph.weights.iter().map(Weight::n_byte).sum();
         let (mut weights, mut done) = (Vec::new(), 0);
         for w in &graph.weights {
@@ -166,12 +185,33 @@ impl CpuModel {
         let seqs = Sequences::new(&graph, &config)?;
         let (last_use, tail, graph) = (graph.last_use(), tail(&graph), Arc::new(graph));
         let (inputs, masks) = (Vec::new(), Vec::new());
-        Ok(CpuModel { graph, config, last_use, tail, in_16_bits: false, weights, seqs, inputs, masks })
+        Ok(CpuModel {
+            graph,
+            config,
+            last_use,
+            tail,
+            in_16_bits: false,
+            weights,
+            seqs,
+            inputs,
+            masks,
+            workers,
+            batch_workers,
+        })
     }
 
     /// Its sizes.
     pub fn config(&self) -> &CpuConfig {
         &self.config
+    }
+
+    /// Number of threads that compute a step of `n_col` columns.
+    pub fn n_thread(&self, n_col: usize) -> usize {
+        self.workers(n_col).n()
+    }
+
+    fn workers(&self, n_col: usize) -> &Workers {
+        self.batch_workers.as_ref().filter(|_| n_col > 1).unwrap_or(&self.workers)
     }
 
     /// Enables the fast path: products with formats that have codes ([`ggml_format::Codes`]) round activations to 16

@@ -5,7 +5,6 @@ use chaski_kernels::ops::mask;
 use super::{CpuModel, ProductInput, Row, Watch, runs};
 use crate::error::RuntimeError;
 use crate::graph::{Graph, Op, ValueId, WeightId};
-use crate::platform;
 use crate::step::{Column, ColumnOutput, RowInput, StepOutputs};
 
 /// Rows of a step with outputs.
@@ -96,7 +95,7 @@ impl CpuModel {
             self.seqs.state_at[last.seq as usize] = Some(last.pos + 1);
         }
         // Spawning tasks is faster from a worker thread.
-        let (mut logits, hidden) = platform::among_threads(|| self.run(&rows, &picks, watch));
+        let (mut logits, hidden) = self.workers(rows.len()).clone().run(|| self.run(&rows, &picks, watch));
         let mut out = StepOutputs { hidden, ..StepOutputs::default() };
         let n_vocab = logits.len() / picks.head.len().max(1);
         let masks = std::mem::take(&mut self.masks);
