@@ -75,7 +75,8 @@ pub mod embedding {
 pub mod gpu {
     pub use chaski_runtime::gpu::{
         Ablation, AdapterSummary, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory,
-        MemoryItem, Peaks, Profile, ProfileRow, Stage, TuneStep, adapters, adapters_with, device_descriptor,
+        MemoryItem, Peaks, Profile, ProfileRow, Stage, TuneStep, adapter_with, adapters, adapters_with,
+        device_descriptor,
     };
     pub use chaski_runtime::wgpu;
 }

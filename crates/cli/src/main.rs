@@ -2,7 +2,6 @@
 //!
 //! One file per command; shared options are in `options`, loading with its progress bars in `load`.
 //! Answers go to stdout, everything else to stderr.
-#![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
 mod args;
@@ -11,6 +10,7 @@ mod cache;
 mod completions;
 mod devices;
 mod embed;
+mod environment;
 mod failure;
 mod imatrix;
 mod interrupt;
@@ -113,6 +113,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    environment::silence_device_select();
     let args = args::llama_style(std::env::args_os(), &Cli::command());
     let matches = match Cli::command().try_get_matches_from(args) {
         Ok(matches) => matches,

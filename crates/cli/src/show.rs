@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use chaski::errors::RuntimeError;
 use chaski::gguf::{GgmlType, Metadata, TensorInfo, Value};
+use chaski::gpu::{GpuOptions, adapter_with};
+use chaski::kernels::Caps;
 use chaski::source::OpenModel;
 use chaski::steps::RunnerConfig;
-use chaski::{KvType, Source};
+use chaski::{DeviceChoice, KvType, Source};
 use serde_json::{Value as Json, json};
 
-use crate::options::{ExpertArgs, ModelArg};
+use crate::options::{ExpertArgs, ModelArg, devices};
 use crate::quantize;
 use crate::ui::{NAME, bytes, chain, one_line, shortened};
 
@@ -37,6 +40,10 @@ pub(crate) struct Args {
     chunk: u32,
     #[command(flatten)]
     experts: ExpertArgs,
+    /// Estimate the memory for this device: auto, gpu, cpu, or the name or index of a GPU [default: any GPU; none is
+    /// opened]
+    #[arg(long, value_name = "DEVICE", env = "CHASKI_DEVICE", value_parser = devices)]
+    device: Option<DeviceChoice>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -60,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             // The memory section explains why a file has no graph.
             model: Ok(Runnable {
                 model,
-                need: need(model, args),
+                need: need(model, args)?,
                 unread: pollster::block_on(model.unread()).unwrap_or_default(),
             }),
         },
@@ -113,7 +120,7 @@ impl File<'_> {
     }
 }
 
-/// Memory for the requested context, on the first GPU or with WebGPU's minimum limits.
+/// Memory for the requested context on a device.
 struct Need {
     n_ctx: u32,
     kv: String,
@@ -121,12 +128,28 @@ struct Need {
     memory: Result<chaski::gpu::Memory, chaski::Error>,
 }
 
-fn need(model: &OpenModel, args: &Args) -> Need {
-    let adapters = pollster::block_on(chaski::gpu::adapters());
-    let (device, caps) = match adapters.first() {
-        Some(a) => (a.name.clone(), a.caps.clone()),
-        None => ("a GPU".to_owned(), chaski::kernels::Caps::base()),
+/// The name and the capabilities of a device, of which the CPU has none. Without a choice, any GPU: one with WebGPU's
+/// minimum limits.
+fn device_of(choice: Option<&DeviceChoice>) -> Result<(String, Option<Caps>), chaski::Error> {
+    let cpu = || ("the CPU".to_owned(), None);
+    let (name, is_auto) = match choice {
+        None => return Ok(("a GPU".to_owned(), Some(Caps::base()))),
+        Some(DeviceChoice::Cpu) => return Ok(cpu()),
+        Some(DeviceChoice::Auto) => (None, true),
+        Some(DeviceChoice::Gpu(name)) => (name.clone(), false),
+        // One plan serves them all.
+        Some(DeviceChoice::Gpus(names)) => (names.first().cloned(), false),
     };
+    let options = GpuOptions { adapter: name, no_software: is_auto, ..GpuOptions::default() };
+    match pollster::block_on(adapter_with(&options)) {
+        Ok(adapter) => Ok((adapter.name, Some(adapter.caps))),
+        Err(RuntimeError::NoAdapter { .. } | RuntimeError::Software { .. }) if is_auto => Ok(cpu()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn need(model: &OpenModel, args: &Args) -> Result<Need, chaski::Error> {
+    let (device, caps) = device_of(args.device.as_ref())?;
     let n_ctx = if args.ctx_size > 0 { args.ctx_size } else { model.config().n_ctx_train.clamp(1, 4096) };
     let config = RunnerConfig {
         n_ctx,
@@ -136,9 +159,9 @@ fn need(model: &OpenModel, args: &Args) -> Need {
         expert_slots: args.experts.expert_slots,
         ..RunnerConfig::default()
     };
-    let memory = pollster::block_on(chaski::tools::memory_need(model, &config, Some(&caps)));
+    let memory = pollster::block_on(chaski::tools::memory_need(model, &config, caps.as_ref()));
     let (k, v) = args.kv.types(model, n_ctx, 1);
-    Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory }
+    Ok(Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory })
 }
 
 /// Formats with their number of tensors, values and bytes, largest first.

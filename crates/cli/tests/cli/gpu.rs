@@ -26,6 +26,49 @@ fn has_gpu() -> bool {
     found
 }
 
+/// Vulkan's loader, if a command loads it, says a lot with this setting.
+#[test]
+#[cfg(target_os = "linux")]
+fn no_driver_is_loaded_unless_a_gpu_is_asked_for() {
+    let loads = |args: &[&str], device: &str| {
+        let mut command = chaski(args);
+        command.env("VK_LOADER_DEBUG", "all").env_remove("XDG_RUNTIME_DIR");
+        if !device.is_empty() {
+            command.env("CHASKI_DEVICE", device);
+        }
+        let said = err(&command.output().unwrap());
+        assert!(!said.contains("XDG_RUNTIME_DIR is invalid"), "{args:?}: {said}");
+        said.contains("LAYER:") || said.contains("DRIVER:")
+    };
+    let story = ["run", "-q", "-n", "1", "-p", "Once"];
+    for (args, device) in [
+        (&["show"][..], ""),
+        (&["show"], "cpu"),
+        (&["show", "--device", "cpu"], ""),
+        (&["tokenize", "a"], ""),
+        (&["embed", "--pooling", "mean", "-p", "a"], "cpu"),
+        (&story, "cpu"),
+    ] {
+        assert!(!loads(args, device), "{args:?} with {device:?}");
+    }
+    if has_gpu() {
+        assert!(loads(&["devices"], "") && loads(&["show", "--device", "gpu"], ""));
+        assert!(loads(&["show"], "gpu"));
+    }
+}
+
+#[test]
+fn the_memory_that_show_names_is_that_of_the_device() {
+    let shown =
+        |device: &[&str]| json(&chaski(&["show", "--json"]).args(device).output().unwrap())["memory"].clone();
+    let (any, cpu) = (shown(&[]), shown(&["--device", "cpu"]));
+    assert_eq!((&any["device"], &cpu["device"]), (&"a GPU".into(), &"the CPU".into()));
+    let total = |memory: &Value| memory["need"]["total"].as_u64().unwrap();
+    assert!(total(&any) > total(&cpu), "{any} {cpu}");
+    let o = run(&["show", "--device", "no such GPU"]);
+    assert!(!o.status.success() && err(&o).contains("no GPU adapter"), "{}", err(&o));
+}
+
 #[test]
 fn a_gpu_tells_the_same_story_in_the_memory_that_show_names() {
     if !has_gpu() {
@@ -35,7 +78,7 @@ fn a_gpu_tells_the_same_story_in_the_memory_that_show_names() {
     let o = json(&chaski(&args).args(["-q", "-p", "Once upon a time"]).output().unwrap());
     assert!(o["text"].as_str().unwrap().starts_with(GOLDEN), "{o}");
     assert!(o["stats"]["dispatches_per_layer"].as_f64().unwrap() <= 6.0, "{o}");
-    let shown = json(&run(&["show", "--json", "-c", "128", "--kv", "f32"]));
+    let shown = json(&run(&["show", "--json", "-c", "128", "--kv", "f32", "--device", "gpu"]));
     assert_eq!(shown["memory"]["need"], o["stats"]["memory"]);
 }
 
@@ -99,8 +142,9 @@ fn experts_are_offloaded_to_the_cpu() {
     let e = &some["stats"]["experts"];
     assert!(e["wanted"].as_u64() >= e["read"].as_u64() && e["read_bytes"].as_u64() > Some(0), "{some}");
     assert!(some["stats"]["memory"]["total"].as_u64() < all["stats"]["memory"]["total"].as_u64(), "{some}");
-    let args = ["show", &model, "--json", "-c", "64", "--experts-on-cpu", "99", "--expert-slots", "6"];
-    assert_eq!(json(&run(&args))["memory"]["need"], some["stats"]["memory"]);
+    let args = ["show", &model, "--json", "--device", "gpu", "-c", "64", "--experts-on-cpu", "99"];
+    let shown = json(&chaski(&args).args(["--expert-slots", "6"]).output().unwrap());
+    assert_eq!(shown["memory"]["need"], some["stats"]["memory"]);
 
     let args = ["bench", &model, "--device", "gpu", "-p", "8", "-n", "4", "-r", "1", "-q", "-o", "jsonl"];
     let more = ["--experts-on-cpu", "0,2", "--expert-slots", "4,32", "--profile"];

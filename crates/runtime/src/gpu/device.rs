@@ -122,6 +122,16 @@ pub async fn adapters_with(options: &GpuOptions) -> Vec<AdapterSummary> {
     list().await.iter().map(|a| summary(a, a.features(), &a.limits(), options)).collect()
 }
 
+/// The adapter that [`Gpu::open`] opens with these options, without opening it.
+///
+/// # Errors
+/// [`RuntimeError::NoAdapter`], [`RuntimeError::NoSuchAdapter`], [`RuntimeError::Software`].
+pub async fn adapter_with(options: &GpuOptions) -> Result<AdapterSummary, RuntimeError> {
+    let all = list().await;
+    let adapter = choose(&all, options)?;
+    Ok(summary(adapter, adapter.features(), &adapter.limits(), options))
+}
+
 #[cfg(not(target_arch = "wasm32"))]
 async fn list() -> Vec<wgpu::Adapter> {
     let mut all = instance().enumerate_adapters(backends()).await;

@@ -38,7 +38,9 @@ mod timer;
 mod tune;
 
 pub use case::{CaseReport, ReadyCase, run_case, self_test};
-pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters, adapters_with, device_descriptor};
+pub use device::{
+    AdapterSummary, Counters, Gpu, GpuOptions, adapter_with, adapters, adapters_with, device_descriptor,
+};
 pub use load::{Progress, Stage};
 pub use measure::Peaks;
 pub use measure_formats::FormatRate;
