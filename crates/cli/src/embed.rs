@@ -8,13 +8,16 @@ use chaski::{EmbedOptions, Embedding};
 use serde_json::json;
 
 use crate::failure::Usage;
+use crate::input::{ModelAndText, file_or_stdin, note_file_name, read_text};
 use crate::load::{self, Loaded};
-use crate::options::{EngineArgs, ModelArg};
-use crate::run::read_text;
+use crate::options::{self, EngineArgs};
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
 Prints embeddings, by default one line of numbers per text.
+
+  chaski embed MODEL TEXT     the embedding of TEXT
+  chaski embed MODEL < FILE   one embedding per line of the file
 
 The pooling type comes from the model file, or from --pooling if the file has none. Embeddings are normalized \
 to unit length unless --embd-normalize changes that.";
@@ -34,14 +37,14 @@ enum Format {
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    model: ModelArg,
-    /// Text to embed; may be repeated
-    #[arg(short, long, value_name = "TEXT", required_unless_present = "file")]
+    words: ModelAndText,
+    /// Another text; may be repeated
+    #[arg(short, long, value_name = "TEXT")]
     prompt: Vec<String>,
     /// File with more texts, one per line; `-` is stdin
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Separator of the texts in the file and in each -p, instead of line breaks
+    /// Separator of the texts in the file and in each argument, instead of line breaks
     #[arg(long, value_name = "TEXT", default_value = "\n", hide_default_value = true)]
     embd_separator: String,
     /// Pooling type: none, mean, cls or last [default: from the model file]
@@ -63,16 +66,25 @@ fn norm(text: &str) -> Result<VectorNorm, String> {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
-    let file = args.file.as_deref().map(read_text).transpose()?;
-    let separated = args.prompt.iter().chain(&file).flat_map(|t| match args.embd_separator.as_str() {
-        "" => vec![t.as_str()],
-        between => t.split(between).collect(),
-    });
+    let (model, text) = args.words.split()?;
+    text.iter().for_each(|text| note_file_name(text, ui));
+    let piped = match &args.file {
+        Some(file) => Some(read_text(file)?),
+        None if text.is_none() && args.prompt.is_empty() => {
+            Some(file_or_stdin(None, "no text: give TEXT, -p or -f, or pipe it")?)
+        }
+        None => None,
+    };
+    let separated =
+        text.iter().chain(&args.prompt).chain(&piped).flat_map(|t| match args.embd_separator.as_str() {
+            "" => vec![t.as_str()],
+            between => t.split(between).collect(),
+        });
     let texts: Vec<&str> = separated.map(|t| t.trim_end_matches('\r')).filter(|t| !t.is_empty()).collect();
     if texts.is_empty() {
         return Err(Usage("no text to embed".into()).into());
     }
-    let Loaded { mut engine, .. } = load::load(args.model.source(), &args.engine, ui)?;
+    let Loaded { mut engine, .. } = load::load(options::source(model.as_deref()), &args.engine, ui)?;
     let options = EmbedOptions { pooling: args.pooling, norm: args.embd_normalize };
     let bar = ui.bar(texts.len() as u64, "[{bar:30}] {pos}/{len} texts");
     let mut all: Vec<Embedding> = Vec::new();

@@ -176,7 +176,7 @@ fn source(e: &SourceError) -> (u8, Option<&'static str>) {
             Some(if name.to_lowercase().ends_with(".gguf") {
                 "check the path"
             } else {
-                "check the path; to prompt the built-in model, use `chaski run -p TEXT`"
+                "check the path; a text for the built-in model is given with `-p TEXT`"
             })
         }
         _ => None,

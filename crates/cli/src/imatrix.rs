@@ -8,9 +8,9 @@ use chaski::gguf::{GgmlType, Imatrix};
 use chaski::tools::ImatrixOptions;
 use chaski::{DeviceChoice, Engine, KvType};
 
+use crate::input::file_or_stdin;
 use crate::options::{Chunks, ModelArg, ThreadArgs};
-use crate::output::{files_of_model, refuse_to_overwrite, write_file};
-use crate::run::read_text;
+use crate::output::{files_of_model, try_to_write, write_file};
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
@@ -24,9 +24,9 @@ large models take long.";
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArg,
-    /// File with the text; `-` is stdin
+    /// File with the text [default: stdin]
     #[arg(short, long, value_name = "FILE")]
-    file: PathBuf,
+    file: Option<PathBuf>,
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "imatrix.gguf")]
     output: PathBuf,
@@ -58,9 +58,9 @@ pub(crate) struct Args {
 /// If the model or the text cannot be read, the text is too short, or the file cannot be written.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let mut inputs = files_of_model(args.model.path());
-    inputs.push(args.file.clone());
-    refuse_to_overwrite(&args.output, &inputs)?;
-    let text = read_text(&args.file)?;
+    inputs.extend(args.file.clone());
+    try_to_write(&args.output, &inputs)?;
+    let text = file_or_stdin(args.file.as_deref(), "no text: give -f FILE, or pipe it")?;
     let builder = Engine::builder(args.model.source())
         .context(args.ctx_size)
         .kv(KvType::Of { k: GgmlType::F32, v: GgmlType::F32 })
@@ -77,7 +77,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         parse_special: args.parse_special,
     };
     let save = |mut imatrix: Imatrix| {
-        imatrix.datasets = vec![args.file.to_string_lossy().into_owned()];
+        let dataset = args.file.as_ref().map_or("-".into(), |file| file.to_string_lossy());
+        imatrix.datasets = vec![dataset.into_owned()];
         write(&args.output, &inputs, &imatrix).map(|()| imatrix)
     };
     let bar = ui.bar(0, "[{bar:30}] {pos}/{len} chunks, {eta} left");

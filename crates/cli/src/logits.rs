@@ -7,10 +7,10 @@ use chaski::Engine;
 use serde_json::json;
 
 use crate::failure::Usage;
+use crate::input::file_or_stdin;
 use crate::load::{self, Loaded};
 use crate::options::{EngineArgs, ModelArg};
-use crate::output::{files_of_model, refuse_to_overwrite, write_file};
-use crate::run::read_text;
+use crate::output::{files_of_model, try_to_write, write_file};
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
@@ -24,10 +24,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArg,
     /// Token ids, separated by commas or spaces
-    #[arg(long, value_name = "IDS", required_unless_present = "tokens_file", conflicts_with = "tokens_file")]
+    #[arg(long, value_name = "IDS")]
     tokens: Option<String>,
-    /// File with token ids, separated by commas, spaces or newlines; `-` is stdin
-    #[arg(long, value_name = "FILE")]
+    /// File with token ids, separated by commas, spaces or newlines [default: stdin]
+    #[arg(long, value_name = "FILE", conflicts_with = "tokens")]
     tokens_file: Option<PathBuf>,
     /// Write the floats to this file
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["json", "text"])]
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     inputs.extend(args.tokens_file.clone());
     inputs.extend(args.engine.lora.files());
     if let Some(path) = &args.out {
-        refuse_to_overwrite(path, &inputs)?;
+        try_to_write(path, &inputs)?;
     }
     let source = args.model.source();
     let mut engine_args = args.engine.clone();
@@ -109,10 +109,10 @@ fn write_row(out: &mut impl Write, row: &[f32], args: &Args) -> std::io::Result<
 }
 
 fn tokens(args: &Args) -> anyhow::Result<Vec<u32>> {
-    let text = match (&args.tokens, &args.tokens_file) {
-        (Some(text), _) => text.clone(),
-        (None, Some(path)) => read_text(path)?,
-        (None, None) => String::new(),
+    let missing = "no token ids: give --tokens or --tokens-file, or pipe them";
+    let text = match &args.tokens {
+        Some(text) => text.clone(),
+        None => file_or_stdin(args.tokens_file.as_deref(), missing)?,
     };
     let separators = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']');
     let words = text.split(separators).filter(|w| !w.is_empty());

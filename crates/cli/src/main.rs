@@ -13,6 +13,7 @@ mod embed;
 mod environment;
 mod failure;
 mod imatrix;
+mod input;
 mod interrupt;
 mod load;
 mod logits;
@@ -87,6 +88,7 @@ enum Command {
     #[command(long_about = tune::LONG)]
     Tune(tune::Args),
     /// Convert text to token ids
+    #[command(long_about = tokenize::LONG)]
     Tokenize(tokenize::Args),
     /// Compute text embeddings
     #[command(long_about = embed::LONG)]
@@ -131,7 +133,7 @@ fn main() -> ExitCode {
         Command::Devices(a) => devices::run(&a, &ui),
         Command::Bench(a) => bench::run(*a, &ui),
         Command::Tune(a) => tune::run(&a, &ui),
-        Command::Tokenize(a) => tokenize::run(&a),
+        Command::Tokenize(a) => tokenize::run(&a, &ui),
         Command::Embed(a) => embed::run(&a, &ui),
         Command::Perplexity(a) => perplexity::run(&a, &ui),
         Command::Logits(a) => logits::run(&a, &ui),

@@ -379,7 +379,7 @@ pub(crate) struct SamplingArgs {
     #[arg(long, alias = "top-nsigma", value_name = "N", value_parser = finite, allow_negative_numbers = true)]
     top_n_sigma: Option<f32>,
     /// Repetition penalty, a factor; 1: off [default: 1]
-    #[arg(long, value_name = "F", value_parser = finite)]
+    #[arg(long, value_name = "F", value_parser = positive)]
     repeat_penalty: Option<f32>,
     /// Number of last tokens to penalise [default: 64]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -497,6 +497,10 @@ fn finite(text: &str) -> Result<f32, String> {
         Ok(_) => Err("expected a finite number".into()),
         Err(e) => Err(e.to_string()),
     }
+}
+
+fn positive(text: &str) -> Result<f32, String> {
+    finite(text).and_then(|x| if x > 0.0 { Ok(x) } else { Err("expected more than 0; 1: off".into()) })
 }
 
 /// Parses `TOKEN+BIAS` or `TOKEN-BIAS`.

@@ -33,6 +33,18 @@ pub(crate) fn refuse_to_overwrite(path: &Path, inputs: &[PathBuf]) -> Result<()>
     Ok(())
 }
 
+/// Tries whether a file can be written, before work that takes long.
+///
+/// # Errors
+/// If it is one of `inputs` or cannot be created.
+pub(crate) fn try_to_write(path: &Path, inputs: &[PathBuf]) -> Result<()> {
+    // Opening a pipe and closing it would end it for its reader.
+    if fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
+        return refuse_to_overwrite(path, inputs);
+    }
+    Part::create(path, inputs).map(drop)
+}
+
 /// Resolves a path, following symbolic links so that they are not replaced, even if the target does not exist yet.
 fn followed(path: &Path) -> PathBuf {
     // The system itself reports circular links as an error at this depth.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::input::file_or_stdin;
 use crate::load::{self, Loaded};
 use crate::options::{Chunks, EngineArgs, Ignored, ModelArg};
-use crate::run::read_text;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
@@ -20,9 +20,9 @@ llama-perplexity.";
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArg,
-    /// File with the text; `-` is stdin
+    /// File with the text [default: stdin]
     #[arg(short, long, value_name = "FILE")]
-    file: PathBuf,
+    file: Option<PathBuf>,
     /// Maximum number of windows; below 0: all
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "-1")]
     chunks: Chunks,
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     args.ignored.notes().iter().for_each(|n| ui.note(n));
-    let text = read_text(&args.file)?;
+    let text = file_or_stdin(args.file.as_deref(), "no text: give -f FILE, or pipe it")?;
     let source = args.model.source();
     let mut engine_args = args.engine.clone();
     if engine_args.ctx_size == 0 {

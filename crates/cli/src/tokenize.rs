@@ -1,24 +1,31 @@
 //! `chaski tokenize`: text to token ids.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::PathBuf;
 
 use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial};
 use serde_json::{Value, json};
 
 use crate::failure::Usage;
+use crate::input::{ModelAndText, file_or_stdin, note_file_name};
 use crate::options;
-use crate::run::read_text;
+use crate::ui::Ui;
+
+pub(crate) const LONG: &str = "\
+Prints the token ids of a text.
+
+  chaski tokenize MODEL TEXT     the tokens of TEXT
+  chaski tokenize MODEL < FILE   the tokens of the file
+  chaski tokenize -p TEXT        with the vocabulary of the built-in model";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// GGUF file and text; a single argument is a text for the built-in model. Without TEXT, or with `-`, stdin is read
-    #[arg(value_names = ["MODEL", "TEXT"], num_args = 0..=2)]
-    words: Vec<String>,
-    /// GGUF file, instead of MODEL
-    #[arg(short, long, value_name = "FILE")]
-    model: Option<PathBuf>,
-    /// File with the text
+    #[command(flatten)]
+    words: ModelAndText,
+    /// The text, instead of TEXT
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    prompt: Option<String>,
+    /// File with the text; `-` is stdin
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print the text of each token beside its id
@@ -35,8 +42,15 @@ pub(crate) struct Args {
     no_special: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (model, text) = model_and_text(args)?;
+pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
+    let (model, text) = args.words.split()?;
+    text.iter().for_each(|text| note_file_name(text, ui));
+    let text = match (text, &args.prompt, &args.file) {
+        (Some(text), None, None) => text,
+        (None, Some(text), None) => text.clone(),
+        (None, None, file) => file_or_stdin(file.as_deref(), "no text: give TEXT, -p or -f, or pipe it")?,
+        _ => return Err(Usage("two texts given".into()).into()),
+    };
     let model = pollster::block_on(options::source(model.as_deref()).open())?;
     let tokenizer = model.tokenizer();
     let add = if args.no_bos { AddSpecial::No } else { AddSpecial::Yes };
@@ -62,26 +76,4 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-fn model_and_text(args: &Args) -> anyhow::Result<(Option<PathBuf>, String)> {
-    let (model, text) = match (&args.model, &args.file, &args.words[..]) {
-        (Some(_), _, [_, _, ..]) => return Err(Usage("the model is given twice".into()).into()),
-        (Some(_), Some(_), [_]) | (None, Some(_), [_, _, ..]) => {
-            return Err(Usage("two texts given, one of them with -f".into()).into());
-        }
-        (Some(m), _, words) => (Some(m.clone()), words.first()),
-        (None, Some(_), words) => (words.first().map(PathBuf::from), None),
-        (None, None, [text]) => (None, Some(text)),
-        (None, None, words) => (words.first().map(PathBuf::from), words.get(1)),
-    };
-    let text = match (text, &args.file) {
-        (Some(t), _) if t != "-" => t.clone(),
-        (_, Some(path)) => read_text(path)?,
-        (None, None) if std::io::stdin().is_terminal() => {
-            return Err(Usage("no text: give TEXT or -f FILE, or pipe it".into()).into());
-        }
-        _ => read_text(Path::new("-"))?,
-    };
-    Ok((model, text))
 }

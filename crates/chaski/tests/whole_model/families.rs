@@ -311,7 +311,7 @@ fn a_context_longer_than_what_all_layers_see_is_an_error() {
 /// Invalid values of family-specific keys.
 #[test]
 fn wrong_keys_of_families_are_errors_that_name_them() {
-    let cases: [(&str, &str, OwnedValue, &str); 15] = [
+    let cases: [(&str, &str, OwnedValue, &str); 17] = [
         ("glm4moe-moe", "glm4moe.expert_gating_func", 9u32.into(), "must be 1 to 4"),
         (
             "glm4-dense",
@@ -320,6 +320,8 @@ fn wrong_keys_of_families_are_errors_that_name_them() {
             "must have at least 64 pairs",
         ),
         ("granite-dense", "granite.logit_scale", f32::NAN.into(), "must be finite"),
+        ("granite-dense", "granite.rope.scaling.factor", f32::NAN.into(), "must be finite and at least 0"),
+        ("granite-dense", "granite.rope.scaling.attn_factor", f32::NAN.into(), "must be finite"),
         ("gemma3-dense", "gemma3.attention.sliding_window_pattern", "all".into(), "sliding_window_pattern"),
         (
             "qwen35-heads",

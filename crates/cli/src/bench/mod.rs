@@ -25,7 +25,7 @@ use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::lora::LoraArgs;
 use crate::options::{self, EngineArgs, ExpertArgs, Features, Ignored, Shares, ThreadArgs, kv_pair};
-use crate::output::{files_of_model, refuse_to_overwrite};
+use crate::output::{files_of_model, try_to_write};
 use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
 
@@ -183,7 +183,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     let setups = setups(&args, n_ctx(&args, &tests, &batches))?;
     let inputs: Vec<PathBuf> = setups.iter().flat_map(|s| files_of_model(s.model.as_deref())).collect();
     if let Some(trace) = &args.trace {
-        refuse_to_overwrite(trace, &inputs)?;
+        try_to_write(trace, &inputs)?;
     }
     if !batches.is_empty() {
         return run_batches(&args, &setups, &batches, ui);

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use chaski::Grammar;
 use clap::Args as _;
 
-use super::read_text;
+use crate::input::read_text;
 
 /// At most one of these.
 #[derive(Clone, Debug, Default, clap::Args, serde::Serialize)]

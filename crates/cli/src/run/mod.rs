@@ -5,7 +5,7 @@ mod constraint;
 mod question;
 mod repl;
 
-use std::io::{ErrorKind, IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -14,6 +14,7 @@ use chaski::{Engine, GenerateOptions, Grammar, Message, SamplerParams, Speculati
 use serde_json::Value;
 
 use crate::failure::{Interrupted, Usage};
+use crate::input::{ModelAndText, note_file_name, read_text};
 use crate::load::{self, Loaded};
 use crate::options::{self, EngineArgs, Ignored, SamplingArgs};
 use crate::ui::{Ui, chain};
@@ -30,17 +31,14 @@ Runs a prompt, or starts a chat.
 Without MODEL, a small built-in model that tells children's stories is used. The answer is streamed to stdout; \
 the prompt is not repeated.";
 
+/// The second positional argument.
+const PROMPT: &str = "Message to the model, or text to continue if it has no chat template";
+
 #[derive(clap::Args)]
+#[command(mut_arg("second", |arg| arg.value_name("PROMPT").help(PROMPT)))]
 pub(crate) struct Args {
-    /// GGUF file; the first one of a split set
-    #[arg(value_name = "MODEL")]
-    first: Option<String>,
-    /// Message to the model, or text to continue if it has no chat template
-    #[arg(value_name = "PROMPT")]
-    second: Option<String>,
-    /// GGUF file, instead of MODEL
-    #[arg(short, long, value_name = "FILE")]
-    model: Option<PathBuf>,
+    #[command(flatten)]
+    words: ModelAndText,
     /// Draft model for speculative decoding: smaller, with the same vocabulary (-md)
     #[arg(long, value_name = "FILE")]
     model_draft: Option<PathBuf>,
@@ -140,8 +138,8 @@ enum Prompt {
 
 pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     args.ignored.notes().iter().for_each(|n| ui.note(n));
-    let (model, message) = names(&args)?;
-    let prompt = prompt(&args, message)?;
+    let (model, message) = args.words.split()?;
+    let prompt = prompt(&args, message, ui)?;
     if args.answer.logprobs.is_some() && !args.json && !args.jsonl {
         return Err(Usage("--logprobs needs --json or --jsonl".into()).into());
     }
@@ -184,24 +182,11 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     if answer.finish.is_none() { Err(Interrupted.into()) } else { Ok(()) }
 }
 
-/// Model and message: with `-m` the first positional argument is the message.
-fn names(args: &Args) -> anyhow::Result<(Option<PathBuf>, Option<String>)> {
-    match (&args.model, &args.first, &args.second) {
-        (Some(_), Some(_), Some(_)) => {
-            Err(Usage("the model is given twice, as -m and as MODEL".into()).into())
-        }
-        (Some(m), message, None) => {
-            if message.is_some() && (args.prompt.is_some() || args.file.is_some()) {
-                return Err(Usage("two prompts given".into()).into());
-            }
-            Ok((Some(m.clone()), message.clone()))
-        }
-        (_, m, message) => Ok((m.as_ref().map(PathBuf::from), message.clone())),
-    }
-}
-
 /// The prompt, or `None` for a chat.
-fn prompt(args: &Args, message: Option<String>) -> anyhow::Result<Option<Prompt>> {
+fn prompt(args: &Args, message: Option<String>, ui: &Ui) -> anyhow::Result<Option<Prompt>> {
+    if message.is_some() && (args.prompt.is_some() || args.file.is_some()) {
+        return Err(Usage("two prompts given".into()).into());
+    }
     let as_text = |text: String| if args.chat { Prompt::Message(text) } else { Prompt::Text(text) };
     if let Some(text) = &args.prompt {
         return Ok(Some(as_text(text.clone())));
@@ -210,7 +195,10 @@ fn prompt(args: &Args, message: Option<String>) -> anyhow::Result<Option<Prompt>
         return Ok(Some(as_text(read_text(path)?)));
     }
     let message = match message {
-        Some(m) => m,
+        Some(message) => {
+            note_file_name(&message, ui);
+            message
+        }
         None if std::io::stdin().is_terminal() => {
             if args.json || args.jsonl {
                 return Err(Usage("--json and --jsonl need a prompt".into()).into());
@@ -227,19 +215,6 @@ fn prompt(args: &Args, message: Option<String>) -> anyhow::Result<Option<Prompt>
         }
     };
     Ok(Some(if args.raw { Prompt::Text(message) } else { Prompt::Message(message) }))
-}
-
-/// The text of a file, or of stdin for `-`.
-pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
-    if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read stdin as UTF-8")?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(path).map_err(|e| {
-        let what = if e.kind() == ErrorKind::InvalidData { "is not valid UTF-8" } else { "cannot be read" };
-        anyhow::Error::from(e).context(format!("`{}` {what}", path.display()))
-    })
 }
 
 /// The text to continue, and whether it comes from the chat template.

@@ -2,6 +2,7 @@
 
 mod answers;
 mod gpu;
+mod inputs;
 mod numbers;
 mod show;
 mod templates;

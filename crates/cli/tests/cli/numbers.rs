@@ -6,7 +6,7 @@ use crate::{GREEDY, chaski, err, json, out, run};
 
 #[test]
 fn logits_are_one_row_a_token() {
-    let ids = out(&run(&["tokenize", "Once upon a time"])).trim().replace(' ', ",");
+    let ids = out(&run(&["tokenize", "-p", "Once upon a time"])).trim().replace(' ', ",");
     let n = ids.split(',').count();
     let base = ["logits", "--device", "cpu", "--kv", "f32", "-q", "--tokens", ids.as_str()];
     let raw = chaski(&base).output().unwrap();

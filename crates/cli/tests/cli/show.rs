@@ -6,18 +6,18 @@ use crate::{fixture, json, out, piped, run};
 
 #[test]
 fn tokenize_prints_ids_pieces_and_json() {
-    let ids = out(&run(&["tokenize", "Once upon a time"]));
+    let ids = out(&run(&["tokenize", "-p", "Once upon a time"]));
     let ids: Vec<u32> = ids.split_whitespace().map(|w| w.parse().unwrap()).collect();
-    let as_json = json(&run(&["tokenize", "--json", "Once upon a time"]));
+    let as_json = json(&run(&["tokenize", "--json", "-p", "Once upon a time"]));
     assert_eq!(as_json, serde_json::to_value(&ids).unwrap());
     let same = piped(&["tokenize", "-m", fixture().to_str().unwrap(), "--json"], "Once upon a time");
     assert_eq!(json(&same), as_json);
-    let pieces = json(&run(&["tokenize", "--json", "--pieces", "--no-bos", "Once upon a time"]));
+    let pieces = json(&run(&["tokenize", "--json", "--pieces", "--no-bos", "-p", "Once upon a time"]));
     let text: String = pieces.as_array().unwrap().iter().map(|p| p["piece"].as_str().unwrap()).collect();
     assert_eq!(text, "Once upon a time");
     let n = |args: &[&str]| json(&run(args)).as_array().unwrap().len();
-    assert_eq!(n(&["tokenize", "--json", "--no-bos", "<|end|>"]), 1);
-    assert!(n(&["tokenize", "--json", "--no-bos", "--no-special", "<|end|>"]) > 1);
+    assert_eq!(n(&["tokenize", "--json", "--no-bos", "-p", "<|end|>"]), 1);
+    assert!(n(&["tokenize", "--json", "--no-bos", "--no-special", "-p", "<|end|>"]) > 1);
 }
 
 #[test]

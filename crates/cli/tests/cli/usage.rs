@@ -22,6 +22,8 @@ fn wrong_usage_exits_with_2() {
         &["run", "--kv", "q8_0/i32", "a"],
         &["run", "a", "--regex", "a", "--grammar", "root ::= \"a\""],
         &["run", "a", "-l", "7"],
+        &["run", "no/such.gguf", "a", "--repeat-penalty", "0"],
+        &["tokenize", "no/such.gguf", "a", "-p", "b"],
         &["run"],
         &["logits"],
         &["logits", "--tokens", "x", "--text"],

@@ -159,12 +159,10 @@ impl Config {
         let key = |k: &str| format!("{}.rope.{k}", self.arch);
         let base = finite(m, &key("freq_base"), 10_000.0, f32::MIN_POSITIVE)?;
         let kind = m.opt_str(&key("scaling.type"))?.unwrap_or("linear");
-        let factor = match m.opt_f32(&key("scaling.factor"))? {
-            Some(f) => f,
-            None => m.opt_f32(&key("scale_linear"))?.unwrap_or(0.0),
-        };
+        let linear = finite(m, &key("scale_linear"), 0.0, 0.0)?;
+        let factor = finite(m, &key("scaling.factor"), linear, 0.0)?;
         let factor = if factor == 0.0 { 1.0 } else { f64::from(factor) };
-        let attn_factor = f64::from(m.opt_f32(&key("scaling.attn_factor"))?.unwrap_or(1.0));
+        let attn_factor = f64::from(finite(m, &key("scaling.attn_factor"), 1.0, f32::MIN)?);
         let plain = Rope {
             n_ctx_orig: self.n_ctx_orig,
             magnitude: attn_factor,
@@ -208,7 +206,10 @@ fn finite(m: &Metadata, key: &str, default: f32, least: f32) -> Result<f32, Mode
     if v.is_finite() && v >= least {
         return Ok(v);
     }
-    let expected =
-        if least > 0.0 { "must be finite and more than 0" } else { "must be finite and at least 0" };
+    let expected = match least {
+        f32::MIN => "must be finite",
+        0.0 => "must be finite and at least 0",
+        _ => "must be finite and more than 0",
+    };
     Err(ModelError::Config { key: key.into(), found: v.to_string(), expected: expected.into() })
 }

@@ -76,7 +76,8 @@ impl Handle {
     ///
     /// # Errors
     /// [`ServeError::Refused`] for a prompt that is empty or longer than the context, or embeddings outside it;
-    /// [`ServeError::Model`] for unknown tokens, embeddings that the model does not take, or an unusable grammar;
+    /// [`ServeError::Model`] for unknown tokens, sampling parameters outside their ranges, embeddings that the model does not
+    /// take, or an unusable grammar;
     /// [`ServeError::Busy`] if the queue is full; the device's error once it is lost for good.
     pub fn generate(&self, request: Request) -> Result<Answer, ServeError> {
         if let Some(error) = self.shared.failure() {
@@ -94,6 +95,7 @@ impl Handle {
         if let Some(token) = prompt.iter().copied().find(|t| *t as usize >= sizes.n_vocab) {
             return Err(ModelError::Token { token, n_vocab: sizes.n_vocab as u32 }.into());
         }
+        options.sampler.check(sizes.n_vocab).map_err(ModelError::from)?;
         schedule::Request::check_embeddings(&embeddings, prompt.len())?;
         check_input(sizes.input, &embeddings).map_err(ModelError::from)?;
         let open = self.shared.open()?;

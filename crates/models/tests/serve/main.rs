@@ -14,7 +14,7 @@ use case::{Case, MAX_WAITING, alone, check, constrained, greedy, masked, on_cpu,
 use chaski_models::serve::{Answer, Driver, Event, Handle, Request, ServeError, serve};
 use chaski_models::{Finish, GenerateOptions, ModelError, Speculation};
 use chaski_schedule::Limits;
-use chaski_text::{Grammar, Sampler};
+use chaski_text::{Grammar, Sampler, SamplerParams};
 use fake::{ALL, EOS, Fake, Habits, POISON, Yield, limits, mix, tokenizer};
 use ggml_format::MaybeSend;
 use tasks::run_all;
@@ -296,6 +296,11 @@ fn requests_that_cannot_be_served_are_refused_with_both_numbers() {
     let grammar = Some(Grammar::Regex("a(".into()));
     let (_, e) = refused(Request::new(vec![4], GenerateOptions { grammar, ..greedy() }));
     assert!(matches!(&e, ServeError::Model(e) if matches!(**e, ModelError::Constraint(_))), "{e:?}");
+    let sampled = |sampler| refused(Request::new(vec![4], GenerateOptions { sampler, ..greedy() })).0;
+    let bias = SamplerParams { logit_bias: vec![(20, 1.0)], ..SamplerParams::greedy() };
+    assert_eq!(sampled(bias), "the logit bias of token 20 is for none of the 20 tokens of the vocabulary");
+    let penalty = SamplerParams { penalty_repeat: 0.0, ..SamplerParams::greedy() };
+    assert_eq!(sampled(penalty), "`penalty_repeat` is 0, but must be more than 0 (1: off) and finite");
     // Refused requests do not count.
     let first = handle.generate(Request::new(vec![4], greedy())).expect("room for one that runs");
     let second = handle.generate(Request::new(vec![4], greedy())).expect("room for one that waits");

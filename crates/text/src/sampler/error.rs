@@ -1,6 +1,6 @@
 //! Errors of sampling.
 
-/// A failure to sample a token.
+/// A failure to sample a token, or unusable parameters.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
@@ -19,6 +19,24 @@ pub enum SampleError {
         expected: usize,
         /// Number of logits.
         found: usize,
+    },
+    /// A parameter outside its range.
+    #[error("`{name}` is {found}, but must be {expected}")]
+    Parameter {
+        /// The field of [`SamplerParams`](super::SamplerParams).
+        name: &'static str,
+        /// Its value.
+        found: f32,
+        /// The range.
+        expected: &'static str,
+    },
+    /// A logit bias of a token that does not exist.
+    #[error("the logit bias of token {token} is for none of the {n_vocab} tokens of the vocabulary")]
+    Bias {
+        /// The token.
+        token: u32,
+        /// Size of the vocabulary.
+        n_vocab: usize,
     },
     /// All tokens are excluded.
     #[error("no token left to sample: all logits are minus infinity")]

@@ -2,6 +2,8 @@
 
 use ggml_format::Metadata;
 
+use super::SampleError;
+
 /// Parameters for sampling the next token.
 ///
 /// Each sampler has no effect at its value marked *off*.
@@ -107,6 +109,50 @@ impl SamplerParams {
     /// Greedy decoding: always the most probable token.
     pub fn greedy() -> SamplerParams {
         SamplerParams { temp: 0.0, ..SamplerParams::default() }
+    }
+
+    /// Checks parameters of any origin before the first token: extreme ones would make logits infinite or NaN.
+    ///
+    /// # Errors
+    /// [`SampleError::Parameter`] for a number outside its range, [`SampleError::Bias`] for a token outside the vocabulary
+    /// or a bias that is no number.
+    pub fn check(&self, n_vocab: usize) -> Result<(), SampleError> {
+        let wrong = |name, found, expected| Err(SampleError::Parameter { name, found, expected });
+        if !(self.penalty_repeat > 0.0 && self.penalty_repeat.is_finite()) {
+            return wrong("penalty_repeat", self.penalty_repeat, "more than 0 (1: off) and finite");
+        }
+        for (name, found) in [
+            ("top_p", self.top_p),
+            ("min_p", self.min_p),
+            ("typical_p", self.typical_p),
+            ("temp", self.temp),
+            ("dynatemp_range", self.dynatemp_range),
+            ("dynatemp_exponent", self.dynatemp_exponent),
+            ("penalty_freq", self.penalty_freq),
+            ("penalty_present", self.penalty_present),
+            ("dry_multiplier", self.dry_multiplier),
+            ("dry_base", self.dry_base),
+            ("top_n_sigma", self.top_n_sigma),
+            ("xtc_probability", self.xtc_probability),
+            ("xtc_threshold", self.xtc_threshold),
+            ("mirostat_tau", self.mirostat_tau),
+            ("mirostat_eta", self.mirostat_eta),
+            ("adaptive_target", self.adaptive_target),
+            ("adaptive_decay", self.adaptive_decay),
+        ] {
+            if !found.is_finite() {
+                return wrong(name, found, "finite");
+            }
+        }
+        for &(token, bias) in &self.logit_bias {
+            if token as usize >= n_vocab {
+                return Err(SampleError::Bias { token, n_vocab });
+            }
+            if bias.is_nan() || bias == f32::INFINITY {
+                return wrong("logit_bias", bias, "finite or minus infinity");
+            }
+        }
+        Ok(())
     }
 
     /// True if the result is always the largest logit (after the biases), so that nothing else needs to be
@@ -232,5 +278,32 @@ impl SamplerKind {
             }
         }
         (kinds, unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_outside_their_ranges_are_named() {
+        type Change = fn(&mut SamplerParams);
+        let cases: [(Change, &str); 5] = [
+            (|p| p.penalty_repeat = 0.0, "`penalty_repeat` is 0, but must be more than 0"),
+            (|p| p.temp = f32::NAN, "`temp` is NaN, but must be finite"),
+            (|p| p.dry_base = f32::INFINITY, "`dry_base` is inf, but must be finite"),
+            (
+                |p| p.logit_bias = vec![(7, f32::NAN)],
+                "`logit_bias` is NaN, but must be finite or minus infinity",
+            ),
+            (|p| p.logit_bias = vec![(8, 1.0)], "the logit bias of token 8 is for none of the 8 tokens"),
+        ];
+        for (change, says) in cases {
+            let mut params = SamplerParams::default();
+            assert_eq!(params.check(8), Ok(()));
+            change(&mut params);
+            let e = params.check(8).unwrap_err().to_string();
+            assert!(e.starts_with(says), "{e}");
+        }
     }
 }

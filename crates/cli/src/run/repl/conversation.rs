@@ -7,8 +7,8 @@ use anyhow::{Context as _, bail};
 use chaski::Message;
 use serde_json::Value;
 
+use crate::input::read_text;
 use crate::output::{Part, publish};
-use crate::run::read_text;
 
 /// A conversation without its system message.
 #[derive(Clone, Debug, Default)]

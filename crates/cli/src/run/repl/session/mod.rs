@@ -10,13 +10,12 @@ use super::Start;
 use super::conversation::Conversation;
 use super::settings::Settings;
 use crate::failure::{self, is_closed_stdout};
+use crate::input::read_text;
 use crate::interrupt::Answering;
 use crate::options::EngineArgs;
 use crate::run::answer::{self, Format, Prompt};
 use crate::run::question::Question;
-use crate::run::{
-    Demands, encode, generate_options, note_broken_template, note_unused_tools, read_text, with_system,
-};
+use crate::run::{Demands, encode, generate_options, note_broken_template, note_unused_tools, with_system};
 use crate::stats;
 use crate::ui::{LoadTimes, Ui, bytes, one_line};
 

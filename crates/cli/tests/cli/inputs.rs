@@ -1,0 +1,63 @@
+//! Models and texts as arguments, files and stdin: the same in every command.
+
+use crate::{chaski, err, fixture, out, piped, run};
+
+const TEXT: &str = "Once upon a time";
+
+#[test]
+fn the_first_argument_is_the_model_and_the_second_the_text() {
+    let model = fixture();
+    let model = model.to_str().unwrap();
+    let expected = out(&run(&["tokenize", "-p", TEXT]));
+    for args in
+        [&["tokenize", model, TEXT][..], &["tokenize", "-m", model, TEXT], &["tokenize", model, "-p", TEXT]]
+    {
+        assert_eq!(out(&run(args)), expected, "{args:?}");
+    }
+    for args in [&["tokenize", model][..], &["tokenize"], &["tokenize", model, "-f", "-"]] {
+        assert_eq!(out(&piped(args, TEXT)), expected, "{args:?}");
+    }
+    let embed = ["embed", "--device", "cpu", "-q", "--pooling", "mean"];
+    let expected = out(&run(&[&embed[..], &["-p", TEXT]].concat()));
+    assert_eq!(out(&run(&[&embed[..], &[model, TEXT]].concat())), expected);
+    assert_eq!(out(&piped(&[&embed[..], &[model]].concat(), TEXT)), expected);
+    let ids = ["logits", model, "--device", "cpu", "-q", "--text"];
+    let expected = out(&run(&[&ids[..], &["--tokens", "5 6"]].concat()));
+    assert_eq!(out(&piped(&ids, "5,6\n")), expected);
+}
+
+#[test]
+fn a_file_that_does_not_exist_is_never_a_text() {
+    for command in ["tokenize", "embed", "perplexity", "imatrix", "run"] {
+        let o = piped(&[command, "no/such.gguf", "-q"], TEXT);
+        assert_eq!(o.status.code(), Some(3), "{command}: {}", err(&o));
+        assert!(err(&o).contains("no/such.gguf") && o.stdout.is_empty(), "{command}: {}", err(&o));
+    }
+}
+
+#[test]
+fn a_text_that_is_the_name_of_a_file_is_noted() {
+    let model = fixture();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("notes.txt"), TEXT).unwrap();
+    let o =
+        chaski(&["tokenize", model.to_str().unwrap(), "notes.txt"]).current_dir(&folder).output().unwrap();
+    assert!(o.status.success() && err(&o).contains("`-f notes.txt` reads the file"), "{}", err(&o));
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_reported_before_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("none/such.gguf");
+    let output = output.to_str().unwrap();
+    let text = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+    for args in [
+        &["imatrix", "no/such.gguf", "-f", text, "-o", output][..],
+        &["bench", "no/such.gguf", "--trace", output],
+        &["logits", "no/such.gguf", "--tokens", "1", "-o", output],
+    ] {
+        let o = run(args);
+        assert_eq!(o.status.code(), Some(1), "{args:?}: {}", err(&o));
+        assert!(err(&o).contains(&format!("`{output}` was not written")), "{args:?}: {}", err(&o));
+    }
+}
