@@ -14,7 +14,7 @@ use chaski::{Engine, GenerateOptions, Grammar, Message, SamplerParams, Speculati
 use serde_json::Value;
 
 use crate::failure::{Interrupted, Usage};
-use crate::input::{ModelAndText, note_file_name, read_text};
+use crate::input::{ModelAndText, followed, note_file_name, read_text, with_stdin, without_last_line_break};
 use crate::load::{self, Loaded};
 use crate::options::{self, EngineArgs, Ignored, SamplingArgs};
 use crate::ui::{Ui, chain};
@@ -23,10 +23,15 @@ use crate::{interrupt, stats};
 pub(crate) const LONG: &str = "\
 Runs a prompt, or starts a chat.
 
-  chaski run MODEL PROMPT   PROMPT is a chat message if the model has a chat template, else a text to continue
-  chaski run -p TEXT        continues TEXT as is: no chat template, special tokens are parsed
-  chaski run MODEL < FILE   the file is the PROMPT
-  chaski run MODEL          a chat on the terminal; /help lists its commands
+  chaski run MODEL PROMPT         PROMPT is a chat message if the model has a chat template, else a text to continue
+  chaski run MODEL PROMPT < FILE  the file follows PROMPT, after a blank line
+  chaski run MODEL < FILE         the file is the PROMPT
+  chaski run -p TEXT              continues TEXT as is: no chat template, special tokens are parsed
+  chaski run MODEL                a chat on the terminal; /help lists its commands
+
+Beside PROMPT, stdin is read if it is a file, or a pipe that begins or ends within 10 seconds: \
+`git diff | chaski run MODEL \"Explain:\"`. `-f -` reads any stdin and waits for it, and `-f FILE` appends a file; \
+`< /dev/null` keeps a loop's input from the prompt. With -p, stdin is not read.
 
 Without MODEL, a small built-in model that tells children's stories is used. The answer is streamed to stdout; \
 the prompt is not repeated.";
@@ -45,8 +50,8 @@ pub(crate) struct Args {
     /// Text to continue as is, without the chat template
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["second", "file"])]
     prompt: Option<String>,
-    /// File with the text to continue as is; `-` is stdin
-    #[arg(short, long, value_name = "FILE", conflicts_with = "second")]
+    /// File with the text to continue as is; beside PROMPT, the text that follows it; `-` is stdin
+    #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Never use the chat template
     #[arg(long, conflicts_with = "chat")]
@@ -184,34 +189,34 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
 
 /// The prompt, or `None` for a chat.
 fn prompt(args: &Args, message: Option<String>, ui: &Ui) -> anyhow::Result<Option<Prompt>> {
-    if message.is_some() && (args.prompt.is_some() || args.file.is_some()) {
+    if message.is_some() && args.prompt.is_some() {
         return Err(Usage("two prompts given".into()).into());
     }
     let as_text = |text: String| if args.chat { Prompt::Message(text) } else { Prompt::Text(text) };
     if let Some(text) = &args.prompt {
         return Ok(Some(as_text(text.clone())));
     }
-    if let Some(path) = &args.file {
-        return Ok(Some(as_text(read_text(path)?)));
-    }
-    let message = match message {
-        Some(message) => {
+    let message = match (message, &args.file) {
+        (Some(message), file) => {
             note_file_name(&message, ui);
-            message
+            match file {
+                Some(file) => followed(&message, &read_text(file)?),
+                None => with_stdin(message, ui)?,
+            }
         }
-        None if std::io::stdin().is_terminal() => {
+        (None, Some(file)) => return Ok(Some(as_text(read_text(file)?))),
+        (None, None) if std::io::stdin().is_terminal() => {
             if args.json || args.jsonl {
                 return Err(Usage("--json and --jsonl need a prompt".into()).into());
             }
             return Ok(None);
         }
-        None => {
+        (None, None) => {
             let text = read_text(Path::new("-"))?;
             if text.trim().is_empty() {
                 return Err(Usage("no prompt: stdin is empty".into()).into());
             }
-            // The final newline that `echo` adds is not part of the prompt.
-            text.strip_suffix('\n').map(|t| t.strip_suffix('\r').unwrap_or(t).to_owned()).unwrap_or(text)
+            without_last_line_break(&text).to_owned()
         }
     };
     Ok(Some(if args.raw { Prompt::Text(message) } else { Prompt::Message(message) }))

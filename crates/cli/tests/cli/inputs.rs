@@ -1,6 +1,6 @@
 //! Models and texts as arguments, files and stdin: the same in every command.
 
-use crate::{chaski, err, fixture, out, piped, run};
+use crate::{GREEDY, chaski, err, fixture, out, piped, run};
 
 const TEXT: &str = "Once upon a time";
 
@@ -32,6 +32,34 @@ fn a_file_that_does_not_exist_is_never_a_text() {
         let o = piped(&[command, "no/such.gguf", "-q"], TEXT);
         assert_eq!(o.status.code(), Some(3), "{command}: {}", err(&o));
         assert!(err(&o).contains("no/such.gguf") && o.stdout.is_empty(), "{command}: {}", err(&o));
+    }
+}
+
+#[test]
+fn stdin_follows_the_prompt() {
+    let model = fixture();
+    let model = model.to_str().unwrap();
+    let answer = |args: &[&str], input: &str| out(&piped(&[&GREEDY[..], args].concat(), input));
+    let whole = out(&run(&[&GREEDY[..], &[model, "Tell a story of:\n\na fox\na kite"]].concat()));
+    let (begin, rest) = ("Tell a story of:", "a fox\na kite\n");
+    assert_eq!(answer(&[model, begin], rest), whole);
+    assert_eq!(answer(&["-m", model, begin, "-f", "-"], rest), whole);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rest.txt");
+    std::fs::write(&path, rest).unwrap();
+    let file = || std::fs::File::open(&path).unwrap();
+    assert_eq!(out(&chaski(&GREEDY).args([model, begin]).stdin(file()).output().unwrap()), whole);
+    assert_eq!(answer(&[model, begin, "-f", path.to_str().unwrap()], "not read"), whole);
+    // A text that is continued as is, an empty stdin and a socket change nothing.
+    let alone = out(&run(&[&GREEDY[..], &[model, begin]].concat()));
+    assert_eq!(answer(&[model, begin], ""), alone);
+    assert_eq!(answer(&["--chat", "-p", begin], rest), alone);
+    #[cfg(unix)]
+    {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let theirs = std::os::fd::OwnedFd::from(theirs);
+        assert_eq!(out(&chaski(&GREEDY).args([model, begin]).stdin(theirs).output().unwrap()), alone);
+        drop(ours);
     }
 }
 
