@@ -40,6 +40,17 @@ pub struct DeviceInfo {
     pub distrust: Option<String>,
 }
 
+/// Runs a few kernels on a device and compares their results with the references: the test of
+/// [`EngineBuilder::self_test`](crate::EngineBuilder::self_test). Returns the number of tests.
+///
+/// # Errors
+/// [`RuntimeError::SelfTest`] for the first wrong result; others if the device fails.
+pub async fn self_test_of(gpu: &Gpu) -> Result<usize, RuntimeError> {
+    let cases = probes();
+    self_test(gpu, &cases).await?;
+    Ok(cases.len())
+}
+
 /// An open device, with the record of how it was chosen.
 pub(crate) struct Opened {
     pub(crate) target: Target,

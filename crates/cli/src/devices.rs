@@ -128,7 +128,8 @@ pub(crate) fn list() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn kind(a: &AdapterSummary) -> &str {
+/// The kind of a GPU, in words.
+pub(crate) fn kind(a: &AdapterSummary) -> &str {
     match a.kind.as_str() {
         "DiscreteGpu" => "discrete GPU",
         "IntegratedGpu" => "integrated GPU",

@@ -42,6 +42,18 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+/// A failure that was already reported.
+#[derive(Debug)]
+pub(crate) struct Reported;
+
+impl std::fmt::Display for Reported {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("failed")
+    }
+}
+
+impl std::error::Error for Reported {}
+
 /// A file that was not written; context of the underlying error.
 #[derive(Debug)]
 pub(crate) struct NotWritten(pub(crate) PathBuf);
@@ -71,6 +83,9 @@ pub(crate) fn usage(e: &clap::Error) -> ExitCode {
 pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
     if e.chain().any(|c| c.is::<Interrupted>()) {
         return INTERRUPTED.into();
+    }
+    if e.is::<Reported>() {
+        return FAILED.into();
     }
     if is_closed_stdout(e) {
         return ExitCode::SUCCESS;

@@ -9,6 +9,7 @@ mod bench;
 mod cache;
 mod completions;
 mod devices;
+mod doctor;
 mod embed;
 mod environment;
 mod failure;
@@ -56,6 +57,7 @@ Examples:
   chaski run model.gguf                         talk to it
   chaski bench model.gguf                       how fast it is here
   chaski devices                                which GPUs there are
+  chaski doctor                                 whether everything works here
 
 Exit codes:
   0  done    1  failed    2  wrong usage    3  no such file, or not a model    4  out of memory
@@ -81,6 +83,9 @@ enum Command {
     Show(show::Args),
     /// List the GPUs, or measure one
     Devices(devices::Args),
+    /// Test the devices here, and say what is slow or broken
+    #[command(long_about = doctor::LONG)]
+    Doctor(doctor::Args),
     /// Measure speed
     #[command(long_about = bench::LONG)]
     Bench(Box<bench::Args>),
@@ -131,6 +136,7 @@ fn main() -> ExitCode {
         Command::Run(a) => run::run(*a, &ui),
         Command::Show(a) => show::run(&a),
         Command::Devices(a) => devices::run(&a, &ui),
+        Command::Doctor(a) => doctor::run(&a, &ui),
         Command::Bench(a) => bench::run(*a, &ui),
         Command::Tune(a) => tune::run(&a, &ui),
         Command::Tokenize(a) => tokenize::run(&a, &ui),

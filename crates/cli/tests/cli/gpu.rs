@@ -15,7 +15,7 @@ fn devices_are_listed() {
 }
 
 /// True if there is a GPU, a software one included; `cargo xtask test` installs one.
-fn has_gpu() -> bool {
+pub(crate) fn has_gpu() -> bool {
     let found = !json(&run(&["devices", "-o", "json"])).as_array().unwrap().is_empty();
     if !found {
         // Past the test harness, which hides what macros of passing tests print.

@@ -1,6 +1,7 @@
 //! The command from outside: what it prints, what it refuses, and its exit codes.
 
 mod answers;
+mod doctor;
 mod gpu;
 mod inputs;
 mod numbers;

@@ -71,6 +71,7 @@ fn help_and_version_exit_with_0() {
         "run",
         "show",
         "devices",
+        "doctor",
         "bench",
         "tokenize",
         "perplexity",
