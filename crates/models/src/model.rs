@@ -155,13 +155,18 @@ impl<S: ByteSource> Model<S> {
         let n = self.n_param() as f64;
         let size = [(1e9, "B"), (1e6, "M"), (1e3, "K")].into_iter().find(|(unit, _)| n >= *unit);
         let size = size.map_or(format!("{n}"), |(unit, letter)| format!("{:.2}{letter}", n / unit));
-        format!("{} {size} {}", self.arch.name, self.file_type())
+        let file_type = self.stated_type().map_or_else(|| self.file_type(), |t| t.title().to_owned());
+        format!("{} {size} {file_type}", self.arch.name)
+    }
+
+    /// The file type that the file states.
+    fn stated_type(&self) -> Option<FileType> {
+        self.metadata().opt_u32("general.file_type").ok().flatten().and_then(FileType::from_id)
     }
 
     /// The file type's name, or the most frequent tensor format if the file has none.
     pub fn file_type(&self) -> String {
-        let id = self.metadata().opt_u32("general.file_type").ok().flatten();
-        if let Some(t) = id.and_then(FileType::from_id) {
+        if let Some(t) = self.stated_type() {
             return t.name().to_owned();
         }
         let count =

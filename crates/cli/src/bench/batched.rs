@@ -91,6 +91,8 @@ impl<W: Write> Writer<W> {
                 }
                 writeln!(self.out, "{}", COLUMNS.map(|(_, field)| record[field].to_string()).join(","))?;
             }
+            Format::None => {}
+            Format::Sql => unreachable!("it is refused before anything is measured"),
         }
         self.n += 1;
         self.out.flush()

@@ -6,6 +6,7 @@ mod output;
 mod profile;
 mod range;
 mod record;
+mod sql;
 mod steps;
 
 use std::path::{Path, PathBuf};
@@ -188,7 +189,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     if !batches.is_empty() {
         return run_batches(&args, &setups, &batches, ui);
     }
-    let columns = Columns::new(&setups);
+    let mut columns = None;
     let mut out = Writer::new(std::io::stdout().lock(), args.output);
     let mut err = args.output_err.map(|f| Writer::new(std::io::stderr().lock(), f));
     let mut profiles = Vec::new();
@@ -220,7 +221,8 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
             let before = |r: u32| say(format!("{}, run {}/{n}", test.name(), r + 1));
             let samples =
                 Bench::new(engine.runner(), args.interval, setup.engine.chunk).run(test, n, before)?;
-            let mut record = record(&mut engine, &args, setup, &columns, test, &samples, &times);
+            let columns = columns.get_or_insert_with(|| Columns::new(&setups, engine.gpu().is_none()));
+            let mut record = record(&mut engine, &args, setup, columns, test, &samples, &times);
             if wants_profile {
                 say(format!("profile of {}", test.name()));
                 let found = profiles_of(&mut engine, &runs_of(test), args.repetitions, ui)?;
@@ -255,9 +257,9 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
         for p in &profiles {
             match args.output {
                 Format::Md => profile::print(&mut std::io::stdout().lock(), p)?,
-                Format::Csv => profile::print(&mut std::io::stderr().lock(), p)?,
+                Format::Csv | Format::Sql => profile::print(&mut std::io::stderr().lock(), p)?,
                 // Those formats have it among their fields.
-                Format::Json | Format::Jsonl => {}
+                Format::Json | Format::Jsonl | Format::None => {}
             }
         }
     }
@@ -290,6 +292,9 @@ fn run_batches(args: &Args, setups: &[Setup], batches: &[Batch], ui: &Ui) -> any
 
 /// Every combination of prompt, answer and number of sequences.
 fn batches(args: &Args) -> anyhow::Result<Vec<Batch>> {
+    if !args.n_parallel.is_empty() && args.output == Format::Sql {
+        return Err(Usage("-npl has no table of SQL: choose md, csv, json or jsonl".into()).into());
+    }
     let mut batches = Vec::new();
     for n_prompt in values(&args.n_prompt, 512) {
         for n_gen in values(&args.n_gen, 128) {

@@ -1,10 +1,11 @@
-//! Results as a Markdown table, JSON, JSON lines or CSV, in the columns of llama-bench.
+//! Results as a Markdown table, JSON, JSON lines, CSV or SQL, in the columns of llama-bench.
 
 use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
 use super::measure::Test;
+use super::sql;
 use crate::ui::{self, Side};
 
 /// Output format.
@@ -18,6 +19,10 @@ pub(super) enum Format {
     Jsonl,
     /// One line a test
     Csv,
+    /// Statements that fill a table
+    Sql,
+    /// Nothing
+    None,
 }
 
 /// One result.
@@ -25,8 +30,8 @@ pub(super) struct Record {
     /// Every field, in order.
     pub(super) fields: Map<String, Value>,
     pub(super) test: Test,
-    /// Extra columns of the table: title and value.
-    pub(super) extra: Vec<(&'static str, String)>,
+    /// Columns of the table between the backend and the test: title, value and width.
+    pub(super) columns: Vec<(&'static str, String, usize)>,
 }
 
 /// Writes results as they arrive.
@@ -52,6 +57,13 @@ impl<W: Write> Writer<W> {
             )?,
             Format::Jsonl => writeln!(self.out, "{}", Value::Object(r.fields.clone()))?,
             Format::Csv => self.line(r)?,
+            Format::Sql => {
+                if self.n == 0 {
+                    sql::head(&mut self.out)?;
+                }
+                sql::row(&mut self.out, &r.fields)?;
+            }
+            Format::None => {}
         }
         self.n += 1;
         self.out.flush()
@@ -64,12 +76,17 @@ impl<W: Write> Writer<W> {
         }
         let test = Test { n_prompt: 0, n_gen: 0, n_depth: 0 };
         let fields = [(key.to_owned(), value)].into_iter().collect();
-        self.add(&Record { fields, test, extra: Vec::new() })
+        self.add(&Record { fields, test, columns: Vec::new() })
     }
 
     pub(super) fn end(&mut self) -> io::Result<()> {
-        if self.format == Format::Json {
-            writeln!(self.out, "{}", if self.n == 0 { "[]" } else { "\n]" })?;
+        match self.format {
+            Format::Json => writeln!(self.out, "{}", if self.n == 0 { "[]" } else { "\n]" })?,
+            Format::Md if self.n > 0 => {
+                let (commit, number) = (env!("CHASKI_COMMIT"), env!("CHASKI_BUILD_NUMBER"));
+                writeln!(self.out, "\nbuild: {commit} ({number})")?;
+            }
+            _ => {}
         }
         self.out.flush()
     }
@@ -82,10 +99,11 @@ impl<W: Write> Writer<W> {
             ("size", size(number("model_size")), 10, Side::Right),
             ("params", params(number("model_n_params")), 10, Side::Right),
             ("backend", text("backends"), 10, Side::Left),
-            ("ngl", r.fields["n_gpu_layers"].to_string(), 3, Side::Right),
         ];
-        let extra = r.extra.iter();
-        cells.extend(extra.map(|(title, value)| (*title, value.clone(), title.len().max(8), Side::Right)));
+        let more = r.columns.iter();
+        cells.extend(
+            more.map(|(title, value, width)| (*title, value.clone(), title.len().max(*width), Side::Right)),
+        );
         cells.push(("test", r.test.name(), 15, Side::Right));
         cells.push(("t/s", format!("{:.2} ± {:.2}", number("avg_ts"), number("stddev_ts")), 20, Side::Right));
         if self.n == 0 {
@@ -146,7 +164,8 @@ mod tests {
             "n_gpu_layers": 99, "avg_ts": 12.345, "stddev_ts": 0.5, "ttft_ms": null, "samples_ts": [1.0],
         });
         let Value::Object(fields) = fields else { unreachable!("it is written as an object") };
-        Record { fields, test: Test { n_prompt: 8, n_gen: 0, n_depth: 0 }, extra: vec![("ub", "64".into())] }
+        let columns = vec![("ngl", "99".into(), 3), ("n_ubatch", "64".into(), 8)];
+        Record { fields, test: Test { n_prompt: 8, n_gen: 0, n_depth: 0 }, columns }
     }
 
     fn written(format: Format, n: usize) -> String {
@@ -161,9 +180,11 @@ mod tests {
     fn table_has_a_head_and_cells_of_mean_and_deviation() {
         let text = written(Format::Md, 2);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 4);
+        assert_eq!(lines.len(), 6);
+        assert!(lines[4].is_empty() && lines[5].starts_with("build: ") && lines[5].ends_with(')'), "{text}");
+        let lines = &lines[..4];
         let cells: Vec<&str> = lines[0].split('|').map(str::trim).collect();
-        assert_eq!(cells, ["", "model", "size", "params", "backend", "ngl", "ub", "test", "t/s", ""]);
+        assert_eq!(cells, ["", "model", "size", "params", "backend", "ngl", "n_ubatch", "test", "t/s", ""]);
         assert!(lines[2].contains("| 1.00 GiB |") || lines[2].contains(" 1.00 GiB |"), "{text}");
         assert!(lines[2].contains("12.35 ± 0.50") || lines[2].contains("12.34 ± 0.50"), "{text}");
         let width = |l: &str| l.chars().count();
@@ -175,6 +196,14 @@ mod tests {
         assert_eq!(serde_json::from_str::<Vec<Value>>(&written(Format::Json, 2)).unwrap().len(), 2);
         assert_eq!(serde_json::from_str::<Vec<Value>>(&written(Format::Json, 0)).unwrap().len(), 0);
         assert!(written(Format::Jsonl, 2).lines().all(|l| serde_json::from_str::<Value>(l).is_ok()));
+    }
+
+    #[test]
+    fn sql_makes_the_table_once() {
+        let text = written(Format::Sql, 2);
+        assert_eq!(text.matches("CREATE TABLE IF NOT EXISTS llama_bench (\n  build_commit TEXT,").count(), 1);
+        assert_eq!(text.matches("\nINSERT INTO llama_bench (").count(), 2, "{text}");
+        assert_eq!(written(Format::None, 2), "");
     }
 
     #[test]

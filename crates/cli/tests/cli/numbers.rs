@@ -55,6 +55,38 @@ fn bench_measures_the_cpu() {
     }
 }
 
+/// Scripts that read llama-bench's results read these.
+#[test]
+fn bench_writes_what_llama_bench_writes() {
+    let bench =
+        ["bench", "--device", "cpu", "-p", "2", "-n", "0", "-r", "1", "-b", "64", "-ctk", "f16", "-q", "-o"];
+    let of = |format| out(&chaski(&bench).arg(format).output().unwrap());
+    let object: Value = serde_json::from_str(&of("jsonl")).unwrap();
+    let names: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    let sql = of("sql");
+    let columns = sql.lines().skip(1).take_while(|l| *l != ");");
+    let columns: Vec<&str> = columns.map(|l| l.trim().split(' ').next().unwrap()).collect();
+    assert_eq!((columns.len(), columns[0], columns[39]), (40, "build_commit", "stddev_ts"));
+    assert_eq!(names[..40], columns);
+    assert_eq!(names[names.len() - 2..], ["samples_ns", "samples_ts"]);
+    assert_eq!(sql.matches("\nINSERT INTO llama_bench (build_commit, ").count(), 1, "{sql}");
+    for (name, value) in
+        [("flash_attn", Value::from(1)), ("n_batch", 64.into()), ("split_mode", "layer".into())]
+    {
+        assert_eq!(object[name], value, "{name}");
+    }
+    assert!(object["model_type"].as_str().unwrap().ends_with(" Q4_K - Medium"), "{object}");
+    let table = of("md");
+    let titles: Vec<&str> = table.lines().next().unwrap().split('|').map(str::trim).collect();
+    let expected = [
+        "model", "size", "params", "backend", "threads", "n_batch", "n_ubatch", "type_k", "type_v", "test",
+        "t/s",
+    ];
+    assert_eq!(titles[1..titles.len() - 1], expected, "{table}");
+    assert!(table.lines().last().unwrap().starts_with("build: "), "{table}");
+    assert_eq!(of("none"), "");
+}
+
 #[test]
 fn threads_are_measured_and_used_as_asked_for() {
     let bench = ["bench", "--device", "cpu", "-p", "2", "-n", "0", "-r", "1", "-q", "-o"];
