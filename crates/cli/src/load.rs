@@ -63,6 +63,13 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         gpus.filter(|s| !cache::is_tested(s)).for_each(cache::remember_test);
     }
     speak_of_device(&engine, ui);
+    let trained = engine.info().n_ctx_train;
+    if args.ctx_size > trained {
+        ui.note(&format!(
+            "the context of {} tokens is longer than the {trained} that the model was trained with: expect worse answers beyond",
+            args.ctx_size
+        ));
+    }
     if args.explain {
         explain(&engine);
     }

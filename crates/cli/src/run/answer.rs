@@ -181,6 +181,7 @@ fn summary(engine: &Engine, answer: &Answer, is_chat: bool, times: &LoadTimes, w
         object.insert("message".into(), json!(answer.parts.clone().into_message(0)));
     }
     object.insert("finish_reason".into(), stats::finish_word(answer.finish).into());
+    object.insert("incomplete".into(), answer.stats.is_incomplete.into());
     object.insert("model".into(), json!({ "file": info.file, "description": info.description }));
     object.insert("device".into(), json!({ "name": device.name, "driver": device.driver }));
     object.insert("stats".into(), stats::json(engine, times, &answer.stats));
@@ -191,6 +192,19 @@ fn summary(engine: &Engine, answer: &Answer, is_chat: bool, times: &LoadTimes, w
 pub(super) fn explain_choice(answer: &Answer, ui: &Ui) {
     if let Some(why) = answer.on_cpu {
         ui.detail(&format!("{:<12}tokens sampled on the CPU: {why}", "sampler"));
+    }
+}
+
+/// Reports an answer that is not complete by its grammar, schema or expression.
+pub(super) fn warn_of_cut(answer: &Answer, ui: &Ui) {
+    if answer.stats.is_incomplete {
+        let by = match answer.finish {
+            Some(Finish::StopText) => "a stop string cut it",
+            Some(Finish::Context) => "the context is full",
+            _ => "`-n` allows no more",
+        };
+        let n = answer.stats.n_token;
+        ui.note(&format!("the answer does not match its constraint yet: {by} after {n} tokens"));
     }
 }
 

@@ -180,6 +180,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
         if is_question { answer::Prompt::Question(&question) } else { answer::Prompt::Tokens(&tokens) };
     let answer = answer::print(&mut engine, prompt, options, format, &times)?;
     answer::warn_of_context(&answer, &engine, ui);
+    answer::warn_of_cut(&answer, ui);
     if ui.verbose() {
         stats::print(ui, &engine, &times, &answer.stats);
         answer::explain_choice(&answer, ui);

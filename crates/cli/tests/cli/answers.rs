@@ -95,6 +95,39 @@ fn answers_fit_what_they_must() {
 }
 
 #[test]
+fn an_answer_that_is_cut_before_it_matches_says_so() {
+    let with = |more: &[&'static str]| {
+        let begin = ["run", "--device", "cpu", "--temp", "0", "--json", "-p", "Once upon a time"];
+        let o = run(&[&begin[..], more].concat());
+        let answer = json(&o);
+        (
+            answer["incomplete"].as_bool().unwrap(),
+            answer["finish_reason"].as_str().unwrap().to_owned(),
+            err(&o),
+        )
+    };
+    let (incomplete, finish, said) = with(&["--regex", "[0-9]{9}", "-n", "3"]);
+    assert_eq!((incomplete, &*finish), (true, "length"));
+    assert!(said.contains("does not match its constraint yet: `-n` allows no more after 3 tokens"), "{said}");
+    let (incomplete, finish, said) = with(&["--regex", "[0-9]{90}", "-c", "24"]);
+    assert_eq!((incomplete, &*finish), (true, "context"));
+    assert!(said.contains("yet: the context is full"), "{said}");
+    // Whatever length it has, it matches.
+    let (incomplete, finish, said) = with(&["--regex", "[0-9]*", "-n", "3", "--ignore-eos"]);
+    assert_eq!((incomplete, &*finish), (false, "length"));
+    assert!(!said.contains("constraint"), "{said}");
+    let (incomplete, finish, _) = with(&["--regex", "[0-9]{2}"]);
+    assert_eq!((incomplete, &*finish), (false, "stop"));
+}
+
+#[test]
+fn a_context_beyond_the_trained_one_is_noted() {
+    let said = |n: &str| err(&run(&["run", "--device", "cpu", "-n", "1", "-c", n, "-p", "Once"]));
+    assert!(said("513").contains("longer than the 512 that the model was trained with"), "{}", said("513"));
+    assert!(!said("512").contains("trained"));
+}
+
+#[test]
 fn logprobs_come_with_json() {
     let args = [&GREEDY[..], &["-p", "Once upon a time", "--logprobs", "2"]].concat();
     let value = json(&run(&[&args[..], &["--json"]].concat()));
@@ -118,6 +151,8 @@ fn biases_exclude_and_prefer_tokens() {
         serde_json::json!([300, 300, 300, 300, 300, 300, 300, 300])
     );
     let first = json(&run(&args("300-0")))["tokens"][0].as_u64().unwrap();
+    let o = run(&args("2048+1"));
+    assert!(!o.status.success() && err(&o).contains("none of the 2048 tokens"), "{}", err(&o));
     let excluded = format!("{first}-inf");
     let other = json(&run(&[&GREEDY[..], &["-p", "Once upon a time", "--json", "-l", &excluded]].concat()));
     assert!(other["tokens"].as_array().unwrap().iter().all(|token| *token != first));

@@ -105,6 +105,9 @@ pub struct Stats {
     pub n_accepted: usize,
     /// Tokens dropped by context shifts ([`GenerateOptions::shift`]).
     pub n_dropped: usize,
+    /// The answer ended before its text was complete by the grammar ([`GenerateOptions::grammar`]): its length, the context
+    /// or a stop string cut it.
+    pub is_incomplete: bool,
 }
 
 impl Stats {

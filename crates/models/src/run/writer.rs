@@ -88,6 +88,15 @@ impl Writer {
         (self.accepted.len() >= self.max_tokens()).then(|| self.end(Finish::Length))
     }
 
+    /// True if the text so far is not complete by the grammar.
+    pub(crate) fn is_incomplete(&mut self) -> bool {
+        match &mut self.constraint {
+            // A constraint that fails completes nothing.
+            Some(constraint) => !constraint.is_finished() && !constraint.may_end().unwrap_or(false),
+            None => false,
+        }
+    }
+
     /// Samples the next token from logits, with log probabilities if requested.
     ///
     /// # Errors

@@ -29,8 +29,9 @@ pub(super) struct Entry {
 impl Entry {
     /// Sends the last event. The request is no longer open when it arrives.
     pub(super) fn finish(self, finish: Finish) {
-        let Entry { writer, events, open, .. } = self;
+        let Entry { mut writer, events, open, .. } = self;
         drop(open);
+        writer.stats.is_incomplete = finish != Finish::Stop && writer.is_incomplete();
         send(&events, Event::Finished { finish, stats: writer.stats });
     }
 

@@ -182,6 +182,7 @@ impl<'a> Session<'a> {
         }
         self.n_token = tokens.len() + answer.tokens.len();
         self.warn_of_context(&answer);
+        answer::warn_of_cut(&answer, self.ui);
         if self.ui.verbose() {
             stats::print(self.ui, &self.engine, &self.times, &answer.stats);
             answer::explain_choice(&answer, self.ui);
