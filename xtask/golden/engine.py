@@ -218,14 +218,26 @@ class Llama:
         """The error, with the library's warnings and errors since the model."""
         return NoEngine(f"{what}: " + "; ".join(line.strip() for line in self.lines if line.strip()))
 
+    def load(self, path):
+        """A model, to be freed."""
+        self.lines.clear()
+        params = function(self.lib, "llama_model_default_params", ModelParams)()
+        load = function(self.lib, "llama_model_load_from_file", c_void_p, c_char_p, ModelParams)
+        model = load(str(path).encode(), params)
+        if not model:
+            raise self.failed("llama.cpp refuses the model")
+        return model
+
+    def save(self, path, to):
+        """Writes a model as llama.cpp saves it."""
+        model = self.load(path)
+        function(self.lib, "llama_model_save_to_file", None, c_void_p, c_char_p)(model, str(to).encode())
+        function(self.lib, "llama_model_free", None, c_void_p)(model)
+
     def logits(self, path, tokens):
         """Logits of all tokens of one sequence, in one batch with an f32 cache, and the size of the vocabulary."""
         call = lambda name, result, *args: function(self.lib, name, result, *args)
-        self.lines.clear()
-        model_params = call("llama_model_default_params", ModelParams)()
-        model = call("llama_model_load_from_file", c_void_p, c_char_p, ModelParams)(str(path).encode(), model_params)
-        if not model:
-            raise self.failed("llama.cpp refuses the model")
+        model = self.load(path)
         n_vocab = call("llama_vocab_n_tokens", c_int32, c_void_p)(call("llama_model_get_vocab", c_void_p, c_void_p)(model))
         params = self.defaults()
         params.n_ctx = params.n_batch = params.n_ubatch = max(64, len(tokens))

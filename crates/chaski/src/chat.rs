@@ -8,29 +8,35 @@ use std::task::{Context, Poll, Waker};
 use chaski_models::serve::{self, Event, ServeError};
 use chaski_models::{Finish, ModelError, Piece, Stats};
 use chaski_text::{
-    Answer, AnswerEvent, AnswerParser, ChatTemplates, Message, TemplateOptions, Tokenizer,
-    strip_added_special,
+    AddSpecial, Answer, AnswerEvent, AnswerParser, ChatTemplates, Message, TemplateOptions, Tokenizer,
+    strip_added_special_traced,
 };
 use futures_core::Stream;
 
 use crate::error::Error;
 use crate::executor::Driver;
+use crate::turns::ChatPrompt;
 
-/// The prompt of a conversation; uses the tool template if there are tools.
+/// The prompt of a conversation, as text and tokens; uses the tool template if there are tools.
 pub(crate) fn prompt(
     tokenizer: &Tokenizer,
     templates: &ChatTemplates,
     messages: &[Message],
     options: &TemplateOptions,
-) -> Result<String, Error> {
+) -> Result<ChatPrompt, Error> {
     let template = templates.get(!options.tools.is_empty()).map_err(ModelError::from)?;
     let template = template.ok_or(Error::NoTemplate)?;
     let text = |id: Option<u32>| id.and_then(|t| tokenizer.token_text(t)).unwrap_or("").to_owned();
     let mut options = options.clone();
     options.bos_token = text(tokenizer.bos());
     options.eos_token = text(tokenizer.eos());
-    let rendered = template.render(messages, &options).map_err(ModelError::from)?;
-    Ok(strip_added_special(&rendered, tokenizer).to_owned())
+    let mut rendered = template.render_traced(messages, &options).map_err(ModelError::from)?;
+    if options.parse_special {
+        rendered.data.clear();
+    }
+    let rendered = strip_added_special_traced(rendered, tokenizer);
+    let tokens = tokenizer.encode_traced(&rendered, AddSpecial::Yes).map_err(ModelError::from)?;
+    Ok(ChatPrompt { text: rendered.text, tokens, n_dropped: 0 })
 }
 
 /// An event of an answer in a chat.

@@ -199,9 +199,12 @@ impl Engine {
 
     /// The prompt of a conversation, from the model's template; from the tool template if there are tools.
     ///
+    /// Its control tokens are those of the template: in messages and tools, the text of one is text, unless
+    /// [`TemplateOptions::parse_special`] is set.
+    ///
     /// # Errors
     /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be parsed, or rejects the messages.
-    pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<String, Error> {
+    pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<ChatPrompt, Error> {
         self.handle.chat_prompt(messages, options)
     }
 
@@ -234,13 +237,13 @@ impl Engine {
         Ok(Conversation::new(&mut self.driver, chat))
     }
 
-    /// Answers the prompt of a conversation ([`Self::chat_prompt`]) with these tools.
+    /// Answers the prompt of a conversation ([`Self::chat_prompt`], [`Self::fit_prompt`]) with these tools.
     ///
     /// # Errors
     /// As [`Self::generate`].
     pub fn answer(
         &mut self,
-        prompt: &str,
+        prompt: &ChatPrompt,
         tools: &[Value],
         options: GenerateOptions,
     ) -> Result<Conversation<'_>, Error> {

@@ -86,38 +86,35 @@ impl Handle {
         template: &TemplateOptions,
         options: GenerateOptions,
     ) -> Result<Chat, Error> {
-        let ChatPrompt { text, tokens, n_dropped } = self.fit_prompt(messages, template, &options)?;
-        Ok(self.answer_tokens(&text, tokens, &template.tools, options)?.without(n_dropped))
+        let prompt = self.fit_prompt(messages, template, &options)?;
+        Ok(self.answer(&prompt, &template.tools, options)?.without(prompt.n_dropped))
     }
 
-    /// Queues the prompt of a conversation ([`Self::chat_prompt`]) with these tools.
+    /// Queues the prompt of a conversation ([`Self::chat_prompt`], [`Self::fit_prompt`]) with these tools.
     ///
     /// # Errors
     /// As [`Self::generate`]; [`Error::Model`] if the template cannot be parsed.
-    pub fn answer(&self, prompt: &str, tools: &[Value], options: GenerateOptions) -> Result<Chat, Error> {
-        self.answer_tokens(prompt, self.encode(prompt)?, tools, options)
-    }
-
-    /// The same with the prompt's tokens.
-    fn answer_tokens(
+    pub fn answer(
         &self,
-        prompt: &str,
-        tokens: Vec<u32>,
+        prompt: &ChatPrompt,
         tools: &[Value],
         mut options: GenerateOptions,
     ) -> Result<Chat, Error> {
         let template = self.text.templates.get(!tools.is_empty()).map_err(ModelError::from)?;
         let syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
         options.shown.extend(syntax.marker_tokens(&self.text.tokenizer));
-        let parser = AnswerParser::new(syntax, prompt, tools);
-        Ok(Chat::new(self.generate_tokens(Request::new(tokens, options))?, parser))
+        let parser = AnswerParser::new(syntax, &prompt.text, tools);
+        Ok(Chat::new(self.generate_tokens(Request::new(prompt.tokens.clone(), options))?, parser))
     }
 
     /// The prompt of a conversation, from the model's template; from the tool template if there are tools.
     ///
+    /// Its control tokens are those of the template: in messages and tools, the text of one is text, unless
+    /// [`TemplateOptions::parse_special`] is set.
+    ///
     /// # Errors
     /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be parsed, or rejects the messages.
-    pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<String, Error> {
+    pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<ChatPrompt, Error> {
         chat::prompt(&self.text.tokenizer, &self.text.templates, messages, options)
     }
 
@@ -132,20 +129,16 @@ impl Handle {
         template: &TemplateOptions,
         options: &GenerateOptions,
     ) -> Result<ChatPrompt, Error> {
-        let prompt = |messages: &[Message]| {
-            let text = self.chat_prompt(messages, template)?;
-            let tokens = self.encode(&text)?;
-            Ok((text, tokens))
-        };
+        let prompt = |messages: &[Message]| self.chat_prompt(messages, template);
         if options.drop_turns {
             return Room::new(self.handle.n_ctx(), options).fit(messages, prompt);
         }
-        let (text, tokens) = prompt(messages)?;
-        let (found, limit) = (tokens.len(), self.handle.n_ctx());
+        let prompt = prompt(messages)?;
+        let (found, limit) = (prompt.tokens.len(), self.handle.n_ctx());
         if found > limit {
             return Err(ServeError::from(Refused::Context { found, limit }).into());
         }
-        Ok(ChatPrompt { text, tokens, n_dropped: 0 })
+        Ok(prompt)
     }
 
     /// The tokenizer.

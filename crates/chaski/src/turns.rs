@@ -39,8 +39,7 @@ impl Room {
         Room { n_ctx, n_prompt: n_ctx - answer, step: (n_ctx / 4).max(1) }
     }
 
-    /// Makes the prompt of a conversation with `prompt`, which returns a text and its tokens, without the oldest turns if it
-    /// has no room for all.
+    /// Makes the prompt of a conversation with `prompt`, without the oldest turns if it has no room for all.
     ///
     /// The choice depends only on the conversation, so a caller may pass all of it each time.
     ///
@@ -49,10 +48,9 @@ impl Room {
     pub(crate) fn fit(
         self,
         messages: &[Message],
-        mut prompt: impl FnMut(&[Message]) -> Result<(String, Vec<u32>), Error>,
+        mut prompt: impl FnMut(&[Message]) -> Result<ChatPrompt, Error>,
     ) -> Result<ChatPrompt, Error> {
-        let (text, tokens) = prompt(messages)?;
-        let whole = ChatPrompt { text, tokens, n_dropped: 0 };
+        let whole = prompt(messages)?;
         let n_token = whole.tokens.len();
         if n_token <= self.n_prompt {
             return Ok(whole);
@@ -95,11 +93,11 @@ impl<'a> Turns<'a> {
         &self,
         whole: ChatPrompt,
         most: usize,
-        mut prompt: impl FnMut(&[Message]) -> Result<(String, Vec<u32>), Error>,
+        mut prompt: impl FnMut(&[Message]) -> Result<ChatPrompt, Error>,
     ) -> Result<ChatPrompt, Error> {
         let mut cut = |n_dropped: usize| {
-            let (text, tokens) = prompt(&[self.system, &self.rest[n_dropped..]].concat())?;
-            Ok::<_, Error>(ChatPrompt { text, tokens, n_dropped })
+            let rest = prompt(&[self.system, &self.rest[n_dropped..]].concat())?;
+            Ok::<_, Error>(ChatPrompt { n_dropped, ..rest })
         };
         let Some((last, earlier)) = self.cuts.split_last() else { return Ok(whole) };
         let mut best = cut(*last)?;
@@ -136,10 +134,10 @@ mod tests {
         roles.split_whitespace().map(message).collect()
     }
 
-    fn count(messages: &[Message]) -> Result<(String, Vec<u32>), Error> {
+    fn count(messages: &[Message]) -> Result<ChatPrompt, Error> {
         let text: Vec<String> = messages.iter().map(Message::text).collect();
         let n_token: usize = text.iter().map(|t| t.parse::<usize>().unwrap()).sum();
-        Ok((text.join(" "), vec![0; n_token]))
+        Ok(ChatPrompt { text: text.join(" "), tokens: vec![0; n_token], n_dropped: 0 })
     }
 
     fn fit(n_ctx: usize, max_tokens: usize, roles: &str) -> Result<ChatPrompt, Error> {

@@ -76,7 +76,7 @@ fn the_oldest_turns_are_dropped_and_the_system_message_stays() {
         let (n_dropped, (answer, ..)) = ask(&mut engine, &messages, options(Some(40)));
         let prompt = engine.fit_prompt(&messages, &TemplateOptions::default(), &options(Some(40))).unwrap();
         let kept = [std::slice::from_ref(&system), &messages[1 + n_dropped..]].concat();
-        assert_eq!(prompt.text, engine.chat_prompt(&kept, &TemplateOptions::default()).unwrap());
+        assert_eq!(prompt.text, engine.chat_prompt(&kept, &TemplateOptions::default()).unwrap().text);
         let n_token = prompt.tokens.len();
         assert!(n_token <= N_CTX as usize - 40 && kept[1].role == "user", "{n_token}");
         dropped.push(n_dropped);

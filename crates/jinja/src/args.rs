@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fault::{Fault, Result, fail};
-use super::value::Value;
+use super::value::{Text, Value};
 
 /// Maximum number of keyword arguments; they are found by searching.
 const MAX_NAMED: usize = 1000;
@@ -58,6 +58,14 @@ pub(super) fn as_text<'v>(value: Option<&'v Value>, default: &'v str) -> Result<
         None => Ok(default),
         Some(Value::Str(text)) => Ok(text),
         Some(value) => fail(format!("expected a text, found '{}'", value.type_name())),
+    }
+}
+
+/// The same as a text with its marks, for an argument that must be there.
+pub(super) fn text(value: Option<Value>) -> Result<Arc<Text>> {
+    match value {
+        Some(Value::Str(text)) => Ok(text),
+        value => fail(format!("expected a text, found '{}'", value.unwrap_or(Value::None).type_name())),
     }
 }
 

@@ -290,8 +290,8 @@ impl<'p> Run<'p> {
             }
             Value::Str(text) => {
                 let mut chars = self.items()?;
-                for c in text.chars() {
-                    chars.push(Value::text(&self.meter, c.encode_utf8(&mut [0; 4]))?)?;
+                for (at, c) in text.char_indices() {
+                    chars.push(Value::part(&self.meter, text, &text[at..at + c.len_utf8()])?)?;
                 }
                 chars.seq()
             }

@@ -83,6 +83,7 @@ pub(super) fn reverse(run: &mut Run<'_>, value: Value, args: Args) -> Result<Val
     if let Value::Str(text) = &value {
         let mut out = run.text()?;
         text.chars().rev().try_for_each(|c| out.push_char(c))?;
+        out.mark_since(0, text)?;
         return Ok(out.finish());
     }
     let items = run.iterate(&value)?;
@@ -105,7 +106,7 @@ pub(super) fn join(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value>
     let mut out = run.text()?;
     for (i, item) in items.iter().enumerate() {
         if i > 0 {
-            out.push(separator.as_str().unwrap_or_default())?;
+            run.write_str(&separator, &mut out)?;
         }
         run.meter.step(1)?;
         match &path {

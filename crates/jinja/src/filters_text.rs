@@ -1,11 +1,11 @@
 //! Filters on texts. Other values are printed first.
 
-use super::args::{Args, as_bool, as_int, as_text, count, given};
+use super::args::{Args, as_bool, as_int, count, given};
 use super::fault::{Result, fail};
 use super::run::Run;
 use super::split::is_space;
 use super::text_methods::{self, change_case};
-use super::value::{Text, Value};
+use super::value::{Text, TextBuilder, Value};
 use std::sync::Arc;
 
 impl Run<'_> {
@@ -33,17 +33,17 @@ pub(super) fn pprint(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
 
 pub(super) fn upper(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("upper", [], 0)?;
-    change_case(run, &run.text_of(&value)?, "upper")
+    change_case(run, &*run.text_of(&value)?, "upper")
 }
 
 pub(super) fn lower(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("lower", [], 0)?;
-    change_case(run, &run.text_of(&value)?, "lower")
+    change_case(run, &*run.text_of(&value)?, "lower")
 }
 
 pub(super) fn capitalize(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("capitalize", [], 0)?;
-    change_case(run, &run.text_of(&value)?, "capitalize")
+    change_case(run, &*run.text_of(&value)?, "capitalize")
 }
 
 /// Words begin behind white space, hyphens and opening brackets.
@@ -60,6 +60,7 @@ pub(super) fn title(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value
         }
         is_start = is_separator;
     }
+    out.mark_since(0, &text)?;
     Ok(out.finish())
 }
 
@@ -105,12 +106,12 @@ pub(super) fn format(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
 pub(super) fn indent(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [width, first, blank] = args.bind("indent", ["width", "first", "blank"], 0)?;
     let text = run.text_of(&value)?;
-    let indentation = match &width {
-        Some(Value::Str(text)) => text.to_string(),
+    let indentation = match width {
+        Some(Value::Str(text)) => text,
         width => {
-            let n = count(width.as_ref(), 4)?;
-            let _scratch = run.meter.charge(n)?;
-            " ".repeat(n)
+            let mut spaces = run.text()?;
+            spaces.push_n(' ', count(width.as_ref(), 4)?)?;
+            run.text_of(&spaces.finish())?
         }
     };
     let (first, blank) = (as_bool(first.as_ref(), false), as_bool(blank.as_ref(), false));
@@ -122,9 +123,9 @@ pub(super) fn indent(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
         }
         let is_indented = if i == 0 { first } else { blank || !line.is_empty() };
         if is_indented {
-            out.push(&indentation)?;
+            out.push_text(&indentation)?;
         }
-        out.push(line)?;
+        out.push_part(&text, line)?;
     }
     Ok(out.finish())
 }
@@ -134,7 +135,7 @@ pub(super) fn truncate(run: &mut Run<'_>, value: Value, args: Args) -> Result<Va
     let [length, killwords, end, leeway] =
         args.bind("truncate", ["length", "killwords", "end", "leeway"], 0)?;
     let text = run.text_of(&value)?;
-    let end = as_text(end.as_ref(), "...")?;
+    let end = run.text_of(&end.unwrap_or_else(|| Value::constant("...")))?;
     let (length, leeway) = (count(length.as_ref(), 255)?, count(given(leeway).as_ref(), 5)?);
     let n_end = end.chars().count();
     if length < n_end {
@@ -150,8 +151,8 @@ pub(super) fn truncate(run: &mut Run<'_>, value: Value, args: Args) -> Result<Va
         false => kept.rsplit_once(' ').map_or(kept, |(before, _)| before),
     };
     let mut out = run.text()?;
-    out.push(kept)?;
-    out.push(end)?;
+    out.push_part(&text, kept)?;
+    out.push_text(&end)?;
     Ok(out.finish())
 }
 
@@ -170,7 +171,8 @@ pub(super) fn escape(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
     Ok(out.finish())
 }
 
-fn escape_into(text: &str, out: &mut super::value::TextBuilder) -> Result<()> {
+fn escape_into(text: &Text, out: &mut TextBuilder) -> Result<()> {
+    let start = out.len();
     text.chars().try_for_each(|c| match c {
         '&' => out.push("&amp;"),
         '<' => out.push("&lt;"),
@@ -178,7 +180,8 @@ fn escape_into(text: &str, out: &mut super::value::TextBuilder) -> Result<()> {
         '"' => out.push("&#34;"),
         '\'' => out.push("&#39;"),
         c => out.push_char(c),
-    })
+    })?;
+    out.mark_since(start, text)
 }
 
 /// `xmlattr(autospace=true)`: the entries of a dictionary as attributes of a tag.
@@ -196,7 +199,7 @@ pub(super) fn xmlattr(run: &mut Run<'_>, value: Value, args: Args) -> Result<Val
         }
         escape_into(&key, &mut out)?;
         out.push("=\"")?;
-        escape_into(&run.text_of(value)?, &mut out)?;
+        escape_into(&*run.text_of(value)?, &mut out)?;
         out.push("\"")?;
     }
     Ok(out.finish())
@@ -226,7 +229,12 @@ pub(super) fn striptags(run: &mut Run<'_>, value: Value, args: Args) -> Result<V
         }
         out.push(word)?;
     }
-    unescape(out.as_str()).map_or_else(|| Ok(out.finish()), |text| Value::text(&run.meter, text))
+    if let Some(plain) = unescape(out.as_str()) {
+        out = run.text()?;
+        out.push(&plain)?;
+    }
+    out.mark_since(0, &text)?;
+    Ok(out.finish())
 }
 
 /// The five common entities as characters; `None` if there are none.
@@ -250,7 +258,7 @@ pub(super) fn urlencode(run: &mut Run<'_>, value: Value, args: Args) -> Result<V
     let is_plain = matches!(value, Value::Str(_)) || value.as_float().is_some() || value.len().is_none();
     let mut out = run.text()?;
     if is_plain {
-        quote(&run.text_of(&value)?, true, &mut out)?;
+        quote(&*run.text_of(&value)?, true, &mut out)?;
         return Ok(out.finish());
     }
     let pairs = match &value {
@@ -263,9 +271,9 @@ pub(super) fn urlencode(run: &mut Run<'_>, value: Value, args: Args) -> Result<V
         if i > 0 {
             out.push("&")?;
         }
-        quote(&run.text_of(key)?, false, &mut out)?;
+        quote(&*run.text_of(key)?, false, &mut out)?;
         out.push("=")?;
-        quote(&run.text_of(value)?, false, &mut out)?;
+        quote(&*run.text_of(value)?, false, &mut out)?;
     }
     Ok(out.finish())
 }
@@ -275,11 +283,13 @@ fn items(run: &mut Run<'_>, dict: &Value) -> Result<Arc<super::value::Seq>> {
     run.iterate(&view)
 }
 
-fn quote(text: &str, keep_slash: bool, out: &mut super::value::TextBuilder) -> Result<()> {
+fn quote(text: &Text, keep_slash: bool, out: &mut TextBuilder) -> Result<()> {
+    let start = out.len();
     text.bytes().try_for_each(|byte| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' => out.push_char(byte.into()),
         b'/' if keep_slash => out.push("/"),
         b' ' if !keep_slash => out.push("+"),
         _ => out.push(&format!("%{byte:02X}")),
-    })
+    })?;
+    out.mark_since(start, text)
 }

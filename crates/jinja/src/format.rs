@@ -6,11 +6,11 @@ use super::args::Args;
 use super::fault::{Result, fail};
 use super::format_spec::{Spec, spec_of};
 use super::run::Run;
-use super::value::{TextBuilder, Value};
+use super::value::{Text, TextBuilder, Value};
 
 impl Run<'_> {
     /// `format % values`.
-    pub(super) fn format_percent(&mut self, format: &str, values: &Value) -> Result<Value> {
+    pub(super) fn format_percent(&mut self, format: &Text, values: &Value) -> Result<Value> {
         let mut out = self.text()?;
         let mut at = 0;
         let next = |at: &mut usize| -> Result<Value> {
@@ -21,9 +21,9 @@ impl Run<'_> {
             *at += 1;
             value.map_or_else(|| fail("not enough arguments for format string"), Ok)
         };
-        let mut rest = format;
+        let mut rest: &str = format;
         while let Some((before, field)) = rest.split_once('%') {
-            out.push(before)?;
+            out.push_part(format, before)?;
             let mut field = field;
             let mut named = None;
             if let Some(inner) = field.strip_prefix('(') {
@@ -53,7 +53,7 @@ impl Run<'_> {
             };
             self.percent_field(&spec, &value, &mut out)?;
         }
-        out.push(rest)?;
+        out.push_part(format, rest)?;
         let n_left = match values {
             Value::Tuple(items) => items.len().saturating_sub(at),
             Value::Dict(_) => 0,
@@ -67,12 +67,15 @@ impl Run<'_> {
 
     fn percent_field(&self, spec: &Spec, value: &Value, out: &mut TextBuilder) -> Result<()> {
         match spec.kind {
-            's' => spec.write_text(self.str(value)?.as_str().unwrap_or_default(), '>', out),
-            'r' | 'a' => spec.write_text(self.repr(value)?.as_str().unwrap_or_default(), '>', out),
+            's' | 'r' | 'a' => {
+                let text = if spec.kind == 's' { self.str(value)? } else { self.repr(value)? };
+                let Value::Str(text) = &text else { return Ok(()) };
+                spec.write_text(text, '>', out)
+            }
             'c' => match value {
                 Value::Str(text) if text.chars().count() == 1 => spec.write_text(text, '>', out),
                 _ => match value.as_int().and_then(|n| u32::try_from(n).ok()).and_then(char::from_u32) {
-                    Some(c) => spec.write_text(c.encode_utf8(&mut [0; 4]), '>', out),
+                    Some(c) => spec.write_str(c.encode_utf8(&mut [0; 4]), '>', out),
                     None => fail("%c requires an integer or a character"),
                 },
             },
@@ -101,16 +104,18 @@ impl Run<'_> {
     }
 
     /// `text.format(...)`.
-    pub(super) fn format_braces(&mut self, format: &str, args: &Args) -> Result<Value> {
+    pub(super) fn format_braces(&mut self, format: &Text, args: &Args) -> Result<Value> {
         let mut out = self.text()?;
         let mut auto = Numbering::default();
-        self.braces(format, args, &mut auto, 0, &mut out)?;
+        self.braces(format, format, args, &mut auto, 0, &mut out)?;
         Ok(out.finish())
     }
 
+    /// The format `part`, a slice of `of`.
     fn braces(
         &mut self,
-        format: &str,
+        part: &str,
+        of: &Text,
         args: &Args,
         auto: &mut Numbering,
         depth: u32,
@@ -119,13 +124,13 @@ impl Run<'_> {
         if depth > 2 {
             return fail("max string recursion exceeded");
         }
-        let mut rest = format;
+        let mut rest = part;
         while let Some(at) = rest.find(['{', '}']) {
-            out.push(&rest[..at])?;
+            out.push_part(of, &rest[..at])?;
             let brace = &rest[at..at + 1];
             rest = &rest[at + 1..];
             if let Some(behind) = rest.strip_prefix(brace) {
-                out.push(brace)?;
+                out.push_part(of, brace)?;
                 rest = behind;
                 continue;
             }
@@ -135,14 +140,15 @@ impl Run<'_> {
             let end = closing(rest)?;
             let field = &rest[..end];
             rest = &rest[end + 1..];
-            self.brace_field(field, args, auto, depth, out)?;
+            self.brace_field(field, of, args, auto, depth, out)?;
         }
-        out.push(rest)
+        out.push_part(of, rest)
     }
 
     fn brace_field(
         &mut self,
         field: &str,
+        of: &Text,
         args: &Args,
         auto: &mut Numbering,
         depth: u32,
@@ -174,7 +180,7 @@ impl Run<'_> {
             _ => return fail("unknown conversion specifier"),
         };
         let mut spec_text = self.text()?;
-        self.braces(spec, args, auto, depth + 1, &mut spec_text)?;
+        self.braces(spec, of, args, auto, depth + 1, &mut spec_text)?;
         self.formatted(&value, spec_text.as_str(), out)
     }
 

@@ -2,7 +2,7 @@
 
 use super::decimal;
 use super::fault::{Fault, Result, fail};
-use super::value::TextBuilder;
+use super::value::{Text, TextBuilder};
 
 /// Maximum number of digits behind the point.
 pub(super) const MAX_PRECISION: usize = 4096;
@@ -97,7 +97,22 @@ pub(super) fn spec_of(text: &str) -> Result<Spec> {
 }
 
 impl Spec {
-    pub(super) fn write_text(&self, text: &str, align: char, out: &mut TextBuilder) -> Result<()> {
+    pub(super) fn write_text(&self, text: &Text, align: char, out: &mut TextBuilder) -> Result<()> {
+        self.write(text, align, out, |part, out| out.push_part(text, part))
+    }
+
+    /// Text of the template or interpreter.
+    pub(super) fn write_str(&self, text: &str, align: char, out: &mut TextBuilder) -> Result<()> {
+        self.write(text, align, out, |part, out| out.push(part))
+    }
+
+    fn write(
+        &self,
+        text: &str,
+        align: char,
+        out: &mut TextBuilder,
+        push: impl FnOnce(&str, &mut TextBuilder) -> Result<()>,
+    ) -> Result<()> {
         let text = match self.precision {
             Some(n) => text.char_indices().nth(n).map_or(text, |(at, _)| &text[..at]),
             None => text,
@@ -111,7 +126,7 @@ impl Spec {
             _ => missing,
         };
         out.push_n(fill, left)?;
-        out.push(text)?;
+        push(text, out)?;
         out.push_n(fill, missing - left)
     }
 
@@ -124,7 +139,7 @@ impl Spec {
             'o' => ("0o", format!("{magnitude:o}"), 4),
             'b' => ("0b", format!("{magnitude:b}"), 4),
             'c' => match u32::try_from(n).ok().and_then(char::from_u32) {
-                Some(c) => return self.write_text(c.encode_utf8(&mut [0; 4]), '<', out),
+                Some(c) => return self.write_str(c.encode_utf8(&mut [0; 4]), '<', out),
                 None => return fail("%c arg not in range"),
             },
             other => return fail(format!("unknown format code '{other}' for object of type 'int'")),

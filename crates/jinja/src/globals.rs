@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::args::{Args, as_int, as_text, given};
+use super::args::{Args, as_int, given, text};
 use super::fault::{Fault, Result, fail};
 use super::global::Global;
 use super::run::Run;
@@ -42,10 +42,13 @@ pub(super) fn call(global: Global, run: &mut Run<'_>, args: Args) -> Result<Valu
         Global::StrftimeNow => {
             let [format] = args.bind("strftime_now", ["format"], 1)?;
             let Some(now) = run.now else { return fail("there is no time") };
-            let format = as_text(format.as_ref(), "")?;
+            let format = text(format)?;
             // The longest conversion writes some thirty bytes.
             let _charge = run.meter.charge(format.len().saturating_mul(32))?;
-            Value::text(&run.meter, now.strftime(format))
+            let mut out = run.text()?;
+            out.push(&now.strftime(&format))?;
+            out.mark_since(0, &format)?;
+            Ok(out.finish())
         }
     }
 }

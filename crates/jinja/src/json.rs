@@ -56,7 +56,11 @@ fn write(run: &mut Run<'_>, style: &Style, value: &Value, depth: usize, out: &mu
         Value::Bool(b) => out.push(if *b { "true" } else { "false" }),
         Value::Int(n) => out.push(&n.to_string()),
         Value::Float(x) => out.push(&number(*x)),
-        Value::Str(text) => write_text(style, text, out),
+        Value::Str(text) => {
+            let start = out.len();
+            write_text(style, text, out)?;
+            out.mark_since(start, text)
+        }
         // Python refuses views and generators; here they are lists, which is what the template's author meant.
         Value::List(_) | Value::Tuple(_) | Value::View(..) | Value::Iter(_) => {
             let items = run.iterate(value)?;
@@ -64,13 +68,15 @@ fn write(run: &mut Run<'_>, style: &Style, value: &Value, depth: usize, out: &mu
             write_items(run, style, ["[", "]"], items, depth, out)
         }
         Value::Dict(dict) => {
-            let _scratch = run.meter.charge(dict.len() * size_of::<(Option<String>, Value)>())?;
+            let _scratch = run.meter.charge(dict.len() * size_of::<(Option<Key>, Value)>())?;
             let mut entries = Vec::with_capacity(dict.len());
             for (key, value) in dict.iter() {
-                entries.push((Some(key_text(key)?), value.clone()));
+                entries.push((Some((key_text(key)?, key.clone())), value.clone()));
             }
             if style.sort_keys {
-                entries.sort_by(|a, b| a.0.cmp(&b.0));
+                entries.sort_by(|(a, _), (b, _)| {
+                    a.as_ref().map(|key| &key.0).cmp(&b.as_ref().map(|key| &key.0))
+                });
             }
             write_items(run, style, ["{", "}"], entries, depth, out)
         }
@@ -78,12 +84,15 @@ fn write(run: &mut Run<'_>, style: &Style, value: &Value, depth: usize, out: &mu
     }
 }
 
+/// A key as text, and itself.
+type Key = (String, Value);
+
 /// Items with their keys, if they have any.
 fn write_items(
     run: &mut Run<'_>,
     style: &Style,
     [open, close]: [&str; 2],
-    items: Vec<(Option<String>, Value)>,
+    items: Vec<(Option<Key>, Value)>,
     depth: usize,
     out: &mut TextBuilder,
 ) -> Result<()> {
@@ -101,8 +110,12 @@ fn write_items(
             out.push(&style.item_separator)?;
         }
         new_line(depth + 1, out)?;
-        if let Some(key) = key {
-            write_text(style, &key, out)?;
+        if let Some((text, key)) = key {
+            let start = out.len();
+            write_text(style, &text, out)?;
+            if let Value::Str(key) = &key {
+                out.mark_since(start, key)?;
+            }
             out.push(&style.key_separator)?;
         }
         write(run, style, &value, depth + 1, out)?;

@@ -26,6 +26,7 @@ mod global;
 mod globals;
 mod json;
 mod lexer;
+mod marks;
 mod meter;
 mod methods;
 mod modules;
@@ -85,14 +86,64 @@ impl Program {
         variables: &[(&'p str, serde_json::Value)],
         now: Option<LocalTime>,
     ) -> Result<String> {
+        let variables = variables.iter().map(|(name, json)| (*name, json, Origin::Template));
+        Ok(self.render_traced(variables, now)?.text)
+    }
+
+    /// The same with the parts of the text that come from variables of [`Origin::Data`], however the template changes,
+    /// splits and joins them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::render`].
+    pub fn render_traced<'p, 'v>(
+        &'p self,
+        variables: impl IntoIterator<Item = (&'p str, &'v serde_json::Value, Origin)>,
+        now: Option<LocalTime>,
+    ) -> Result<Rendered> {
         let unlimited = Arc::new(Meter::unlimited());
-        let mut values = Vec::with_capacity(variables.len());
-        for (name, json) in variables {
-            values.push((*name, from_json(&unlimited, json)?));
+        let mut values = Vec::new();
+        for (name, json, origin) in variables {
+            values.push((name, from_json(&unlimited, json, origin)?));
         }
         run::Run::new(&environment::ALONE, Dialect::Chat, Arc::new(Meter::default()), values, now)?
             .render(self)
     }
+}
+
+/// Whose text a variable holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The template's author, or a program that vouches for the text.
+    Template,
+    /// Anyone. Names of fields count as data too; in fields of the names `words`, texts that are one word of ASCII letters,
+    /// digits, `_` and `-` do not.
+    Data {
+        /// Names of fields.
+        words: &'static [&'static str],
+    },
+}
+
+impl Origin {
+    /// The text of a field.
+    fn text(self, meter: &Arc<Meter>, field: Option<&str>, text: &str) -> Result<Value> {
+        let is_word = || text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+        match self {
+            Origin::Data { words } if !(field.is_some_and(|name| words.contains(&name)) && is_word()) => {
+                Value::data(meter, text)
+            }
+            _ => Value::text(meter, text),
+        }
+    }
+}
+
+/// A text, and the bytes of it that come from data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rendered {
+    /// The text.
+    pub text: String,
+    /// Ranges of its bytes that come from variables of [`Origin::Data`], in order.
+    pub data: Vec<std::ops::Range<usize>>,
 }
 
 impl Environment {
@@ -108,15 +159,23 @@ impl Environment {
     ) -> Result<String> {
         let Some(program) = self.find(name)? else { return environment::missing(name) };
         let unlimited = Arc::new(Meter::unlimited());
-        let values = variables.iter().map(|(name, json)| Ok((name.as_str(), from_json(&unlimited, json)?)));
+        let from_json = |json| from_json(&unlimited, json, Origin::Template);
+        let values = variables.iter().map(|(name, json)| Ok((name.as_str(), from_json(json)?)));
         let values = values.collect::<Result<Vec<_>>>()?;
-        run::Run::new(self, Dialect::Code, Arc::new(Meter::generous()), values, None)?.render(program)
+        let run = run::Run::new(self, Dialect::Code, Arc::new(Meter::generous()), values, None)?;
+        Ok(run.render(program)?.text)
     }
 }
 
 /// JSON as a value. Its depth is bounded as that of all values.
-fn from_json(meter: &Arc<Meter>, json: &serde_json::Value) -> Result<Value> {
-    fn convert(meter: &Arc<Meter>, json: &serde_json::Value, depth: u16) -> Result<Value> {
+fn from_json(meter: &Arc<Meter>, json: &serde_json::Value, origin: Origin) -> Result<Value> {
+    fn convert(
+        meter: &Arc<Meter>,
+        json: &serde_json::Value,
+        origin: Origin,
+        field: Option<&str>,
+        depth: u16,
+    ) -> Result<Value> {
         if depth > meter::MAX_VALUE_DEPTH {
             return Err(Fault::limit("levels of nested values", meter::MAX_VALUE_DEPTH.into()));
         }
@@ -128,22 +187,25 @@ fn from_json(meter: &Arc<Meter>, json: &serde_json::Value) -> Result<Value> {
                 (_, Some(n)) => Value::Int(n.into()),
                 _ => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
             }),
-            serde_json::Value::String(text) => Value::text(meter, text),
+            serde_json::Value::String(text) => origin.text(meter, field, text),
             serde_json::Value::Array(items) => {
                 let mut list = ListBuilder::new(meter)?;
-                items.iter().try_for_each(|item| list.push(convert(meter, item, depth + 1)?))?;
+                items
+                    .iter()
+                    .try_for_each(|item| list.push(convert(meter, item, origin, None, depth + 1)?))?;
                 list.list()
             }
             serde_json::Value::Object(entries) => {
                 let mut dict = DictBuilder::new(meter)?;
                 for (key, value) in entries {
-                    dict.insert(Value::text(meter, key)?, convert(meter, value, depth + 1)?)?;
+                    let value = convert(meter, value, origin, Some(key), depth + 1)?;
+                    dict.insert(origin.text(meter, None, key)?, value)?;
                 }
                 dict.finish()
             }
         }
     }
-    convert(meter, json, 0)
+    convert(meter, json, origin, None, 0)
 }
 
 /// Runs the example in the README.

@@ -8,7 +8,7 @@ use super::environment::Dialect;
 use super::fault::{Fault, Result, fail};
 use super::meter::Meter;
 use super::run::Run;
-use super::value::{ListBuilder, Range, Value, equal};
+use super::value::{ListBuilder, Range, Text, Value, equal};
 
 /// The failure for a value that is not defined.
 pub(super) fn undefined<T>(name: Option<&Arc<str>>) -> Result<T> {
@@ -72,8 +72,8 @@ impl Run<'_> {
             (BinaryOp::Rem, Value::Str(format), _) => self.format_percent(format, b),
             (BinaryOp::Add, Value::Str(a), Value::Str(b)) => {
                 let mut out = self.text()?;
-                out.push(a)?;
-                out.push(b)?;
+                out.push_text(a)?;
+                out.push_text(b)?;
                 Ok(out.finish())
             }
             (BinaryOp::Add, Value::List(a), Value::List(b)) => joined(&self.meter, a, b)?.list(),
@@ -99,7 +99,10 @@ impl Run<'_> {
         };
         Some(match value {
             Value::Str(text) => self.text().and_then(|mut out| {
-                out.push_repeated(text, n as usize)?;
+                match text.has_data() {
+                    true => (0..n).try_for_each(|_| out.push_text(text))?,
+                    false => out.push_repeated(text, n as usize)?,
+                }
                 Ok(out.finish())
             }),
             Value::List(list) => items(list).and_then(ListBuilder::list),
@@ -170,8 +173,8 @@ impl Run<'_> {
             Value::Range(range) => position(key, range.len()).map(|at| range.get(at)),
             Value::Str(text) if key.as_int().is_some() => {
                 self.meter.read(text.len())?;
-                match position(key, text.chars().count()).and_then(|at| text.chars().nth(at)) {
-                    Some(c) => Some(Value::text(&self.meter, c.encode_utf8(&mut [0; 4]))?),
+                match position(key, text.chars().count()).and_then(|at| text.char_indices().nth(at)) {
+                    Some((at, c)) => Some(Value::part(&self.meter, text, &text[at..at + c.len_utf8()])?),
                     None => None,
                 }
             }
@@ -223,14 +226,14 @@ impl Run<'_> {
         }
     }
 
-    fn slice_text(&self, text: &str, of: impl Fn(usize) -> Result<Range>) -> Result<Value> {
+    fn slice_text(&self, text: &Text, of: impl Fn(usize) -> Result<Range>) -> Result<Value> {
         self.meter.read(text.len())?;
         let range = of(text.chars().count())?;
         let mut out = self.text()?;
         if range.step == 1 {
             let start = byte_offset(text, range.start as usize);
             let end = start + byte_offset(&text[start..], range.len());
-            out.push(&text[start..end])?;
+            out.push_part(text, &text[start..end])?;
             return Ok(out.finish());
         }
         let chars: Vec<char> = {
@@ -241,6 +244,7 @@ impl Run<'_> {
         for i in 0..range.len() {
             out.push_char(chars[(range.start + i as i128 * range.step) as usize])?;
         }
+        out.mark_since(0, text)?;
         Ok(out.finish())
     }
 }

@@ -20,7 +20,7 @@ impl Run<'_> {
 
     pub(super) fn write_str(&self, value: &Value, out: &mut TextBuilder) -> Result<()> {
         match value {
-            Value::Str(text) => out.push(text),
+            Value::Str(text) => out.push_text(text),
             _ => self.write(value, 0, out),
         }
     }
@@ -52,7 +52,11 @@ impl Run<'_> {
             }),
             Value::Int(n) => out.push(&n.to_string()),
             Value::Float(x) => out.push(&float(*x)),
-            Value::Str(text) => quote(text, out),
+            Value::Str(text) => {
+                let start = out.len();
+                quote(text, out)?;
+                out.mark_since(start, text)
+            }
             Value::List(items) => self.write_items(items, ["[", "]"], depth, out),
             Value::Tuple(items) if items.len() == 1 => self.write_items(items, ["(", ",)"], depth, out),
             Value::Tuple(items) => self.write_items(items, ["(", ")"], depth, out),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::Program;
 use super::ast::{Expr, Filter, For, Macro, Stmt, StmtKind, Target};
 use super::environment::{Dialect, Environment};
 use super::fault::{Fault, Result, fail};
 use super::meter::{Charge, MAX_CALL_DEPTH, Meter};
 use super::time::LocalTime;
 use super::value::{ListBuilder, Seq, TextBuilder, Value, equal};
+use super::{Program, Rendered};
 
 /// The state of one rendering.
 pub(super) struct Run<'p> {
@@ -125,9 +125,10 @@ impl<'p> Run<'p> {
     }
 
     /// Renders a whole template.
-    pub(super) fn render(mut self, program: &'p Program) -> Result<String> {
+    pub(super) fn render(mut self, program: &'p Program) -> Result<Rendered> {
         self.program(program)?;
-        Ok(self.out.into_string())
+        let (text, data) = self.out.into_parts();
+        Ok(Rendered { text, data })
     }
 
     /// An empty text.
@@ -237,12 +238,12 @@ impl<'p> Run<'p> {
 
     fn print(&mut self, value: &Value) -> Result<()> {
         match value {
-            Value::Str(text) => self.out.push(text),
+            Value::Str(text) => self.out.push_text(text),
             Value::Int(n) => self.out.push(&n.to_string()),
             Value::None if self.dialect == Dialect::Code => Err(Fault::nothing()),
             _ => {
                 let Value::Str(text) = self.str(value)? else { return Ok(()) };
-                self.out.push(&text)
+                self.out.push_text(&text)
             }
         }
     }

@@ -2,34 +2,38 @@
 
 use super::fault::{Result, fail};
 use super::run::Run;
-use super::value::Value;
+use super::value::{Text, Value};
 
 /// The parts before and behind `separator`, and itself.
-pub(super) fn partition(run: &Run<'_>, text: &str, separator: &str, from_right: bool) -> Result<Value> {
+pub(super) fn partition(run: &Run<'_>, text: &Text, separator: &Text, from_right: bool) -> Result<Value> {
     if separator.is_empty() {
         return fail("empty separator");
     }
-    let found = if from_right { text.rsplit_once(separator) } else { text.split_once(separator) };
+    let sign: &str = separator;
+    let found = if from_right { text.rsplit_once(sign) } else { text.split_once(sign) };
+    let part = |part| Value::part(&run.meter, text, part);
+    let none = || Value::constant("");
     let parts = match found {
-        Some((before, behind)) => [before, separator, behind],
-        None if from_right => ["", "", text],
-        None => [text, "", ""],
+        Some((before, behind)) => {
+            vec![part(before)?, Value::part(&run.meter, separator, separator)?, part(behind)?]
+        }
+        None if from_right => vec![none(), none(), part(text)?],
+        None => vec![part(text)?, none(), none()],
     };
-    let parts: Vec<Value> = parts.iter().map(|part| Value::text(&run.meter, part)).collect::<Result<_>>()?;
     Value::tuple(&run.meter, parts)
 }
 
 /// At most `max + 1` parts between separators, by default between runs of white space.
 pub(super) fn split(
     run: &Run<'_>,
-    text: &str,
+    text: &Text,
     separator: Option<&str>,
     max: i128,
     from_right: bool,
 ) -> Result<Value> {
     let max = usize::try_from(max).unwrap_or(usize::MAX);
     let mut parts = run.items()?;
-    let mut push = |part: &str| parts.push(Value::text(&run.meter, part)?);
+    let mut push = |part: &str| parts.push(Value::part(&run.meter, text, part)?);
     match separator {
         Some("") => return fail("empty separator"),
         Some(separator) if from_right => {
@@ -73,19 +77,19 @@ fn rsplit_space(text: &str) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + space.len_utf8()..]))
 }
 
-pub(super) fn lines(run: &Run<'_>, text: &str, keep_ends: bool) -> Result<Value> {
+pub(super) fn lines(run: &Run<'_>, text: &Text, keep_ends: bool) -> Result<Value> {
     let is_end = |c: char| {
         matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
     };
     let mut lines = run.items()?;
-    let mut rest = text;
+    let mut rest: &str = text;
     while !rest.is_empty() {
         let (line, end) = match rest.find(is_end) {
             Some(at) if rest[at..].starts_with("\r\n") => (at, at + 2),
             Some(at) => (at, at + rest[at..].chars().next().map_or(0, char::len_utf8)),
             None => (rest.len(), rest.len()),
         };
-        lines.push(Value::text(&run.meter, &rest[..if keep_ends { end } else { line }])?)?;
+        lines.push(Value::part(&run.meter, text, &rest[..if keep_ends { end } else { line }])?)?;
         rest = &rest[end..];
     }
     lines.list()

@@ -1,12 +1,12 @@
 //! The methods of Python's texts.
 
-use super::args::{Args, as_bool, as_int, as_text, given};
+use super::args::{self, Args, as_bool, as_int, as_text, given};
 use super::fault::{Result, fail};
 use super::globals::int_or_none;
 use super::print::is_printable;
 use super::run::Run;
 use super::split::{self, is_space};
-use super::value::{TextBuilder, Value};
+use super::value::{Text, TextBuilder, Value};
 
 pub(super) const NAMES: [&str; 44] = [
     "capitalize",
@@ -55,7 +55,7 @@ pub(super) const NAMES: [&str; 44] = [
     "encode",
 ];
 
-pub(super) fn call(run: &mut Run<'_>, text: &str, name: &str, args: Args) -> Result<Value> {
+pub(super) fn call(run: &mut Run<'_>, text: &Text, name: &str, args: Args) -> Result<Value> {
     run.meter.read(text.len())?;
     match name {
         "capitalize" | "casefold" | "lower" | "swapcase" | "title" | "upper" => {
@@ -72,9 +72,9 @@ pub(super) fn call(run: &mut Run<'_>, text: &str, name: &str, args: Args) -> Res
             let missing = (as_int(width.as_ref(), 0)? - n).clamp(0, 1 << 40) as usize;
             let sign = text.len() - text.strip_prefix(['+', '-']).unwrap_or(text).len();
             let mut out = run.text()?;
-            out.push(&text[..sign])?;
+            out.push_part(text, &text[..sign])?;
             out.push_n('0', missing)?;
-            out.push(&text[sign..])?;
+            out.push_part(text, &text[sign..])?;
             Ok(out.finish())
         }
         "expandtabs" => {
@@ -84,13 +84,13 @@ pub(super) fn call(run: &mut Run<'_>, text: &str, name: &str, args: Args) -> Res
         "replace" => {
             let [old, new, count] = args.bind(name, ["old", "new", "count"], 2)?;
             let count = as_int(count.as_ref(), -1)?;
-            replace(run, text, as_text(old.as_ref(), "")?, as_text(new.as_ref(), "")?, count)
+            replace(run, text, &args::text(old)?, &*args::text(new)?, count)
         }
         "removeprefix" | "removesuffix" => {
             let [part] = args.bind(name, ["part"], 1)?;
             let part = as_text(part.as_ref(), "")?;
             let rest = if name == "removeprefix" { text.strip_prefix(part) } else { text.strip_suffix(part) };
-            Value::text(&run.meter, rest.unwrap_or(text))
+            Value::part(&run.meter, text, rest.unwrap_or(text))
         }
         "join" => {
             let [items] = args.bind(name, ["iterable"], 1)?;
@@ -98,7 +98,7 @@ pub(super) fn call(run: &mut Run<'_>, text: &str, name: &str, args: Args) -> Res
         }
         "partition" | "rpartition" => {
             let [separator] = args.bind(name, ["sep"], 1)?;
-            split::partition(run, text, as_text(separator.as_ref(), "")?, name == "rpartition")
+            split::partition(run, text, &*args::text(separator)?, name == "rpartition")
         }
         "split" | "rsplit" => {
             let [separator, max] = args.bind(name, ["sep", "maxsplit"], 0)?;
@@ -155,15 +155,15 @@ fn is_other_digit(c: char) -> bool {
     matches!(c, '²' | '³' | '¹' | '¼'..='¾' | '\u{2070}'..='\u{218b}' | '\u{2460}'..='\u{24ff}')
 }
 
-pub(super) fn change_case(run: &Run<'_>, text: &str, name: &str) -> Result<Value> {
+pub(super) fn change_case(run: &Run<'_>, text: &Text, name: &str) -> Result<Value> {
     // Some characters have three others as their upper case.
     let _scratch = run.meter.charge(3 * text.len())?;
-    match name {
-        "lower" => return Value::text(&run.meter, text.to_lowercase()),
-        "upper" => return Value::text(&run.meter, text.to_uppercase()),
-        _ => {}
-    }
     let mut out = run.text()?;
+    if matches!(name, "lower" | "upper") {
+        out.push(&if name == "lower" { text.to_lowercase() } else { text.to_uppercase() })?;
+        out.mark_since(0, text)?;
+        return Ok(out.finish());
+    }
     let mut after_cased = false;
     for (i, c) in text.chars().enumerate() {
         let is_cased = c.is_uppercase() || c.is_lowercase();
@@ -190,6 +190,7 @@ pub(super) fn change_case(run: &Run<'_>, text: &str, name: &str) -> Result<Value
         }
         after_cased = is_cased;
     }
+    out.mark_since(0, text)?;
     Ok(out.finish())
 }
 
@@ -252,7 +253,7 @@ fn starts_or_ends(text: &str, name: &str, args: Args) -> Result<Value> {
     }
 }
 
-fn strip(run: &Run<'_>, text: &str, name: &str, args: Args) -> Result<Value> {
+fn strip(run: &Run<'_>, text: &Text, name: &str, args: Args) -> Result<Value> {
     let [chars] = args.bind(name, ["chars"], 0)?;
     let chars = given(chars);
     let set: Option<Vec<char>> = match &chars {
@@ -269,10 +270,10 @@ fn strip(run: &Run<'_>, text: &str, name: &str, args: Args) -> Result<Value> {
         "lstrip" => text.trim_start_matches(is_in),
         _ => text.trim_end_matches(is_in),
     };
-    Value::text(&run.meter, stripped)
+    Value::part(&run.meter, text, stripped)
 }
 
-fn justify(run: &Run<'_>, text: &str, name: &str, args: Args) -> Result<Value> {
+fn justify(run: &Run<'_>, text: &Text, name: &str, args: Args) -> Result<Value> {
     let [width, fill] = args.bind(name, ["width", "fillchar"], 1)?;
     let mut fill = as_text(fill.as_ref(), " ")?.chars();
     let (Some(fill), None) = (fill.next(), fill.next()) else {
@@ -288,12 +289,12 @@ fn justify(run: &Run<'_>, text: &str, name: &str, args: Args) -> Result<Value> {
     };
     let mut out = run.text()?;
     out.push_n(fill, left)?;
-    out.push(text)?;
+    out.push_text(text)?;
     out.push_n(fill, missing - left)?;
     Ok(out.finish())
 }
 
-fn expand_tabs(run: &Run<'_>, text: &str, size: usize) -> Result<Value> {
+fn expand_tabs(run: &Run<'_>, text: &Text, size: usize) -> Result<Value> {
     let mut out = run.text()?;
     let mut column = 0;
     for c in text.chars() {
@@ -310,25 +311,26 @@ fn expand_tabs(run: &Run<'_>, text: &str, size: usize) -> Result<Value> {
             }
         }
     }
+    out.mark_since(0, text)?;
     Ok(out.finish())
 }
 
 /// Replaces up to `count` places, all if it is negative.
-pub(super) fn replace(run: &Run<'_>, text: &str, old: &str, new: &str, count: i128) -> Result<Value> {
+pub(super) fn replace(run: &Run<'_>, text: &Text, old: &str, new: &Text, count: i128) -> Result<Value> {
     let max = usize::try_from(count).unwrap_or(usize::MAX);
     let mut out = run.text()?;
     let mut at = 0;
     for (found, _) in text.match_indices(old).take(max) {
-        out.push(&text[at..found])?;
-        out.push(new)?;
+        out.push_part(text, &text[at..found])?;
+        out.push_text(new)?;
         at = found + old.len();
     }
-    out.push(&text[at..])?;
+    out.push_part(text, &text[at..])?;
     Ok(out.finish())
 }
 
 /// `separator.join(items)`, whose items must be texts.
-fn join(run: &mut Run<'_>, separator: &str, items: &Value) -> Result<Value> {
+fn join(run: &mut Run<'_>, separator: &Text, items: &Value) -> Result<Value> {
     let items = run.iterate(items)?;
     let mut out = run.text()?;
     for (i, item) in items.iter().enumerate() {
@@ -336,9 +338,9 @@ fn join(run: &mut Run<'_>, separator: &str, items: &Value) -> Result<Value> {
             return fail(format!("sequence item {i}: expected str instance, {} found", item.type_name()));
         };
         if i > 0 {
-            out.push(separator)?;
+            out.push_text(separator)?;
         }
-        out.push(item)?;
+        out.push_text(item)?;
     }
     Ok(out.finish())
 }

@@ -4,12 +4,14 @@
 //! of the interpreter and is named by its index, so no value can contain itself.
 
 use std::hash::{Hash, Hasher};
+use std::ops::Range as Bytes;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 
 use super::fault::{Fault, Result, fail};
 use super::global::Global;
+use super::marks::Marks;
 use super::meter::{Charge, MAX_VALUE_DEPTH, Meter};
 
 #[derive(Clone, Debug)]
@@ -47,7 +49,23 @@ pub(crate) enum Value {
 #[derive(Debug)]
 pub(crate) struct Text {
     text: String,
-    _charge: Charge,
+    /// Bytes that come from variables.
+    data: Marks,
+    _charges: [Charge; 2],
+}
+
+impl Text {
+    /// True if a part of it comes from variables.
+    pub(super) fn has_data(&self) -> bool {
+        !self.data.is_empty()
+    }
+
+    /// Where `part` lies, if it is a slice of this text.
+    fn range_of(&self, part: &str) -> Option<Bytes<usize>> {
+        let start = (part.as_ptr() as usize).checked_sub(self.text.as_ptr() as usize)?;
+        let range = start..start + part.len();
+        (range.end <= self.text.len()).then_some(range)
+    }
 }
 
 impl std::ops::Deref for Text {
@@ -129,18 +147,35 @@ impl Range {
 }
 
 /// Bytes that each text, list and dictionary occupies besides its content.
-const OVERHEAD: usize = 80;
+const OVERHEAD: usize = 112;
 const ENTRY: usize = 2 * size_of::<Value>() + 24;
 
 impl Value {
     /// A constant of the template, which is not charged.
     pub(super) fn constant(text: &str) -> Value {
-        Value::Str(Arc::new(Text { text: text.into(), _charge: Charge::default() }))
+        let (data, _charges) = (Marks::default(), Default::default());
+        Value::Str(Arc::new(Text { text: text.into(), data, _charges }))
     }
 
+    /// A text of the template or interpreter.
     pub(super) fn text(meter: &Arc<Meter>, text: impl AsRef<str>) -> Result<Value> {
         let mut builder = TextBuilder::new(meter)?;
         builder.push(text.as_ref())?;
+        Ok(builder.finish())
+    }
+
+    /// A text of the caller.
+    pub(super) fn data(meter: &Arc<Meter>, text: &str) -> Result<Value> {
+        let mut builder = TextBuilder::new(meter)?;
+        builder.push(text)?;
+        builder.mark(0..text.len())?;
+        Ok(builder.finish())
+    }
+
+    /// A slice of a text.
+    pub(super) fn part(meter: &Arc<Meter>, of: &Text, part: &str) -> Result<Value> {
+        let mut builder = TextBuilder::new(meter)?;
+        builder.push_part(of, part)?;
         Ok(builder.finish())
     }
 
@@ -383,17 +418,58 @@ impl Hash for Value {
 pub(super) struct TextBuilder {
     text: String,
     charge: Charge,
+    /// Bytes that come from variables.
+    data: Marks,
+    data_charge: Charge,
 }
 
 impl TextBuilder {
     pub(super) fn new(meter: &Arc<Meter>) -> Result<TextBuilder> {
-        Ok(TextBuilder { text: String::new(), charge: meter.charge(OVERHEAD)? })
+        let (charge, data_charge) = (meter.charge(OVERHEAD)?, meter.charge(0)?);
+        Ok(TextBuilder { text: String::new(), charge, data: Marks::default(), data_charge })
     }
 
+    /// Appends text of the template or interpreter.
     pub(super) fn push(&mut self, piece: &str) -> Result<()> {
         self.reserve(piece.len())?;
         self.text.push_str(piece);
         Ok(())
+    }
+
+    /// Appends a text with its marks.
+    pub(super) fn push_text(&mut self, text: &Text) -> Result<()> {
+        self.push_part(text, text)
+    }
+
+    /// Appends a slice of `text` with its marks.
+    pub(super) fn push_part(&mut self, text: &Text, part: &str) -> Result<()> {
+        let start = self.len();
+        self.push(part)?;
+        match text.range_of(part) {
+            Some(range) => text
+                .data
+                .within(range)
+                .try_for_each(|range| self.mark(start + range.start..start + range.end)),
+            None => self.mark_since(start, text),
+        }
+    }
+
+    /// Marks all text from `start` on as data, if a part of its source is data.
+    pub(super) fn mark_since(&mut self, start: usize, source: &Text) -> Result<()> {
+        if source.has_data() { self.mark(start..self.len()) } else { Ok(()) }
+    }
+
+    fn mark(&mut self, range: Bytes<usize>) -> Result<()> {
+        if self.data.is_apart(&range) {
+            // Room is made by doubling.
+            self.data_charge.grow(2 * Marks::N_BYTE)?;
+        }
+        self.data.add(range);
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
     }
 
     pub(super) fn push_char(&mut self, c: char) -> Result<()> {
@@ -430,11 +506,13 @@ impl TextBuilder {
     }
 
     pub(super) fn finish(self) -> Value {
-        Value::Str(Arc::new(Text { text: self.text, _charge: self.charge }))
+        let _charges = [self.charge, self.data_charge];
+        Value::Str(Arc::new(Text { text: self.text, data: self.data, _charges }))
     }
 
-    pub(super) fn into_string(self) -> String {
-        self.text
+    /// The text, and the ranges of it that come from variables.
+    pub(super) fn into_parts(self) -> (String, Vec<Bytes<usize>>) {
+        (self.text, self.data.into_ranges())
     }
 }
 

@@ -24,8 +24,8 @@ pub use sampler::{Candidate, Draws, Logprobs, Mirostat, SampleError, Sampler, Sa
 pub use stop::{StopStrings, Stopped};
 pub use stream::TextStream;
 pub use template::{
-    CHATML, ChatTemplate, ChatTemplates, Content, LocalTime, Message, TemplateError, TemplateFault,
-    TemplateOptions, strip_added_special,
+    CHATML, ChatTemplate, ChatTemplates, Content, LocalTime, Message, Rendered, TemplateError, TemplateFault,
+    TemplateOptions, strip_added_special, strip_added_special_traced,
 };
 pub use tokenizer::{
     AddSpecial, FimTokens, ParseSpecial, RenderSpecial, TokenKind, Tokenizer, TokenizerError, TokenizerSpec,

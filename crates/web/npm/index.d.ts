@@ -283,6 +283,11 @@ export interface TemplateRequest {
   tool_choice?: "auto" | "none" | null;
   /** Lets the model reason first, if its template supports it. */
   enable_thinking?: boolean | null;
+  /**
+   * Reads the names of special tokens in messages and tools as these tokens, so that a message can end its turn and begin
+   * another. Otherwise they are text. Default: false.
+   */
+  parse_special?: boolean | null;
   /** Further variables of the chat template. */
   chat_template_kwargs?: Record<string, unknown> | null;
 }

@@ -139,7 +139,7 @@ impl WebEngine {
     /// No template, or one that rejects the messages.
     pub fn apply_template(&self, chat: &str) -> Result<String, JsValue> {
         let chat: Chat = parse(chat)?;
-        self.engine.chat_prompt(&chat.messages()?, &chat.template()).map_err(to_js)
+        Ok(self.engine.chat_prompt(&chat.messages()?, &chat.template()).map_err(to_js)?.text)
     }
 
     /// Opens the device and loads the model again after device loss; the conversation is kept.
@@ -180,7 +180,7 @@ impl WebEngine {
             (Some(chat), None, None) => {
                 let (messages, template) = (chat.messages()?, chat.template());
                 let prompt = self.engine.fit_prompt(&messages, &template, &options).map_err(to_js)?;
-                let answer = self.engine.answer(&prompt.text, chat.tools(), options).map_err(to_js)?;
+                let answer = self.engine.answer(&prompt, chat.tools(), options).map_err(to_js)?;
                 (answer_chat(answer, prompt.n_dropped, sink).await?, prompt.tokens.len())
             }
             _ => return Err(bad_request("expected one of chat, prompt and tokens")),

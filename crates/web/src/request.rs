@@ -87,6 +87,8 @@ pub(crate) struct Chat {
     tools: Vec<Value>,
     enable_thinking: Option<bool>,
     variables: Map<String, Value>,
+    /// Special tokens in messages are tokens, not text.
+    parse_special: bool,
     /// Year, month, day, hour, minute, second.
     now: Option<[i32; 6]>,
 }
@@ -116,6 +118,7 @@ impl Chat {
         let mut options = TemplateOptions {
             tools: self.tools.clone(),
             extra: self.variables.clone(),
+            parse_special: self.parse_special,
             now,
             ..TemplateOptions::default()
         };

@@ -441,7 +441,7 @@ fn an_answer_ends_at_its_length_at_the_full_context_or_when_it_is_told() {
     let messages = [Message::new("user", "Tell me a story about a fox who lost a kite.")];
     let template = TemplateOptions::default();
     let prompt = engine.chat_prompt(&messages, &template).expect("a prompt");
-    failures.same_text("the template", &prompt, PROMPT);
+    failures.same_text("the template", &prompt.text, PROMPT);
     let options = GenerateOptions { max_tokens: None, ..greedy(0) };
     let chat = engine.chat(&messages, &template, options).expect("a chat");
     let (answer, finish, stats) = block_on(chat.whole()).expect("an answer");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use chaski::text::{AddSpecial, LocalTime, ParseSpecial, RenderSpecial, TemplateOptions};
-use chaski::{Engine, GenerateOptions, Grammar, Message, SamplerParams, Speculation};
+use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, SamplerParams, Speculation};
 use serde_json::Value;
 
 use crate::failure::{Interrupted, Usage};
@@ -32,6 +32,9 @@ Runs a prompt, or starts a chat.
 Beside PROMPT, stdin is read if it is a file, or a pipe that begins or ends within 10 seconds: \
 `git diff | chaski run MODEL \"Explain:\"`. `-f -` reads any stdin and waits for it, and `-f FILE` appends a file; \
 `< /dev/null` keeps a loop's input from the prompt. With -p, stdin is not read.
+
+In messages, the system prompt and files, the names of special tokens are text, unless --parse-special is given: only \
+the chat template ends a turn.
 
 Without MODEL, a small built-in model that tells children's stories is used. The answer is streamed to stdout; \
 the prompt is not repeated.";
@@ -87,6 +90,11 @@ pub(crate) struct AnswerArgs {
     /// Stop sequence: end the answer before this text; may be repeated
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     stop: Vec<String>,
+    /// Parse special tokens in messages, the system prompt and tools; otherwise they are text, and only those of the chat
+    /// template are tokens
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true)]
+    parse_special: Option<bool>,
     /// Print special tokens
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_possible_values = true)]
@@ -163,8 +171,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
             repl::Start { engine, file: model, engine_args, times, has_draft, settings, demands, raw };
         return repl::run(start, ui);
     };
-    let (text, is_chat) = prompt_text(&engine, prompt, &args, &demands.tools, ui)?;
-    let tokens = encode(&engine, &text)?;
+    let (tokens, chat) = tokens(&engine, prompt, &args, &demands.tools, ui)?;
     let mut options = generate_options(&engine, &args.answer, &args.sampling, demands.grammar, ui);
     options.shift = args.answer.shift(&engine, tokens.len());
     options.speculate = args.answer.speculation(has_draft);
@@ -174,10 +181,9 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
         _ => answer::Format::Text,
     };
     // Text is printed without the marks of its parts.
-    let is_question = is_chat && format != answer::Format::Text;
-    let question = question::Question { prompt: text, tools: demands.tools };
-    let prompt =
-        if is_question { answer::Prompt::Question(&question) } else { answer::Prompt::Tokens(&tokens) };
+    let chat = chat.filter(|_| format != answer::Format::Text);
+    let question = chat.map(|prompt| question::Question { prompt, tools: demands.tools });
+    let prompt = question.as_ref().map_or(answer::Prompt::Tokens(&tokens), answer::Prompt::Question);
     let answer = answer::print(&mut engine, prompt, options, format, &times)?;
     answer::warn_of_context(&answer, &engine, ui);
     answer::warn_of_cut(&answer, ui);
@@ -223,22 +229,22 @@ fn prompt(args: &Args, message: Option<String>, ui: &Ui) -> anyhow::Result<Optio
     Ok(Some(if args.raw { Prompt::Text(message) } else { Prompt::Message(message) }))
 }
 
-/// The text to continue, and whether it comes from the chat template.
-fn prompt_text(
+/// The tokens to continue, and the prompt if it comes from the chat template.
+fn tokens(
     engine: &Engine,
     prompt: Prompt,
     args: &Args,
     tools: &[Value],
     ui: &Ui,
-) -> anyhow::Result<(String, bool)> {
+) -> anyhow::Result<(Vec<u32>, Option<ChatPrompt>)> {
     let template = engine.template(!tools.is_empty());
     Ok(match prompt {
         Prompt::Message(m) if args.chat || !matches!(template, Ok(None)) => {
             let messages = with_system(&args.answer, &[Message::new("user", m)]);
             let options = args.answer.template_options(tools);
-            let text = engine.chat_prompt(&messages, &options)?;
+            let prompt = engine.chat_prompt(&messages, &options)?;
             note_unused_tools(engine, &messages, &options, ui);
-            (text, true)
+            (prompt.tokens.clone(), Some(prompt))
         }
         Prompt::Message(text) | Prompt::Text(text) => {
             if let Err(e) = template {
@@ -250,7 +256,7 @@ fn prompt_text(
             if args.answer.tools.is_some() {
                 ui.note("--tools is ignored: the prompt is plain text, not a message");
             }
-            (text, false)
+            (encode(engine, &text)?, None)
         }
     })
 }
@@ -346,6 +352,7 @@ impl AnswerArgs {
             now: Some(now),
             enable_thinking,
             tools: tools.to_vec(),
+            parse_special: self.parse_special.unwrap_or(false),
             ..TemplateOptions::default()
         }
     }

@@ -95,6 +95,22 @@ fn answers_fit_what_they_must() {
 }
 
 #[test]
+fn special_tokens_in_a_message_are_text() {
+    let model = fixture();
+    let answer = |more: &[&str]| {
+        let message = ["--json", model.to_str().unwrap(), "A story.<|end|><|end|><|end|><|end|>"];
+        json(&run(&[&GREEDY[..], &message, more].concat()))
+    };
+    let (text, tokens) = (answer(&[]), answer(&["--parse-special"]));
+    let n_prompt = |answer: &Value| answer["stats"]["prompt_tokens"].as_u64().unwrap();
+    // As text, they take more than one token each.
+    assert!(n_prompt(&text) > n_prompt(&tokens) + 4, "{text} {tokens}");
+    let prompt = "<|user|>\nA story.<|end|><|end|><|end|><|end|><|end|>\n<|assistant|>\n";
+    let raw = json(&run(&[&GREEDY[..], &["--json", "-p", prompt]].concat()));
+    assert_eq!((n_prompt(&raw), &raw["tokens"]), (n_prompt(&tokens), &tokens["tokens"]));
+}
+
+#[test]
 fn an_answer_that_is_cut_before_it_matches_says_so() {
     let with = |more: &[&'static str]| {
         let begin = ["run", "--device", "cpu", "--temp", "0", "--json", "-p", "Once upon a time"];

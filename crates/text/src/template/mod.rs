@@ -10,10 +10,10 @@ mod set;
 
 use std::sync::OnceLock;
 
-use chaski_jinja::Program;
+use chaski_jinja::{Origin, Program};
 use serde_json::Value;
 
-pub use chaski_jinja::LocalTime;
+pub use chaski_jinja::{LocalTime, Rendered};
 pub use error::{TemplateError, TemplateFault};
 pub use message::{Content, Message, TemplateOptions};
 pub use set::ChatTemplates;
@@ -75,8 +75,26 @@ impl ChatTemplate {
     ///
     /// llama.cpp `common_chat_templates_apply`.
     pub fn render(&self, messages: &[Message], options: &TemplateOptions) -> Result<String, TemplateError> {
+        Ok(self.render_traced(messages, options)?.text)
+    }
+
+    /// The same with the parts of the text that come from the messages, tools and [`TemplateOptions::extra`], whatever the
+    /// template does to them: there, the text of a special token is no special token ([`Tokenizer::encode_traced`]).
+    ///
+    /// Roles and types of parts that are a word count as text of the template, which may make a token of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`ChatTemplate::render`].
+    ///
+    /// [`Tokenizer::encode_traced`]: crate::Tokenizer::encode_traced
+    pub fn render_traced(
+        &self,
+        messages: &[Message],
+        options: &TemplateOptions,
+    ) -> Result<Rendered, TemplateError> {
         let capabilities = self.capabilities.get_or_init(|| Capabilities::probe(self));
-        self.render_exact(&prepare::prepare(messages, capabilities), options)
+        self.render_variables(&prepare::prepare(messages, capabilities), options)
     }
 
     /// Renders `messages` unchanged, like Hugging Face's `apply_chat_template`.
@@ -89,28 +107,39 @@ impl ChatTemplate {
         messages: &[Message],
         options: &TemplateOptions,
     ) -> Result<String, TemplateError> {
-        let mut variables: Vec<(&str, Value)> = vec![
-            ("messages", serde_json::to_value(messages).unwrap_or_default()),
-            ("add_generation_prompt", options.add_generation_prompt.into()),
-            ("bos_token", options.bos_token.as_str().into()),
-            ("eos_token", options.eos_token.as_str().into()),
+        Ok(self.render_variables(messages, options)?.text)
+    }
+
+    fn render_variables(
+        &self,
+        messages: &[Message],
+        options: &TemplateOptions,
+    ) -> Result<Rendered, TemplateError> {
+        const DATA: Origin = Origin::Data { words: &["role", "type"] };
+        let mut variables: Vec<(&str, Value, Origin)> = vec![
+            ("messages", serde_json::to_value(messages).unwrap_or_default(), DATA),
+            ("add_generation_prompt", options.add_generation_prompt.into(), Origin::Template),
+            ("bos_token", options.bos_token.as_str().into(), Origin::Template),
+            ("eos_token", options.eos_token.as_str().into(), Origin::Template),
         ];
         if let Some(enable_thinking) = options.enable_thinking {
-            variables.push(("enable_thinking", enable_thinking.into()));
+            variables.push(("enable_thinking", enable_thinking.into(), Origin::Template));
         }
-        variables.extend(options.extra.iter().map(|(name, value)| (name.as_str(), value.clone())));
-        let render = |variables: &[(&str, Value)]| {
-            let rendered = self.program.render(variables, options.now);
+        variables.extend(options.extra.iter().map(|(name, value)| (name.as_str(), value.clone(), DATA)));
+        let render = |variables: &[(&str, Value, Origin)]| {
+            let variables = variables.iter().map(|(name, value, origin)| (*name, value, *origin));
+            let rendered = self.program.render_traced(variables, options.now);
             rendered.map_err(|fault| TemplateError::from_render(*fault))
         };
         if !options.tools.is_empty() {
-            variables.insert(0, ("tools", options.tools.as_slice().into()));
+            variables.insert(0, ("tools", options.tools.as_slice().into(), DATA));
             return render(&variables);
         }
         // In transformers they exist without a value. Templates that go through the tools without asking fail
         // there, but not if there is no such variable.
         let without_tools = variables.clone();
-        variables.splice(0..0, [("tools", Value::Null), ("documents", Value::Null)]);
+        let none = |name| (name, Value::Null, Origin::Template);
+        variables.splice(0..0, [none("tools"), none("documents")]);
         render(&variables).or_else(|error| match error {
             TemplateError::Render { .. } => render(&without_tools).map_err(|_| error),
             _ => Err(error),
@@ -123,15 +152,30 @@ impl ChatTemplate {
 ///
 /// Templates write BOS as text, and most tokenizers add it too; the model must see it only once.
 pub fn strip_added_special<'t>(text: &'t str, tokenizer: &crate::tokenizer::Tokenizer) -> &'t str {
+    let (begin, end) = added_special(tokenizer);
+    let text = begin.and_then(|bos| text.strip_prefix(bos)).unwrap_or(text);
+    end.and_then(|eos| text.strip_suffix(eos)).unwrap_or(text)
+}
+
+/// The texts of the tokens that `tokenizer` adds before and behind a text.
+fn added_special(tokenizer: &crate::tokenizer::Tokenizer) -> (Option<&str>, Option<&str>) {
     let token = |adds: bool, id: Option<u32>| id.filter(|_| adds).and_then(|id| tokenizer.token_text(id));
-    let mut text = text;
-    if let Some(bos) = token(tokenizer.adds_bos(), tokenizer.bos()) {
-        text = text.strip_prefix(bos).unwrap_or(text);
+    (token(tokenizer.adds_bos(), tokenizer.bos()), token(tokenizer.adds_eos(), tokenizer.eos()))
+}
+
+/// [`strip_added_special`] of a text with data, of which nothing is removed.
+pub fn strip_added_special_traced(mut prompt: Rendered, tokenizer: &crate::tokenizer::Tokenizer) -> Rendered {
+    let (begin, end) = added_special(tokenizer);
+    let first = prompt.data.first().map_or(prompt.text.len(), |range| range.start);
+    if let Some(bos) = begin.filter(|bos| bos.len() <= first && prompt.text.starts_with(bos)) {
+        prompt.text.drain(..bos.len());
+        prompt.data.iter_mut().for_each(|range| *range = range.start - bos.len()..range.end - bos.len());
     }
-    if let Some(eos) = token(tokenizer.adds_eos(), tokenizer.eos()) {
-        text = text.strip_suffix(eos).unwrap_or(text);
+    let last = prompt.data.last().map_or(0, |range| range.end);
+    if let Some(eos) = end.filter(|eos| last + eos.len() <= prompt.text.len() && prompt.text.ends_with(eos)) {
+        prompt.text.truncate(prompt.text.len() - eos.len());
     }
-    text
+    prompt
 }
 
 #[cfg(test)]

@@ -18,8 +18,11 @@ mod word_piece;
 mod words;
 
 use std::borrow::Cow;
+use std::ops::Range;
 #[cfg(feature = "constraint")]
 use std::sync::OnceLock;
+
+use chaski_jinja::Rendered;
 
 pub use bytes::byte_to_char;
 pub use error::TokenizerError;
@@ -223,6 +226,28 @@ impl Tokenizer {
         add: AddSpecial,
         parse: ParseSpecial,
     ) -> Result<Vec<u32>, TokenizerError> {
+        self.encode_parts(text, add, parse, &[])
+    }
+
+    /// Converts a prompt of a chat template to ids. Control tokens are those of the template: in data, such as messages,
+    /// their texts are plain text ([`ChatTemplate::render_traced`]). Otherwise the ids are those of [`Self::encode`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::encode`].
+    ///
+    /// [`ChatTemplate::render_traced`]: crate::ChatTemplate::render_traced
+    pub fn encode_traced(&self, prompt: &Rendered, add: AddSpecial) -> Result<Vec<u32>, TokenizerError> {
+        self.encode_parts(&prompt.text, add, ParseSpecial::Yes, &prompt.data)
+    }
+
+    fn encode_parts(
+        &self,
+        text: &str,
+        add: AddSpecial,
+        parse: ParseSpecial,
+        data: &[Range<usize>],
+    ) -> Result<Vec<u32>, TokenizerError> {
         if let Model::None(model) = &self.model {
             return Err(TokenizerError::NoText { model: model.clone() });
         }
@@ -231,7 +256,7 @@ impl Tokenizer {
             ids.extend(self.vocab.ids.bos);
         }
         let mut after_special = true;
-        for fragment in self.special.split(text, parse) {
+        for fragment in self.special.split(text, parse, data) {
             match fragment {
                 Fragment::Token(id) => ids.push(id),
                 Fragment::Text(text) => match &self.model {

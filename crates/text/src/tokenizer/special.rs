@@ -33,6 +33,8 @@ struct Matcher {
 struct Special {
     text: Box<[u8]>,
     id: u32,
+    /// True if it matches in any text.
+    is_user_defined: bool,
     /// True if it removes the white space after it.
     strips: bool,
 }
@@ -79,7 +81,8 @@ impl SpecialTokens {
             let tokens = wanted.map(|&(id, _)| {
                 let text = vocab.text(id).expect("ids below n_text have a text");
                 let strips = strip_right.is_some_and(|strips| strips(text));
-                Special { text: text.as_bytes().into(), id, strips }
+                let is_user_defined = vocab.kind(id) == Some(TokenKind::UserDefined);
+                Special { text: text.as_bytes().into(), id, is_user_defined, strips }
             });
             Matcher::new(tokens.collect())
         };
@@ -93,13 +96,28 @@ impl SpecialTokens {
     ///
     /// Longer tokens are matched first, anywhere in the text; among equal lengths the smaller id; the
     /// occurrences of one token from left to right. No text fragment is empty.
-    pub(super) fn split<'t>(&self, text: &'t str, parse: ParseSpecial) -> Vec<Fragment<'t>> {
+    ///
+    /// In `data`, ranges of bytes in order, only user-defined tokens match.
+    pub(super) fn split<'t>(
+        &self,
+        text: &'t str,
+        parse: ParseSpecial,
+        data: &[Range<usize>],
+    ) -> Vec<Fragment<'t>> {
         let matcher = match parse {
             ParseSpecial::No => &self.user_defined,
             ParseSpecial::Yes => &self.all,
         };
         let mut found = Vec::new();
-        matcher.find(text.as_bytes(), |range, token| found.push((range, token)));
+        let is_data = |range: &Range<usize>| {
+            let next = data.partition_point(|data| data.end <= range.start);
+            data.get(next).is_some_and(|data| data.start < range.end)
+        };
+        matcher.find(text.as_bytes(), |range, token| {
+            if token.is_user_defined || !is_data(&range) {
+                found.push((range, token));
+            }
+        });
         found.sort_unstable_by_key(|(range, token)| (std::cmp::Reverse(range.len()), token.id, range.start));
 
         let mut taken: std::collections::BTreeMap<usize, (usize, u32, bool)> = Default::default();

@@ -23,7 +23,13 @@ pub(crate) fn template(bytes: &[u8]) {
     let exact = template.render_exact(&messages, &options);
     // The same once more, and prepared.
     assert_eq!(exact.ok(), template.render_exact(&messages, &options).ok());
-    let _ = template.render(&messages, &options);
+    let Ok(prompt) = template.render_traced(&messages, &options) else { return };
+    let mut end = 0;
+    for range in &prompt.data {
+        assert!(end <= range.start && range.start < range.end && prompt.text.get(range.clone()).is_some());
+        end = range.end;
+    }
+    BYTES.encode_traced(&prompt, AddSpecial::No).expect("a vocabulary of bytes takes all text");
 }
 
 /// A grammar, whose first byte says in which notation.

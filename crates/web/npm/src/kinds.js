@@ -12,7 +12,7 @@ const KINDS = [
   ["memoryBudget retryMs", "number from 0", (v) => typeof v === "number" && v >= 0],
   ["logprobs", "boolean or integer from 0", (v) => v === !!v || isU32(v)],
   ["logit_bias", "numbers by token", (v) => Object.entries(v).every(([id, bias]) => isU32(+id) && isFinite(bias))],
-  ["offline subgroups selfTest ignore_eos context_drop context_shift echo enable_thinking", "boolean"],
+  ["offline subgroups selfTest ignore_eos context_drop context_shift echo enable_thinking parse_special", "boolean"],
   ["kvType inputs hfToken hub grammar", "string"],
   ["chat_template_kwargs response_format sha256", "object"],
   ["onProgress", "function"],

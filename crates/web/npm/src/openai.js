@@ -9,7 +9,7 @@ const IGNORED = ["model", "user", "metadata", "store", "service_tier", "parallel
 /** Fields of the engine, in camel case there. */
 const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty", "seed", "ignore_eos", "context_drop"];
 
-const CHAT = ["messages", "tools", "tool_choice", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "enable_thinking", "chat_template_kwargs"];
+const CHAT = ["messages", "tools", "tool_choice", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "enable_thinking", "parse_special", "chat_template_kwargs"];
 const TEXT = ["prompt", "echo", "logprobs"];
 const BOTH = ["max_tokens", "stop", "logit_bias", "grammar", "context_shift", "n_keep", ...SAMPLING, ...IGNORED];
 
@@ -54,6 +54,7 @@ export function chatOf(request) {
     tools: request.tool_choice === "none" ? [] : (request.tools ?? []),
     enableThinking: request.enable_thinking ?? thinking ?? null,
     variables,
+    parseSpecial: !!request.parse_special,
     now: [now.getFullYear(), now.getMonth() + 1, now.getDate(), now.getHours(), now.getMinutes(), now.getSeconds()],
   };
 }

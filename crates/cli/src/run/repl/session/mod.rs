@@ -4,7 +4,7 @@ mod model;
 
 use std::path::{Path, PathBuf};
 
-use chaski::{Engine, Message};
+use chaski::{ChatPrompt, Engine, Message};
 
 use super::Start;
 use super::conversation::Conversation;
@@ -162,8 +162,8 @@ impl<'a> Session<'a> {
         let Settings { answer, sampling } = &self.settings;
         let mut options =
             generate_options(&self.engine, answer, sampling, self.demands.grammar.clone(), self.ui);
-        let (prompt, n_dropped) = self.prompt(&new, &options)?;
-        let tokens = encode(&self.engine, &prompt)?;
+        let (tokens, chat) = self.prompt(&new, &options)?;
+        let n_dropped = chat.as_ref().map_or(0, |prompt| prompt.n_dropped);
         options.shift = answer.shift(&self.engine, tokens.len());
         options.speculate = answer.speculation(self.has_draft);
         if n_dropped > 0 {
@@ -172,8 +172,8 @@ impl<'a> Session<'a> {
                 "the context of {n_ctx} tokens is full: the model no longer sees the {n} oldest messages"
             ));
         }
-        let question = Question { prompt, tools: self.demands.tools.clone() };
-        let prompt = if self.chat { Prompt::Question(&question) } else { Prompt::Tokens(&tokens) };
+        let question = chat.map(|prompt| Question { prompt, tools: self.demands.tools.clone() });
+        let prompt = question.as_ref().map_or(Prompt::Tokens(&tokens), Prompt::Question);
         let answer = answer::print(&mut self.engine, prompt, options, Format::Text, &self.times)?;
         drop(answering);
         if answer.finish.is_none() && answer.text.is_empty() {
@@ -199,11 +199,15 @@ impl<'a> Session<'a> {
         Ok(true)
     }
 
-    /// The prompt, and the number of messages that the context has no more room for.
-    fn prompt(&self, new: &[Message], options: &chaski::GenerateOptions) -> anyhow::Result<(String, usize)> {
+    /// The tokens to continue, and the prompt with the messages that the context has no more room for, if it is of a chat.
+    fn prompt(
+        &self,
+        new: &[Message],
+        options: &chaski::GenerateOptions,
+    ) -> anyhow::Result<(Vec<u32>, Option<ChatPrompt>)> {
         if !self.chat {
             let last = new.last().or(self.conversation.messages().last());
-            return Ok((last.map(Message::text).unwrap_or_default(), 0));
+            return Ok((encode(&self.engine, &last.map(Message::text).unwrap_or_default())?, None));
         }
         let conversation = [self.conversation.kept(), new].concat();
         let messages = with_system(&self.settings.answer, &conversation);
@@ -212,7 +216,7 @@ impl<'a> Session<'a> {
         if self.conversation.messages().is_empty() {
             note_unused_tools(&self.engine, &messages, &template, self.ui);
         }
-        Ok((prompt.text, prompt.n_dropped))
+        Ok((prompt.tokens.clone(), Some(prompt)))
     }
 
     /// Reports an answer that the end of the context cut, and how the chat goes on.
