@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 
-use clap::Command;
+use clap::{Command, ValueEnum as _};
+
+use crate::progress::Mode;
 
 /// Short spelling and the long option it stands for.
 const SPELLINGS: [(&str, &str); 20] = [
@@ -35,24 +37,36 @@ pub(crate) fn long_of(spelling: &str) -> Option<&'static str> {
 }
 
 /// Expands the llama.cpp-style options of a command line, up to `--`. An option's value is left alone, whatever it
-/// begins with.
+/// begins with. The word of `--progress` may follow it, but llama-bench's option has none.
 pub(crate) fn llama_style(args: impl Iterator<Item = OsString>, command: &Command) -> Vec<OsString> {
     let greedy = options_of_any_value(command);
-    let (mut literal, mut is_value) = (false, false);
-    args.map(|arg| {
+    let (mut literal, mut is_value, mut is_mode) = (false, false, false);
+    let mut out: Vec<OsString> = Vec::new();
+    for arg in args {
         if std::mem::take(&mut is_value) {
-            return arg;
+            out.push(arg);
+            continue;
         }
         literal |= arg == "--";
-        let Some(text) = arg.to_str().filter(|_| !literal) else { return arg };
+        let Some(text) = arg.to_str().filter(|_| !literal) else {
+            out.push(arg);
+            continue;
+        };
         is_value = greedy.contains(text);
+        if std::mem::replace(&mut is_mode, text == "--progress")
+            && Mode::from_str(text, false).is_ok()
+            && let Some(option) = out.last_mut()
+        {
+            option.push(format!("={text}"));
+            continue;
+        }
         let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
-        match SPELLINGS.iter().find(|(short, _)| *short == name) {
+        out.push(match SPELLINGS.iter().find(|(short, _)| *short == name) {
             Some((_, long)) => value.map_or((*long).into(), |v| format!("{long}={v}").into()),
             None => arg,
-        }
-    })
-    .collect()
+        });
+    }
+    out
 }
 
 /// Options of a command and its subcommands whose value may begin with a dash.
@@ -93,6 +107,14 @@ mod tests {
         assert_eq!(words("chaski run -p a -fa").join(" "), "chaski run -p a --flash-attn");
         assert_eq!(words("chaski run --prompt=-fa -fa").join(" "), "chaski run --prompt=-fa --flash-attn");
         assert_eq!(words("chaski run -ngl -fa -fa").join(" "), "chaski run --n-gpu-layers -fa --flash-attn");
+    }
+
+    #[test]
+    fn the_word_of_progress_may_follow_it() {
+        assert_eq!(words("chaski --progress json bench -n 1").join(" "), "chaski --progress=json bench -n 1");
+        for line in ["chaski bench --progress m.gguf", "chaski run -p --progress json", "chaski run json"] {
+            assert_eq!(words(line).join(" "), line);
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::failure::Usage;
 use crate::options::{device, feature_word};
 use crate::peaks;
+use crate::progress::Unit;
 use crate::ui::{Side, Ui, bytes, table};
 
 #[derive(clap::Args)]
@@ -57,7 +58,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
 
 /// Measures one adapter.
 fn measure(choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result<()> {
-    let (summary, found) = peaks::measure(adapter(choice)?)?;
+    let adapter = adapter(choice)?;
+    let progress = ui.progress("measure", Unit::Seconds, 0);
+    let (summary, found) = peaks::measure(adapter)?;
+    progress.finish();
     let mut out = std::io::stdout().lock();
     if json {
         writeln!(out, "{:#}", peaks::to_json(&summary, &found))?;

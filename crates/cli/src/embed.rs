@@ -11,6 +11,7 @@ use crate::failure::Usage;
 use crate::input::{ModelAndText, file_or_stdin, note_file_name, read_text};
 use crate::load::{self, Loaded};
 use crate::options::{self, EngineArgs};
+use crate::progress::Unit;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
@@ -86,13 +87,13 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     }
     let Loaded { mut engine, .. } = load::load(options::source(model.as_deref()), &args.engine, ui)?;
     let options = EmbedOptions { pooling: args.pooling, norm: args.embd_normalize };
-    let bar = ui.bar(texts.len() as u64, "[{bar:30}] {pos}/{len} texts");
+    let progress = ui.progress("embed", Unit::Texts, texts.len() as u64);
     let mut all: Vec<Embedding> = Vec::new();
     for text in &texts {
         all.extend(pollster::block_on(engine.embed(&[text], &options))?);
-        bar.inc(1);
+        progress.add(1);
     }
-    bar.finish_and_clear();
+    progress.finish();
     let mut out = BufWriter::new(std::io::stdout().lock());
     let vectors = || all.iter().flat_map(|e| &e.vectors);
     match args.embd_output_format {

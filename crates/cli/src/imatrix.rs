@@ -11,6 +11,7 @@ use chaski::{DeviceChoice, Engine, KvType};
 use crate::input::file_or_stdin;
 use crate::options::{Chunks, ModelArg, ThreadArgs};
 use crate::output::{files_of_model, try_to_write, write_file};
+use crate::progress::Unit;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
@@ -61,12 +62,15 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     inputs.extend(args.file.clone());
     try_to_write(&args.output, &inputs)?;
     let text = file_or_stdin(args.file.as_deref(), "no text: give -f FILE, or pipe it")?;
+    let loading = ui.loading();
     let builder = Engine::builder(args.model.source())
         .context(args.ctx_size)
         .kv(KvType::Of { k: GgmlType::F32, v: GgmlType::F32 })
         .threads(args.threads.threads, args.threads.threads_batch)
-        .device(DeviceChoice::Cpu);
+        .device(DeviceChoice::Cpu)
+        .on_progress(loading.callback());
     let mut engine = pollster::block_on(builder.build())?;
+    loading.finish();
     let n_mat: HashMap<String, usize> =
         engine.model().tensors().iter().map(|t| (t.name.clone(), (t.ne[2] * t.ne[3]) as usize)).collect();
     let options = ImatrixOptions {
@@ -81,20 +85,19 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         imatrix.datasets = vec![dataset.into_owned()];
         write(&args.output, &inputs, &imatrix).map(|()| imatrix)
     };
-    let bar = ui.bar(0, "[{bar:30}] {pos}/{len} chunks, {eta} left");
+    let work = ui.progress("imatrix", Unit::Chunks, 0);
     let (tokenizer, runner) = engine.parts();
     let n_mat = |name: &str| n_mat.get(name).copied().unwrap_or(1);
     let measured =
         pollster::block_on(chaski::tools::imatrix(runner, tokenizer, &text, &options, &n_mat, |progress| {
-            bar.set_length(progress.n_chunk as u64);
-            bar.set_position(progress.n_done as u64);
+            work.set(progress.n_done as u64, progress.n_chunk as u64);
             let is_due = progress.n_done.is_multiple_of(args.output_frequency as usize);
             if is_due && progress.n_done < progress.n_chunk {
                 save(progress.imatrix()?)?;
             }
             anyhow::Ok(())
         }));
-    bar.finish_and_clear();
+    work.finish();
     let imatrix = save(measured?)?;
     for (name, entry) in &imatrix.entries {
         let (n, n_all) = (entry.counts().iter().filter(|&&n| n == 0.0).count(), entry.counts().len());

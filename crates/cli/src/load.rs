@@ -1,17 +1,16 @@
 //! Loading a model with progress bars and the kernel cache, and notes about the device.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use chaski::errors::ModelError;
 use chaski::kernels::Tuning;
-use chaski::{DeviceChoice, Engine, Progress, Source};
+use chaski::{DeviceChoice, Engine, Source};
 
 use crate::cache::{self, WarmCache};
 use crate::options::{EngineArgs, Shares, feature_word};
 use crate::tuned;
-use crate::ui::{LoadProgress, LoadTimes, Ui, bytes};
+use crate::ui::{LoadTimes, Ui, bytes};
 
 /// A loaded model.
 pub(crate) struct Loaded {
@@ -23,8 +22,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Loaded> {
     let start = Instant::now();
     let cache = if args.no_warm_cache { None } else { WarmCache::open(&args.device) };
-    let progress = Arc::new(Mutex::new(LoadProgress::new(ui)));
-    let shown = progress.clone();
+    let progress = ui.loading();
     let (no_tuning, no_self_test) = (args.no_tuning, args.no_self_test);
     let remembers = !args.no_warm_cache;
     let mut builder = args
@@ -45,12 +43,12 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
         .self_test(move |adapter| no_self_test || (remembers && cache::is_tested(adapter)))
         .pipeline_cache(cache.as_ref().and_then(WarmCache::data))
-        .on_progress(move |p| report(&shown, p));
+        .on_progress(progress.callback());
     if let Some(set) = args.features {
         builder = builder.feature_set(set.into());
     }
     let built = pollster::block_on(builder.build());
-    lock(&progress).end();
+    progress.finish();
     let engine = built?;
     let total = start.elapsed();
     let on_gpu = engine.loaded().gpu().map(|g| g.load_times()).unwrap_or_default();
@@ -78,8 +76,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
 
 /// Loads the draft model on the same device as the main model.
 pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &Engine, ui: &Ui) -> anyhow::Result<Engine> {
-    let progress = Arc::new(Mutex::new(LoadProgress::new(ui)));
-    let shown = progress.clone();
+    let progress = ui.loading();
     let no_tuning = args.no_tuning;
     let mut builder = Engine::builder(Source::path(file))
         .context(engine.loaded().n_ctx())
@@ -89,12 +86,12 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &Engine, ui: &Ui) ->
         .threads(args.threads.threads, args.threads.threads_batch)
         .device(DeviceChoice::Cpu)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
-        .on_progress(move |p| report(&shown, p));
+        .on_progress(progress.callback());
     if let Some(gpu) = engine.gpu() {
         builder = builder.gpu(gpu.clone());
     }
     let built = pollster::block_on(builder.build());
-    lock(&progress).end();
+    progress.finish();
     let draft = built?;
     let (found, expected) = (draft.loaded().n_vocab(), engine.loaded().n_vocab());
     if found != expected {
@@ -121,14 +118,6 @@ fn explain(engine: &Engine) {
     for (part, kernel, why, n) in lines {
         eprintln!("{n:>4} x {part:<10} {kernel:<44} {why}");
     }
-}
-
-fn report(progress: &Mutex<LoadProgress>, p: Progress) {
-    lock(progress).report(p);
-}
-
-fn lock(progress: &Mutex<LoadProgress>) -> MutexGuard<'_, LoadProgress> {
-    progress.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 fn speak_of_device(engine: &Engine, ui: &Ui) {

@@ -11,6 +11,7 @@ use crate::input::file_or_stdin;
 use crate::load::{self, Loaded};
 use crate::options::{EngineArgs, ModelArg};
 use crate::output::{files_of_model, try_to_write, write_file};
+use crate::progress::Unit;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
@@ -80,7 +81,7 @@ fn write_all<W: Write>(
 ) -> anyhow::Result<W> {
     let runner = engine.runner();
     let n_vocab = runner.n_vocab() as usize;
-    let bar = ui.bar(tokens.len() as u64, "[{bar:30}] {pos}/{len} tokens");
+    let progress = ui.progress("logits", Unit::Tokens, tokens.len() as u64);
     let mut n_row = 0;
     for part in tokens.chunks(args.engine.chunk as usize) {
         let logits = pollster::block_on(runner.eval_all(part, part.len()))?;
@@ -88,10 +89,10 @@ fn write_all<W: Write>(
             write_row(&mut out, row, args)?;
             n_row += 1;
         }
-        bar.inc(part.len() as u64);
+        progress.add(part.len() as u64);
     }
     out.flush()?;
-    bar.finish_and_clear();
+    progress.finish();
     ui.detail(&format!("{n_row} rows of {n_vocab} logits"));
     Ok(out)
 }

@@ -23,6 +23,7 @@ mod options;
 mod output;
 mod peaks;
 mod perplexity;
+mod progress;
 mod quantize;
 mod run;
 mod show;

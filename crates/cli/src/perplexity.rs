@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::input::file_or_stdin;
 use crate::load::{self, Loaded};
 use crate::options::{Chunks, EngineArgs, Ignored, ModelArg};
+use crate::progress::Unit;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     }
     let Loaded { mut engine, .. } = load::load(source, &engine_args, ui)?;
     let n_ctx = engine.runner().n_ctx() as usize;
-    let bar = ui.bar(0, "[{bar:30}] {pos}/{len} windows, PPL {msg}, {eta} left");
+    let progress = ui.progress("perplexity", Unit::Windows, 0);
     let (tokenizer, runner) = engine.parts();
     let result = pollster::block_on(chaski::tools::perplexity(
         runner,
@@ -56,12 +57,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
         n_ctx,
         args.chunks.0,
         |done, all, value| {
-            bar.set_length(all as u64);
-            bar.set_message(format!("{value:.4}"));
-            bar.set_position(done as u64);
+            progress.set(done as u64, all as u64);
+            progress.message(format!("PPL {value:.4}"));
         },
     ));
-    bar.finish_and_clear();
+    progress.finish();
     let p = result?;
     let mut out = std::io::stdout().lock();
     if args.json {

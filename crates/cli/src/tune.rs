@@ -16,6 +16,7 @@ use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::options::{EngineArgs, ModelArg};
 use crate::output::write_bytes;
+use crate::progress::Unit;
 use crate::tuned::{known, to_json, tune_json};
 use crate::ui::Ui;
 
@@ -55,12 +56,16 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
         return Err(Usage("the CPU backend has nothing to tune: specify a GPU".into()).into());
     };
     let mut steps = Vec::new();
+    let progress = ui.progress("tune", Unit::Seconds, args.budget);
     let found = pollster::block_on(engine.runner().tune(Duration::from_secs(args.budget), |step| {
+        progress.set(progress.elapsed().as_secs().min(args.budget), args.budget);
+        progress.message(step.class.to_string());
         if !args.json {
-            print(step);
+            progress.suspend(|| print(step));
         }
         steps.push(step.clone());
     }))?;
+    progress.finish();
     let summary = gpu.summary();
     let mut out = std::io::stdout().lock();
     if args.json {

@@ -1,12 +1,10 @@
-//! Output besides the answer: colours, notes and progress bars on stderr.
+//! Output besides the answer: colours and notes on stderr.
 
 use std::borrow::Cow;
 use std::io::IsTerminal as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use chaski::Progress;
-use chaski::gpu::Stage;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::progress::{Display, Loading, Mode, Progress, Unit};
 
 /// When to use colours.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -40,10 +38,12 @@ pub(crate) struct UiArgs {
     /// Quiet: only the answer and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
+    /// Progress on stderr: auto (a bar on a terminal), text, json (an object a line), none; without a word: text
+    #[arg(long, global = true, value_enum, value_name = "FORM", num_args = 0..=1, require_equals = true)]
+    #[arg(default_value = "auto", default_missing_value = "text", hide_default_value = true)]
+    #[arg(hide_possible_values = true)]
+    progress: Mode,
 }
-
-/// A progress bar of bytes written.
-pub(crate) const BYTES_BAR: &str = "[{bar:30}] {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} {wide_msg}";
 
 /// Style and verbosity of messages on stderr.
 #[derive(Clone, Debug)]
@@ -51,6 +51,7 @@ pub(crate) struct Ui {
     color: bool,
     verbose: bool,
     quiet: bool,
+    display: Display,
 }
 
 impl Ui {
@@ -65,13 +66,14 @@ impl Ui {
                 !set("NO_COLOR") && (force || !is_dumb && std::io::stderr().is_terminal())
             }
         };
-        Ui { color, verbose: args.verbose, quiet: args.quiet }
+        let display = Display::of(args.progress, args.quiet);
+        Ui { color, verbose: args.verbose, quiet: args.quiet, display }
     }
 
     /// A silent one.
     #[cfg(test)]
     pub(crate) fn silent() -> Ui {
-        Ui { color: false, verbose: false, quiet: true }
+        Ui { color: false, verbose: false, quiet: true, display: Display::Hidden }
     }
 
     pub(crate) fn verbose(&self) -> bool {
@@ -108,13 +110,14 @@ impl Ui {
         }
     }
 
-    /// A progress bar up to `n`; hidden if stderr is not a terminal.
-    pub(crate) fn bar(&self, n: u64, template: &str) -> ProgressBar {
-        let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(n), target);
-        let style = ProgressStyle::with_template(template).expect("our templates are well formed");
-        bar.set_style(style.progress_chars("=> "));
-        bar
+    /// Begins a phase of work of `total` units; 0 if their number is not known.
+    pub(crate) fn progress(&self, phase: &'static str, unit: Unit, total: u64) -> Progress {
+        Progress::start(self.display, phase, unit, total)
+    }
+
+    /// Progress of loading a model.
+    pub(crate) fn loading(&self) -> Loading {
+        Loading::new(self.display)
     }
 }
 
@@ -139,51 +142,6 @@ pub(crate) struct LoadTimes {
     pub(crate) upload: Duration,
     /// Everything, from opening the file.
     pub(crate) total: Duration,
-}
-
-/// Progress of loading: a bar for each stage, shown only once it takes a while.
-pub(crate) struct LoadProgress {
-    ui: Ui,
-    start: Instant,
-    stage: Option<Stage>,
-    bar: Option<ProgressBar>,
-}
-
-/// Faster loading needs no bar.
-const PATIENCE: Duration = Duration::from_millis(250);
-
-impl LoadProgress {
-    pub(crate) fn new(ui: &Ui) -> Self {
-        LoadProgress { ui: ui.clone(), start: Instant::now(), stage: None, bar: None }
-    }
-
-    pub(crate) fn report(&mut self, p: Progress) {
-        if self.stage != Some(p.stage) {
-            self.end();
-            self.stage = Some(p.stage);
-        }
-        if p.stage == Stage::Compile {
-            // There are no steps in between, so it is announced at once.
-            if self.bar.is_none() && p.done < p.total {
-                let bar = self.ui.bar(p.total, "{spinner} compiling {len} kernels");
-                bar.enable_steady_tick(Duration::from_millis(120));
-                self.bar = Some(bar);
-            }
-        } else if self.start.elapsed() > PATIENCE {
-            let template = "loading [{bar:30}] {bytes}/{total_bytes} {binary_bytes_per_sec}";
-            let bar = self.bar.get_or_insert_with(|| self.ui.bar(p.total, template));
-            bar.set_position(p.done);
-        }
-        if p.done >= p.total {
-            self.end();
-        }
-    }
-
-    pub(crate) fn end(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-    }
 }
 
 /// A byte count as text.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::measure::random_tokens;
 use super::output::Format;
 use super::steps::Steps;
+use crate::progress::Progress;
 use crate::ui::{self, Side};
 
 /// One test.
@@ -25,8 +26,13 @@ pub(super) struct Batch {
 }
 
 impl Batch {
+    /// The part of it that is run as warm-up.
+    pub(super) fn short(&self) -> Batch {
+        Batch { n_prompt: self.n_prompt.min(32), n_gen: self.n_gen.min(4), ..*self }
+    }
+
     /// Tokens in the KV cache at the end.
-    fn n_kv(self) -> u32 {
+    pub(super) fn n_kv(self) -> u32 {
         self.n_seq * (self.n_prompt + self.n_gen)
     }
 }
@@ -41,17 +47,25 @@ pub(super) struct Times {
 }
 
 /// Runs a test once.
-pub(super) fn run(runner: &mut Runner, batch: Batch, group: u32, chunk: u32) -> anyhow::Result<Times> {
+pub(super) fn run(
+    runner: &mut Runner,
+    batch: Batch,
+    group: u32,
+    chunk: u32,
+    progress: &Progress,
+) -> anyhow::Result<Times> {
     let tokens = random_tokens(runner.n_ctx() as usize, runner.n_vocab());
     runner.forget();
-    let mut steps = Steps::new(runner, group, chunk);
+    let mut steps = Steps::new(runner, group, chunk, progress);
     let start = Instant::now();
     steps.prompts(&tokens, batch.n_prompt, batch.n_seq)?;
     let prompt = start.elapsed();
     let start = Instant::now();
     steps.answers(&vec![batch.n_prompt; batch.n_seq as usize], batch.n_gen)?;
     let host = steps.host / batch.n_gen.max(1);
-    Ok(Times { prompt, answer: start.elapsed(), host })
+    let answer = start.elapsed();
+    steps.begin();
+    Ok(Times { prompt, answer, host })
 }
 
 /// Writes results as they arrive, in the columns of llama-batched-bench.

@@ -8,6 +8,7 @@ use chaski::steps::{Change, Executor as _, Want};
 use pollster::block_on;
 
 use super::steps::Steps;
+use crate::progress::Progress;
 
 /// One test.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,23 @@ impl Test {
 
     fn n_token(&self) -> u32 {
         self.n_prompt + self.n_gen
+    }
+
+    /// The part of it that is run as warm-up: the whole prompt, since its last, shorter chunk may use other kernels.
+    fn short(&self) -> Test {
+        Test { n_gen: self.n_gen.min(32), n_depth: 0, ..*self }
+    }
+
+    /// Tokens of `n` runs, of the depth before them, and of the warm-up if there is one.
+    pub(super) fn work(&self, n: u32, warm_up: bool) -> u64 {
+        // Decoding starts from a token that each run makes.
+        let [first, depth] = match self.n_prompt {
+            0 => [1, self.n_depth.max(1) - 1],
+            _ => [0, self.n_depth],
+        };
+        let of = |test: &Test| u64::from(first) + u64::from(test.n_token());
+        let before = if warm_up { of(&self.short()) } else { 0 };
+        before + u64::from(depth) + u64::from(n) * of(self)
     }
 }
 
@@ -120,9 +138,9 @@ pub(super) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// Measures with `group` tokens per readback.
-    pub(super) fn new(runner: &'a mut Runner, group: u32, chunk: u32) -> Self {
+    pub(super) fn new(runner: &'a mut Runner, group: u32, chunk: u32, progress: &'a Progress) -> Self {
         let tokens = random_tokens(runner.n_ctx() as usize, runner.n_vocab());
-        Bench { steps: Steps::new(runner, group, chunk), tokens, depth: None, reads: None }
+        Bench { steps: Steps::new(runner, group, chunk, progress), tokens, depth: None, reads: None }
     }
 
     /// Runs a test once untimed, then `n` times.
@@ -146,12 +164,11 @@ impl<'a> Bench<'a> {
 
     /// Runs a short part of a test as warm-up, so that drivers are ready and clocks have risen.
     pub(super) fn warm_up(&mut self, test: &Test) -> anyhow::Result<()> {
-        // The whole prompt: the last, shorter chunk may use other kernels.
-        let short = Test { n_prompt: test.n_prompt, n_gen: test.n_gen.min(32), n_depth: 0 };
-        self.once(&short).map(drop)
+        self.once(&test.short()).map(drop)
     }
 
     fn once(&mut self, test: &Test) -> anyhow::Result<(Duration, Option<Duration>)> {
+        self.steps.begin();
         // Decoding starts from the token chosen after at least one other.
         let depth = if test.n_prompt == 0 { test.n_depth.max(1) } else { test.n_depth } as usize;
         if test.n_prompt == 0 {
@@ -171,6 +188,7 @@ impl<'a> Bench<'a> {
         };
         self.steps.answers(&[end as u32], test.n_gen)?;
         let time = start.elapsed();
+        self.steps.begin();
         self.count_reads(before);
         Ok((time, first))
     }
@@ -219,6 +237,15 @@ pub(super) fn random_tokens(n: usize, n_vocab: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_counts_every_token_that_is_run() {
+        let work = |n_prompt, n_gen, n_depth, warm| Test { n_prompt, n_gen, n_depth }.work(3, warm);
+        assert_eq!((work(512, 0, 0, false), work(512, 0, 0, true)), (1536, 2048));
+        assert_eq!(work(10, 2, 100, true), 12 + 100 + 36);
+        // One token before each answer, of which the depth is the beginning.
+        assert_eq!((work(0, 64, 0, true), work(0, 64, 100, false)), (33 + 3 * 65, 99 + 3 * 65));
+    }
 
     #[test]
     fn names_of_tests() {

@@ -28,6 +28,7 @@ use crate::lora::LoraArgs;
 use crate::options::{self, EngineArgs, ExpertArgs, Features, Ignored, Shares, ThreadArgs, kv_pair};
 use crate::output::{files_of_model, try_to_write};
 use crate::peaks;
+use crate::progress::Unit;
 use crate::ui::{LoadTimes, Ui, bytes};
 
 pub(crate) const LONG: &str = "\
@@ -126,9 +127,6 @@ pub(crate) struct Args {
     /// Do not read or write the cache of compiled kernels
     #[arg(long)]
     no_warm_cache: bool,
-    /// Print progress on stderr
-    #[arg(long)]
-    progress: bool,
     /// List the GPUs and exit
     #[arg(long)]
     list_devices: bool,
@@ -194,12 +192,6 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     let mut err = args.output_err.map(|f| Writer::new(std::io::stderr().lock(), f));
     let mut profiles = Vec::new();
     for (i, setup) in setups.iter().enumerate() {
-        let say = |text: String| {
-            if args.progress {
-                eprintln!("bench: setup {}/{}: {text}", i + 1, setups.len());
-            }
-        };
-        say("loading".into());
         let Loaded { mut engine, times } =
             load::load(options::source(setup.model.as_deref()), &setup.engine, ui)?;
         describe(&mut engine, &times, ui);
@@ -209,18 +201,25 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
         };
         engine.runner().set_ablation(ablation);
         let wants_profile = args.profile || args.trace.is_some();
+        let work = tests.iter().map(|test| test.work(args.repetitions, !args.no_warmup)).sum();
+        let progress = ui.progress("bench", Unit::Tokens, work);
+        let say = |text: String| {
+            let setup =
+                if setups.len() > 1 { format!("setup {}/{}: ", i + 1, setups.len()) } else { String::new() };
+            progress.message(setup + &text);
+        };
         if !args.no_warmup {
             for test in &tests {
                 say(format!("warm-up of {}", test.name()));
-                Bench::new(engine.runner(), args.interval, setup.engine.chunk).warm_up(test)?;
+                Bench::new(engine.runner(), args.interval, setup.engine.chunk, &progress).warm_up(test)?;
             }
         }
         for test in &tests {
             std::thread::sleep(Duration::from_secs(args.delay));
             let n = args.repetitions;
             let before = |r: u32| say(format!("{}, run {}/{n}", test.name(), r + 1));
-            let samples =
-                Bench::new(engine.runner(), args.interval, setup.engine.chunk).run(test, n, before)?;
+            let samples = Bench::new(engine.runner(), args.interval, setup.engine.chunk, &progress)
+                .run(test, n, before)?;
             let columns = columns.get_or_insert_with(|| Columns::new(&setups, engine.gpu().is_none()));
             let mut record = record(&mut engine, &args, setup, columns, test, &samples, &times);
             if wants_profile {
@@ -234,10 +233,10 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
                     }
                 }
             }
-            out.add(&record)?;
-            if let Some(err) = &mut err {
-                err.add(&record)?;
-            }
+            progress.suspend(|| {
+                out.add(&record)?;
+                err.as_mut().map_or(Ok(()), |err| err.add(&record))
+            })?;
         }
         if wants_profile && tests.is_empty() {
             say("profile".into());
@@ -247,6 +246,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
             }
             profiles.extend(found);
         }
+        progress.finish();
     }
     out.end()?;
     if let Some(err) = &mut err {
@@ -274,18 +274,20 @@ fn run_batches(args: &Args, setups: &[Setup], batches: &[Batch], ui: &Ui) -> any
         let Loaded { mut engine, times } =
             load::load(options::source(setup.model.as_deref()), &setup.engine, ui)?;
         describe(&mut engine, &times, ui);
-        if let (false, Some(last)) = (args.no_warmup, batches.last()) {
-            let short = Batch { n_prompt: last.n_prompt.min(32), n_gen: last.n_gen.min(4), ..*last };
-            batched::run(engine.runner(), short, group, chunk)?;
+        let short = batches.last().filter(|_| !args.no_warmup).map(Batch::short);
+        let work = batches.iter().chain(&short).map(|batch| u64::from(batch.n_kv())).sum();
+        let progress = ui.progress("bench", Unit::Tokens, work);
+        if let Some(short) = short {
+            batched::run(engine.runner(), short, group, chunk, &progress)?;
         }
         for batch in batches {
             std::thread::sleep(Duration::from_secs(args.delay));
-            if args.progress {
-                eprintln!("bench: {batch:?}");
-            }
-            let times = batched::run(engine.runner(), *batch, group, chunk)?;
-            out.add(&batched::record(&engine, *batch, times, chunk))?;
+            progress
+                .message(format!("pp{} and tg{} of {} sequences", batch.n_prompt, batch.n_gen, batch.n_seq));
+            let times = batched::run(engine.runner(), *batch, group, chunk, &progress)?;
+            progress.suspend(|| out.add(&batched::record(&engine, *batch, times, chunk)))?;
         }
+        progress.finish();
     }
     Ok(out.end()?)
 }

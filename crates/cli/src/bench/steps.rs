@@ -7,6 +7,11 @@ use chaski::steps::Runner;
 use chaski::steps::{Executor as _, Input, Row, Step, Want};
 use pollster::block_on;
 
+use crate::progress::Progress;
+
+/// Runs that take longer show their progress.
+const LONG: Duration = Duration::from_secs(1);
+
 /// Sends steps to a model.
 pub(super) struct Steps<'a> {
     pub(super) runner: &'a mut Runner,
@@ -15,18 +20,23 @@ pub(super) struct Steps<'a> {
     /// Rows of a prompt per step.
     chunk: usize,
     n_sent: usize,
+    progress: &'a Progress,
+    /// Tokens that the progress does not show yet, and the start of the run.
+    unseen: u64,
+    start: Instant,
     /// CPU time to record and submit answers, so far.
     pub(super) host: Duration,
 }
 
 impl<'a> Steps<'a> {
-    pub(super) fn new(runner: &'a mut Runner, group: u32, chunk: u32) -> Self {
+    pub(super) fn new(runner: &'a mut Runner, group: u32, chunk: u32, progress: &'a Progress) -> Self {
         let most = runner.gpu().map_or(u32::MAX, |g| g.config().max_col);
         // With several sequences a step may have fewer rows.
         let limits = runner.limits();
         let mixed = if limits.n_seq > 1 { limits.max_row } else { usize::MAX };
         let chunk = (chunk.min(most) as usize).min(mixed).max(1);
-        Steps { runner, group, chunk, n_sent: 0, host: Duration::ZERO }
+        let start = Instant::now();
+        Steps { runner, group, chunk, n_sent: 0, progress, unseen: 0, start, host: Duration::ZERO }
     }
 
     /// Runs a part of `tokens` in the first sequence, the last of which has the given output.
@@ -97,9 +107,24 @@ impl<'a> Steps<'a> {
         }
         let waited = start.elapsed();
         let n_planned = rows.len() as u32;
+        self.unseen += u64::from(n_planned * repeat);
         self.runner.submit(&Step { rows, repeat, n_planned, ..Step::default() })?;
         self.n_sent += 1;
+        // A bar would disturb short runs.
+        if self.start.elapsed() > LONG {
+            self.show();
+        }
         Ok(waited)
+    }
+
+    /// Shows the tokens since the last call; a run begins.
+    pub(super) fn begin(&mut self) {
+        self.show();
+        self.start = Instant::now();
+    }
+
+    fn show(&mut self) {
+        self.progress.add(std::mem::take(&mut self.unseen));
     }
 
     fn read(&mut self) -> anyhow::Result<()> {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::adapter;
 use crate::failure::Usage;
+use crate::progress::Unit;
 use crate::ui::{Side, Ui, table};
 
 /// Time budget per format and activation precision.
@@ -26,13 +27,16 @@ pub(super) fn run(names: &str, choice: Option<&DeviceChoice>, json: bool, ui: &U
     let options = GpuOptions { adapter: adapter(choice)?, ..GpuOptions::default() };
     let gpu = pollster::block_on(Gpu::open(&options))?;
     let mut all = Vec::new();
+    let progress = ui.progress("measure", Unit::Formats, formats.len() as u64);
     for f in formats {
-        ui.detail(&format!("measuring {}", f.name));
+        progress.message(f.name);
         let acts = if f.run > 0 { &ACTS[..] } else { &ACTS[..1] };
         let rates: Result<Rates, _> =
             acts.iter().map(|act| pollster::block_on(gpu.measure_format(f, *act, BUDGET))).collect();
         all.push(rates?);
+        progress.add(1);
     }
+    progress.finish();
     let mut out = std::io::stdout().lock();
     if json {
         let rows: Vec<Value> = all.iter().map(|rates| as_json(rates)).collect();

@@ -9,6 +9,7 @@ use chaski::text::{AddSpecial, ParseSpecial};
 use chaski::{DeviceChoice, Engine, EngineBuilder, Error, GenerateOptions, SamplerParams, Source};
 
 use super::report::{Check, Device};
+use crate::progress::Unit;
 use crate::tuned;
 use crate::ui::{Ui, chain};
 
@@ -27,11 +28,19 @@ const MAX_ERROR: f64 = 1e-6;
 /// Tests the chosen devices, by default all.
 pub(super) fn run(choice: Option<&DeviceChoice>, devices: &mut [Device], ui: &Ui) -> Vec<Check> {
     let mut checks = Vec::new();
-    for id in chosen(choice, devices, &mut checks) {
+    let ids = chosen(choice, devices, &mut checks);
+    let progress = ui.progress("doctor", Unit::Devices, ids.len() as u64);
+    for id in ids {
         let Some(device) = devices.iter_mut().find(|d| d.id == id) else { continue };
-        ui.detail(&format!("testing {}", device.name));
-        if id == "cpu" { of_cpu(device, &mut checks) } else { of_gpu(device, &mut checks) }
+        progress.message(device.name.as_str());
+        if id == "cpu" {
+            of_cpu(device, &mut checks)
+        } else {
+            of_gpu(device, &mut checks)
+        }
+        progress.add(1);
     }
+    progress.finish();
     checks
 }
 

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use anyhow::{Context, Result, bail};
 use ggml_format::{DataWriter, Imatrix, dequantize, quantize};
-use indicatif::ProgressBar;
 use rayon::prelude::*;
 
 use super::input::Model;
 use super::plan::Step;
+use crate::progress::Progress;
 
 /// Approximate number of values converted between two writes; this and not the model determines memory use.
 const CHUNK_LEN: u64 = 1 << 23;
@@ -23,12 +23,12 @@ pub(super) fn convert_all<W: Write + Send>(
     steps: &[Step<'_>],
     imatrix: Option<&Imatrix>,
     mut data: DataWriter<W>,
-    bar: &ProgressBar,
+    progress: &Progress,
 ) -> Result<DataWriter<W>> {
     let mut ready: (&str, Vec<u8>) = ("", Vec::new());
     let mut next = Vec::new();
     for step in steps {
-        bar.set_message(step.tensor.name.clone());
+        progress.message(step.tensor.name.as_str());
         let (n_col, n_mat) = step.columns();
         let importance = match imatrix {
             Some(imatrix) if step.has_importance => imatrix.importance(&step.tensor.name, n_col, n_mat)?,
@@ -40,13 +40,13 @@ pub(super) fn convert_all<W: Write + Send>(
                 rayon::join(write, || convert(model, step, importance.as_deref(), rows, &mut next));
             written?;
             converted.with_context(|| format!("cannot convert tensor `{}`", step.tensor.name))?;
-            bar.inc(ready.1.len() as u64);
+            progress.add(ready.1.len() as u64);
             ready.0 = &step.tensor.name;
             std::mem::swap(&mut ready.1, &mut next);
         }
     }
     data.write(ready.0, &ready.1)?;
-    bar.inc(ready.1.len() as u64);
+    progress.add(ready.1.len() as u64);
     Ok(data)
 }
 

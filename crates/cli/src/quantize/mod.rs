@@ -19,7 +19,8 @@ use ggml_format::{ByteSource, FILE_TYPES, GgmlType, GgufWriter, Imatrix};
 
 use crate::options;
 use crate::output::{publish, refuse_to_overwrite, write_part};
-use crate::ui::{BYTES_BAR, Ui};
+use crate::progress::Unit;
+use crate::ui::Ui;
 
 use convert::convert_all;
 pub(crate) use input::open;
@@ -205,19 +206,19 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     }
 
     let threads = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
-    let bar = ui.bar(sum(&steps), BYTES_BAR);
+    let progress = ui.progress("quantize", Unit::Bytes, sum(&steps));
     // Half a set is of no use: all files get their names after the last is complete.
     let mut parts = Vec::with_capacity(files.len());
     for file in &files {
         parts.push(write_part(&file.path, &inputs, |out| {
             let head = head(&model, &steps, file, &wishes, args.imatrix.as_deref())?.begin(out)?;
             let (steps, imatrix) = (&steps[file.steps.clone()], wishes.imatrix.as_ref());
-            let data = threads.install(|| convert_all(&model, steps, imatrix, head, &bar))?;
+            let data = threads.install(|| convert_all(&model, steps, imatrix, head, &progress))?;
             Ok(data.finish()?)
         })?);
     }
     publish(parts)?;
-    bar.finish_and_clear();
+    progress.finish();
     let what = match wishes.target {
         Target::Mix(file_type) => file_type.name(),
         Target::Pure(file_type) => file_type.base().name(),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::question::Question;
 use crate::interrupt::Answering;
+use crate::progress::{Progress, Unit};
 use crate::stats;
 use crate::terminal::Screen;
 use crate::ui::{LoadTimes, Ui};
@@ -61,16 +62,21 @@ fn continue_tokens(
     engine: &mut Engine,
     prompt: &[u32],
     options: GenerateOptions,
+    ui: &Ui,
     mut sink: impl FnMut(&Piece, Option<&Value>) -> std::io::Result<()>,
 ) -> anyhow::Result<Answer> {
     let answering = Answering::begin();
     let mut generation = engine.generate_tokens(prompt, options)?;
     let mut out = Answer::default();
+    let mut progress = Some(ui.progress("prompt", Unit::Tokens, prompt.len() as u64));
     while !answering.interrupted() {
         // The prompt is processed in chunks.
         if pollster::block_on(generation.prompt())? {
+            let (done, total) = generation.progress();
+            progress.iter().for_each(|p| p.set(done as u64, total as u64));
             continue;
         }
+        end_of_prompt(&mut progress, generation.progress());
         let Some(piece) = pollster::block_on(generation.next())? else { break };
         out.push(generation.tokenizer(), &piece, &mut sink)?;
     }
@@ -84,16 +90,24 @@ fn answer_question(
     engine: &mut Engine,
     question: &Question,
     options: GenerateOptions,
+    ui: &Ui,
     mut sink: impl FnMut(&Piece, Option<&Value>) -> std::io::Result<()>,
 ) -> anyhow::Result<Answer> {
     let answering = Answering::begin();
     let mut conversation = engine.answer(&question.prompt, &question.tools, options)?;
     let mut out = Answer::default();
+    let (mut progress, mut n) = (Some(ui.progress("prompt", Unit::Tokens, 0)), 0);
     while !answering.interrupted() {
         match pollster::block_on(conversation.next())? {
             None => break,
-            Some(ChatEvent::Started { on_cpu, .. }) => out.on_cpu = on_cpu,
-            Some(ChatEvent::Piece(piece)) => out.push(conversation.tokenizer(), &piece, &mut sink)?,
+            Some(ChatEvent::Started { on_cpu, n_prompt, .. }) => (out.on_cpu, n) = (on_cpu, n_prompt),
+            Some(ChatEvent::Prompt { n_sent }) => {
+                progress.iter().for_each(|p| p.set(n_sent as u64, n as u64));
+            }
+            Some(ChatEvent::Piece(piece)) => {
+                end_of_prompt(&mut progress, (n, n));
+                out.push(conversation.tokenizer(), &piece, &mut sink)?;
+            }
             Some(ChatEvent::Part(part)) => out.parts.extend([part]),
             Some(ChatEvent::Finished { answer, finish, .. }) => {
                 (out.parts, out.finish) = (answer, Some(finish))
@@ -103,6 +117,14 @@ fn answer_question(
     }
     out.stats = conversation.stats().clone();
     Ok(out)
+}
+
+/// Removes the bar, which would be in the way of the answer.
+fn end_of_prompt(progress: &mut Option<Progress>, (done, total): (usize, usize)) {
+    if let Some(progress) = progress.take() {
+        progress.set(done as u64, total as u64);
+        progress.finish();
+    }
 }
 
 /// The prompt of an answer.
@@ -120,6 +142,7 @@ pub(super) fn print(
     options: GenerateOptions,
     format: Format,
     times: &LoadTimes,
+    ui: &Ui,
 ) -> anyhow::Result<Answer> {
     let mut screen = (format == Format::Text).then(Screen::new);
     let mut out = std::io::stdout();
@@ -137,8 +160,8 @@ pub(super) fn print(
     };
     let is_chat = matches!(prompt, Prompt::Question(_));
     let answer = match prompt {
-        Prompt::Tokens(tokens) => continue_tokens(engine, tokens, options, sink),
-        Prompt::Question(question) => answer_question(engine, question, options, sink),
+        Prompt::Tokens(tokens) => continue_tokens(engine, tokens, options, ui, sink),
+        Prompt::Question(question) => answer_question(engine, question, options, ui, sink),
     };
     // An error stands in a line of its own, too.
     let end = if answer.is_ok() { Screen::end } else { Screen::abandon };

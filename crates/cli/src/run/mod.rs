@@ -184,7 +184,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     let chat = chat.filter(|_| format != answer::Format::Text);
     let question = chat.map(|prompt| question::Question { prompt, tools: demands.tools });
     let prompt = question.as_ref().map_or(answer::Prompt::Tokens(&tokens), answer::Prompt::Question);
-    let answer = answer::print(&mut engine, prompt, options, format, &times)?;
+    let answer = answer::print(&mut engine, prompt, options, format, &times, ui)?;
     answer::warn_of_context(&answer, &engine, ui);
     answer::warn_of_cut(&answer, ui);
     if ui.verbose() {

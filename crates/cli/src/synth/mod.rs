@@ -16,7 +16,8 @@ use self::tokenizer::made_up_tokenizer;
 use self::weights::Weights;
 use crate::options;
 use crate::output::write_file;
-use crate::ui::{BYTES_BAR, Ui};
+use crate::progress::Unit;
+use crate::ui::Ui;
 
 /// Write a model with random weights in the shape of a real one.
 #[derive(clap::Args, Debug)]
@@ -73,18 +74,18 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     }
 
     let n_byte = tensors.iter().map(Tensor::n_byte).sum();
-    let bar = ui.bar(n_byte, BYTES_BAR);
+    let progress = ui.progress("synth", Unit::Bytes, n_byte);
     let mut weights = Weights::new(args.seed, tensors.iter().map(|t| t.ty))?;
     let inputs: Vec<PathBuf> = args.vocab.into_iter().collect();
     write_file(&args.out, &inputs, |out| {
         let mut data = head.begin(out)?;
         for t in &tensors {
-            bar.set_message(t.name.clone());
-            weights.write(t, preset, &mut data, &bar)?;
+            progress.message(t.name.as_str());
+            weights.write(t, preset, &mut data, &progress)?;
         }
         Ok(data.finish()?)
     })?;
-    bar.finish_and_clear();
+    progress.finish();
     let n_param: u64 = tensors.iter().map(|t| t.ne.iter().product::<u64>()).sum();
     ui.say(&format!(
         "{}: {} {}, {:.2} G parameters, {}, in {:.1} s",

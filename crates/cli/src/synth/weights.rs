@@ -6,10 +6,10 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use ggml_format::{DataWriter, GgmlType, quantize};
-use indicatif::ProgressBar;
 use rayon::prelude::*;
 
 use super::presets::{Preset, Tensor, Values};
+use crate::progress::Progress;
 
 /// Standard deviation of the weights.
 pub(super) const DEVIATION: f32 = 0.02;
@@ -53,14 +53,14 @@ impl Weights {
         t: &Tensor,
         preset: &Preset,
         data: &mut DataWriter<impl Write>,
-        bar: &ProgressBar,
+        progress: &Progress,
     ) -> Result<()> {
         if t.values != Values::Random {
             let values =
                 if t.values == Values::Ones { vec![1.0f32; t.ne[0] as usize] } else { preset.rope_factors() };
             let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
             data.write(&t.name, &bytes)?;
-            bar.inc(bytes.len() as u64);
+            progress.add(bytes.len() as u64);
             return Ok(());
         }
         let pool = &self.pools[&t.ty];
@@ -77,7 +77,7 @@ impl Weights {
                 self.chunk.extend_from_slice(&pool[start..start + row_bytes]);
             }
             data.write(&t.name, &self.chunk)?;
-            bar.inc(self.chunk.len() as u64);
+            progress.add(self.chunk.len() as u64);
             n_left -= n_row;
         }
         Ok(())

@@ -5,6 +5,7 @@ mod doctor;
 mod gpu;
 mod inputs;
 mod numbers;
+mod progress;
 mod show;
 mod templates;
 mod usage;

@@ -6,6 +6,7 @@
 mod answers;
 mod commands;
 mod input;
+mod progress;
 mod pty;
 
 pub(crate) use pty::Home;

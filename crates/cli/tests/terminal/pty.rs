@@ -31,7 +31,8 @@ impl Home {
 
     /// A chat of 80 columns; `args` follow those for short greedy answers.
     pub(crate) fn chat(&self, args: &[&str]) -> Terminal {
-        let first = ["run", "--device", "cpu", "--temp", "0", "--no-warm-cache"];
+        // On a busy machine a bar would appear before some answers.
+        let first = ["run", "--device", "cpu", "--temp", "0", "--no-warm-cache", "--progress", "none"];
         let mut terminal = self.command(&[&first[..], args].concat(), 80);
         terminal.wait(">>> ");
         terminal

@@ -174,7 +174,7 @@ impl<'a> Session<'a> {
         }
         let question = chat.map(|prompt| Question { prompt, tools: self.demands.tools.clone() });
         let prompt = question.as_ref().map_or(Prompt::Tokens(&tokens), Prompt::Question);
-        let answer = answer::print(&mut self.engine, prompt, options, Format::Text, &self.times)?;
+        let answer = answer::print(&mut self.engine, prompt, options, Format::Text, &self.times, self.ui)?;
         drop(answering);
         if answer.finish.is_none() && answer.text.is_empty() {
             self.ui.say("Stopped before the answer began; the message is not part of the conversation.");
