@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import gguf
+import saved as saver
 from engine import FOLDER, Ggml, Llama, NoEngine, fetch
 from weights import random, weights
 
@@ -163,14 +164,20 @@ def complete(spec):
     spec.setdefault("n_vocab", n_vocab)
 
 
+def write_model(spec, path):
+    """The file of a fixture."""
+    kv = spec["kv"]
+    if "tokenizer.ggml.tokens" not in kv:
+        kv = kv | vocabulary(spec["n_vocab"])
+    gguf.write(path, kv, spec["tensors"], lambda name, n: weights(name, n, spec["seed"]))
+
+
 def logits(llama, spec):
     """The logits that llama.cpp computes for a fixture."""
-    kv, n_vocab = spec["kv"], spec["n_vocab"]
-    if "tokenizer.ggml.tokens" not in kv:
-        kv = kv | vocabulary(n_vocab)
+    n_vocab = spec["n_vocab"]
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.gguf"
-        gguf.write(model, kv, spec["tensors"], lambda name, n: weights(name, n, spec["seed"]))
+        write_model(spec, model)
         found, n = llama.logits(model, spec["tokens"])
     if n != n_vocab:
         raise Wrong(f"n_vocab is {n_vocab}, llama.cpp finds {n} tokens")
@@ -211,6 +218,27 @@ def family(args):
             print(f"{path.stem}: error: {e}", flush=True)
     if wrong:
         raise Wrong(f"{len(wrong)} of {len(args.specs)}: {', '.join(wrong)}")
+
+
+def saved(args):
+    found = {}
+    for path in sorted(ARCHS.glob("*.json")):
+        try:
+            spec = load_spec(path)
+            complete(spec)
+            keys, logits = saver.in_process(args.lib, lambda to: write_model(spec, to), spec["tokens"])
+            e = nmse(logits, read_floats(path.with_suffix(".logits.f32")))
+            if e > SAME_LOGITS:
+                raise Wrong(f"llama.cpp computes other logits from the file that it saved, NMSE {e:.1e}")
+            found[path.stem] = keys
+        except (Wrong, NoEngine, gguf.Broken) as e:
+            print(f"{path.stem}: left out: {e}", flush=True)
+    text, to = saver.table(found), FIXTURES / "saved.json"
+    if args.check and text != to.read_text():
+        raise Wrong(f"{to} has other keys")
+    if not args.check:
+        to.write_text(text)
+    print(f"{len(found)} fixtures")
 
 
 def resized(value, sizes):
@@ -273,6 +301,7 @@ def main():
     c = command(family, "write NAME.json and NAME.logits.f32 in fixtures/archs for a NAME.json, which may lie there or elsewhere")
     c.add_argument("specs", nargs="+", type=Path, metavar="SPEC.json")
     c.add_argument("--limit", type=float, default=SAME_LOGITS, help=f"largest NMSE for --check (default {SAME_LOGITS:g})")
+    command(saved, "write fixtures/saved.json: the metadata of all families as llama.cpp saves them again")
     c = command(spec, "begin a SPEC.json with the metadata and shapes of a GGUF file or of another family's JSON", lib=False)
     c.add_argument("source", type=Path, metavar="SOURCE")
     c.add_argument("out", type=Path, metavar="SPEC.json")

@@ -166,6 +166,11 @@ impl Fixture {
         Fixture { name, spec, tokens, logits, n_vocab }
     }
 
+    /// The prefix of its keys.
+    pub(crate) fn architecture(&self) -> &str {
+        self.spec["kv"]["general.architecture"]["value"].as_str().expect("a text")
+    }
+
     /// The golden logits of tokens from `from` to before `to`.
     pub(crate) fn logits_of(&self, from: usize, to: usize) -> &[f32] {
         &self.logits[from * self.n_vocab..to * self.n_vocab]
@@ -231,9 +236,11 @@ fn number(v: &Value) -> u64 {
 }
 
 /// A metadata value in the type that the fixture names.
-fn value(entry: &Value) -> OwnedValue {
+pub(crate) fn value(entry: &Value) -> OwnedValue {
     let (ty, v) = (entry["type"].as_str().expect("type"), &entry["value"]);
-    let float = |v: &Value| v.as_f64().expect("a number") as f32;
+    // JSON has no infinity, which is a text.
+    let infinite = |v: &Value| v.as_str().and_then(|text| text.parse::<f64>().ok());
+    let float = |v: &Value| v.as_f64().or_else(|| infinite(v)).expect("a number") as f32;
     let int = |v: &Value| i32::try_from(v.as_i64().expect("a number")).expect("32 bits");
     let str = |v: &Value| v.as_str().expect("a text").to_owned();
     let list = || v.as_array().expect("an array").iter();

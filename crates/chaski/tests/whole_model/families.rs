@@ -9,8 +9,8 @@ use chaski_runtime::plan::{
     Fusions, Groups, PlanConfig, Planned, Segments, Streaming, dispatches, fuse, plan,
 };
 
-use crate::archs::{FAMILIES, FIXTURES, Fixture, open};
-use crate::common::{Failures, block_on, chain, say};
+use crate::archs::{Edit, FAMILIES, FIXTURES, Fixture, open, value};
+use crate::common::{Failures, block_on, chain, fixture, read_json, say};
 use crate::recurrent;
 
 /// Dispatches of a layer for one token, where kernels merge their parts. Lower these with an improvement, never raise
@@ -359,6 +359,70 @@ fn wrong_keys_of_families_are_errors_that_name_them() {
         let model = open(Fixture::load(name).gguf(false, &edit)).expect("a fixture is a model");
         let text = block_on(model.graph(64)).map_or_else(|e| chain(&e), |_| "a graph".to_owned());
         failures.check(text.contains(key) && text.contains(expected), || format!("{name}, {key}: {text}"));
+    }
+    failures.conclude();
+}
+
+/// Fixtures that llama.cpp does not save, or from whose saved file it computes other logits.
+const NOT_SAVED: &[&str] = &[
+    "apertus-dense",
+    "bitnet-dense",
+    "codeshell-dense",
+    "deepseek32-moe",
+    "gemma3n-dense",
+    "gemma4-dense",
+    "gemma4-moe",
+    "mistral4-moe",
+    "nemotron_h_moe-latent",
+    "nemotron_h_moe-plain",
+    "step35-moe",
+];
+
+/// Keys that llama.cpp does not read in a family, and therefore saves at a default of its own: fixture and key.
+const NOT_READ: &[(&str, &str)] = &[("qwen2vl-dense", "attention.layer_norm_rms_epsilon")];
+
+/// When llama.cpp saves a model it writes every key that it knows, mostly at its default. It computes the same logits from
+/// such files.
+#[test]
+fn files_that_llama_cpp_saved_again_are_the_same_models() {
+    let saved = read_json(&fixture("saved.json"));
+    let most = saved["most"].as_object().expect("entries");
+    let of = saved["of"].as_object().expect("fixtures");
+    let mut failures = Failures::default();
+    for name in FAMILIES.iter().map(|(name, _)| *name).chain(recurrent::FIXTURES.iter().copied()) {
+        let Some(own) = of.get(name) else {
+            failures
+                .check(NOT_SAVED.contains(&name), || format!("{name}: `golden.py saved` did not find it"));
+            continue;
+        };
+        let f = Fixture::load(name);
+        let described = |edit: Edit<'_>| {
+            let model = open(f.gguf(true, edit)).map_err(|e| chain(&e))?;
+            let graph = block_on(model.graph(64)).map_err(|e| chain(&e))?;
+            Ok::<_, String>(format!("{graph:#?}"))
+        };
+        let with_saved = |metadata: &mut Vec<(String, OwnedValue)>, _: &mut Vec<(String, Vec<u64>)>| {
+            for (key, entry) in most {
+                let entry = own.get(key).unwrap_or(entry);
+                if !entry.is_null() && !NOT_READ.contains(&(name, key)) {
+                    let key = format!("{}.{key}", f.architecture());
+                    metadata.retain(|(k, _)| *k != key);
+                    if entry["type"] != "none" {
+                        metadata.push((key, value(entry)));
+                    }
+                }
+            }
+        };
+        let before = described(&|_, _| {}).expect("a fixture is a model");
+        match described(&with_saved) {
+            Ok(after) => failures.check(before == after, || {
+                let line =
+                    |(a, b): (&str, &str)| (a != b).then(|| format!("{} instead of {}", b.trim(), a.trim()));
+                let first = before.lines().zip(after.lines()).find_map(line);
+                format!("{name}: {}", first.unwrap_or_else(|| "more or fewer operations".into()))
+            }),
+            Err(e) => failures.check(false, || format!("{name}: {e}")),
+        }
     }
     failures.conclude();
 }

@@ -19,8 +19,8 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         ..Decoder::RMS
     };
     let scale = factor("attention.scale")?;
-    // This key turns RoPE off.
-    let is_off = b.bool("rope.scaling.finetuned")? == Some(false);
+    // This key turns RoPE off, but in one architecture: where others ignore it, llama.cpp writes false into every file.
+    let is_off = b.config.arch == "granite" && b.bool("rope.scaling.finetuned")? == Some(false);
     let shared = b.u32("expert_shared_feed_forward_length")?.filter(|n| *n > 0);
     let rope = if is_off { None } else { Some(b.rope(RopePairing::Norm)?) };
     let rope = rope.map(|r| b.add_rope(r));

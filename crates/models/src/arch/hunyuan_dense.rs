@@ -45,7 +45,8 @@ fn paired(b: &mut Builder<'_>, pairing: RopePairing) -> Result<(), ModelError> {
 fn with(b: &mut Builder<'_>, mut rope: Rope) -> Result<(), ModelError> {
     if let Some(alpha) = b.f32("rope.scaling.alpha")?.filter(|alpha| *alpha > 0.0) {
         let d = f64::from(b.config.d_head);
-        rope.base *= f64::from(alpha).powf(d / (d - 2.0));
+        // A number of the metadata in files that llama.cpp saved again, without alpha.
+        rope.base = f64::from((rope.base * f64::from(alpha).powf(d / (d - 2.0))) as f32);
     }
     let rope = b.add_rope(rope);
     decoder(b, &Decoder::RMS, |b, i| {

@@ -27,14 +27,14 @@ pub(crate) struct LatentSizes {
 
 impl LatentSizes {
     /// Reads the sizes. Files with absorbed key matrices give the sizes of heads under separate keys, since the common
-    /// ones describe the cache.
+    /// ones describe the cache. There, 0 means that there is no such key.
     ///
     /// # Errors
     /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for invalid sizes.
     pub(crate) fn new(m: &Metadata, c: &Config) -> Result<Self, ModelError> {
         let size = |key: &str, default: Option<u32>| {
             let key = format!("{}.attention.{key}", c.arch);
-            let found = match m.opt_u32(&key)?.or(default) {
+            let found = match m.opt_u32(&key)?.filter(|n| *n > 0).or(default) {
                 Some(n) => n,
                 None => m.u32(&key)?,
             };
