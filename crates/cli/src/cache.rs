@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use chaski::gpu::AdapterSummary;
 use chaski::{DeviceChoice, Engine};
 
+use crate::drivers;
 use crate::output::write_bytes;
 
 /// The files for one choice of device.
@@ -82,6 +83,27 @@ fn test_file(s: &AdapterSummary) -> String {
 
 /// Other versions have other kernels.
 const TESTED_BY: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CHASKI_COMMIT"));
+
+/// The reason why `auto` took the CPU at an earlier start on this machine as it is now. Finding that out again would load
+/// every driver, with a compiler in each.
+pub(crate) fn known_fallback() -> Option<String> {
+    let text = std::fs::read_to_string(folder("tested")?.join(FALLBACK)).ok()?;
+    let (machine, reason) = text.split_once('\n')?;
+    (machine == drivers::fingerprint(TESTED_BY)?).then(|| reason.to_owned())
+}
+
+/// Records that `auto` took the CPU.
+pub(crate) fn remember_fallback(reason: &str) {
+    let (Some(folder), Some(machine)) = (folder("tested"), drivers::fingerprint(TESTED_BY)) else { return };
+    let saved = std::fs::create_dir_all(&folder)
+        .map_err(anyhow::Error::from)
+        .and_then(|()| write_bytes(&folder.join(FALLBACK), &[], format!("{machine}\n{reason}").as_bytes()));
+    if let Err(e) = saved {
+        tracing::debug!(folder = %folder.display(), %e, "cannot record that there is no GPU");
+    }
+}
+
+const FALLBACK: &str = "no-gpu";
 
 /// A folder of the user's cache directory, if there is one.
 pub(crate) fn folder(name: &str) -> Option<PathBuf> {

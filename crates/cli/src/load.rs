@@ -21,10 +21,14 @@ pub(crate) struct Loaded {
 /// Loads a model according to the options.
 pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Loaded> {
     let start = Instant::now();
-    let cache = if args.no_warm_cache { None } else { WarmCache::open(&args.device) };
+    let remembers = !args.no_warm_cache;
+    // With a feature set, `auto` takes software renderers, too.
+    let is_auto = args.device == DeviceChoice::Auto && args.features.is_none() && remembers;
+    let fallback = if is_auto { cache::known_fallback() } else { None };
+    let device = if fallback.is_some() { DeviceChoice::Cpu } else { args.device.clone() };
+    let cache = if remembers { WarmCache::open(&device) } else { None };
     let progress = ui.loading();
     let (no_tuning, no_self_test) = (args.no_tuning, args.no_self_test);
-    let remembers = !args.no_warm_cache;
     let mut builder = args
         .lora
         .attach(Engine::builder(source))?
@@ -38,7 +42,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .inputs(args.inputs)
         .checked(args.checked)
         .threads(args.threads.threads, args.threads.threads_batch)
-        .device(args.device.clone())
+        .device(device)
         .shares(Shares::of(args.tensor_split.as_ref(), &args.device)?)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
         .self_test(move |adapter| no_self_test || (remembers && cache::is_tested(adapter)))
@@ -60,7 +64,11 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         let gpus = engine.gpus().iter().map(|gpu| gpu.summary());
         gpus.filter(|s| !cache::is_tested(s)).for_each(cache::remember_test);
     }
-    speak_of_device(&engine, ui);
+    let found = engine.device().fallback.as_deref();
+    if let (true, Some(reason)) = (is_auto, found) {
+        cache::remember_fallback(reason);
+    }
+    speak_of_device(&engine, fallback.as_deref().or(found), ui);
     let trained = engine.info().n_ctx_train;
     if args.ctx_size > trained {
         ui.note(&format!(
@@ -120,9 +128,9 @@ fn explain(engine: &Engine) {
     }
 }
 
-fn speak_of_device(engine: &Engine, ui: &Ui) {
+fn speak_of_device(engine: &Engine, fallback: Option<&str>, ui: &Ui) {
     let device = engine.device().clone();
-    if let Some(reason) = &device.fallback {
+    if let Some(reason) = fallback {
         ui.note(&format!("running on the CPU, which is slow: {reason}"));
     }
     if let Some(reason) = &device.distrust {

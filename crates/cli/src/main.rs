@@ -10,6 +10,7 @@ mod cache;
 mod completions;
 mod devices;
 mod doctor;
+mod drivers;
 mod embed;
 mod environment;
 mod failure;

@@ -57,6 +57,27 @@ fn no_driver_is_loaded_unless_a_gpu_is_asked_for() {
     }
 }
 
+/// Drivers of a machine without a GPU take longer to load than the model.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_machine_without_a_gpu_is_known_at_the_next_start() {
+    let caches = tempfile::tempdir().unwrap();
+    let says = |more: &[&str]| {
+        let mut command = chaski(&["run", "--temp", "0", "-n", "8", "-p", "Once upon a time"]);
+        command.args(more).env("XDG_CACHE_HOME", caches.path()).env("VK_LOADER_DEBUG", "all");
+        let o = command.output().unwrap();
+        assert!(out(&o).starts_with(GOLDEN), "{}", err(&o));
+        let lines = err(&o);
+        let note = lines.lines().find(|line| line.contains("running on the CPU")).map(str::to_owned);
+        (lines.contains("DRIVER:") || lines.contains("LAYER:"), note)
+    };
+    let (loads, note) = says(&[]);
+    let Some(note) = note.filter(|_| loads) else { return };
+    assert_eq!(says(&[]), (false, Some(note.clone())));
+    // Nothing is known without the cache, or for another device.
+    assert_eq!(says(&["--no-warm-cache"]), (true, Some(note)));
+}
+
 #[test]
 fn the_memory_that_show_names_is_that_of_the_device() {
     let shown =
