@@ -22,6 +22,7 @@ mod memory;
 mod on_cpu;
 mod perplexity;
 mod pieces;
+mod qkv;
 mod recurrent;
 mod rows;
 mod sampling;

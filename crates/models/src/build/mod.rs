@@ -10,6 +10,7 @@ mod tensors;
 pub(crate) use adapted::Loras;
 pub use config::Config;
 pub use reads::Reads;
+pub(crate) use tensors::Rows;
 
 use std::collections::BTreeMap;
 

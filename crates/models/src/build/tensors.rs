@@ -9,6 +9,26 @@ use crate::derived::Transposed;
 use crate::error::ModelError;
 use crate::separate;
 
+/// Rows of a matrix: `n` runs of `run` rows, whose first ones are `stride` apart.
+#[derive(Copy, Clone, Debug)]
+pub struct Rows {
+    /// The first row.
+    pub row0: u32,
+    /// Rows of a run.
+    pub run: u32,
+    /// From the beginning of a run to that of the next.
+    pub stride: u32,
+    /// Number of runs.
+    pub n: u32,
+}
+
+impl Rows {
+    /// `n` rows from `row0` on.
+    pub fn consecutive(row0: u32, n: u32) -> Self {
+        Rows { row0, run: n, stride: n, n: 1 }
+    }
+}
+
 impl<'a> Builder<'a> {
     /// True if the file has a tensor.
     pub fn has(&self, name: &str) -> bool {
@@ -167,9 +187,28 @@ impl<'a> Builder<'a> {
         rows: [u32; N],
         n_in: u32,
     ) -> Result<[Linear; N], ModelError> {
+        let stride = rows.iter().sum();
+        let mut row0 = 0;
+        let runs = rows.map(|run| {
+            let rows = Rows { row0, run, stride, n };
+            row0 += run;
+            rows
+        });
+        self.parts(stem, n * stride, runs, n_in)
+    }
+
+    /// Products that have some of the `all` rows of `stem.weight` each, with its optional `stem.bias` and `stem.scale`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn parts<const N: usize>(
+        &mut self,
+        stem: &str,
+        all: u32,
+        parts: [Rows; N],
+        n_in: u32,
+    ) -> Result<[Linear; N], ModelError> {
         let name = format!("{stem}.weight");
-        let stride: u32 = rows.iter().sum();
-        let all = n * stride;
         let ty = self.find(&name, &[all.into(), n_in.into()])?.ty;
         let bias = match self.bias_of(stem) {
             Some(bias) => Some((self.find(&bias, &[all.into()])?.ty, bias)),
@@ -180,8 +219,7 @@ impl<'a> Builder<'a> {
         }
         let scale = self.scale_of(stem, ty, 1)?;
         let times = scale.filter(|_| scales_bias(stem, ty));
-        let mut row0 = 0;
-        Ok(rows.map(|run| {
+        Ok(parts.map(|Rows { row0, run, stride, n }| {
             let part = |w: Weight| Weight { row0, run, stride, ..w };
             let weight = self.graph.weight(part(Weight::new(name.clone(), ty, n * run, n_in)));
             // A part of the bias is gathered value by value.
@@ -189,7 +227,6 @@ impl<'a> Builder<'a> {
                 let whole = Weight { times, ..Weight::new(bias.clone(), *ty, n * run, 1) };
                 self.graph.weight(part(whole))
             });
-            row0 += run;
             Linear { weight, bias, scale }
         }))
     }

@@ -4,7 +4,7 @@ use chaski_graph::recurrent::GateAct;
 use chaski_graph::recurrent::{GatedNorm, Recurrent};
 use chaski_graph::{Function, KvLayer, NormKind, Op, RowNorm, Score, ValueId};
 
-use crate::build::{Builder, Linear};
+use crate::build::{Builder, Linear, Rows};
 use crate::error::ModelError;
 
 /// Norm of q and k, with the weights `attn_q_norm` and `attn_k_norm`.
@@ -122,7 +122,15 @@ impl Attention {
         let Attention { n_head, n_kv, d, d_v, .. } = *self;
         let [q_norm, k_norm] = ["q", "k"].map(|part| format!("{block}.attn_{part}_norm.weight"));
         if let Some(layer) = self.shares {
-            let q = b.linear(&format!("{block}.attn_q"), n_head * d, b.config.n_embd)?;
+            let fused = format!("{block}.attn_qkv");
+            let q = match b.has(&format!("{fused}.weight")) {
+                true => {
+                    let (all, q) = (n_head * d + n_kv * (d + d_v), Rows::consecutive(0, n_head * d));
+                    let [q] = b.parts(&fused, all, [q], b.config.n_embd)?;
+                    q
+                }
+                false => b.linear(&format!("{block}.attn_q"), n_head * d, b.config.n_embd)?,
+            };
             let q = b.mul(x, q);
             return Ok((self.heads(b, &q_norm, n_head, q)?, layer, None));
         }
@@ -170,6 +178,19 @@ impl Attention {
                 _ => return Ok((q, k, Some(v), None)),
             };
             return Ok((q, k, Some(v), Some(b.linear(&format!("{block}.attn_gate"), n_gate, n_embd)?)));
+        }
+        if alternating && has("qkv") {
+            // Queries with their gates, as in `attn_q`, then k and v.
+            let (of_q, of_k, of_v) = (n_head * (d + d_v), n_kv * d, n_kv * d_v);
+            let heads = |row0, run| Rows { row0, run, stride: d + d_v, n: n_head };
+            let rows = [
+                heads(0, d),
+                heads(d, d_v),
+                Rows::consecutive(of_q, of_k),
+                Rows::consecutive(of_q + of_k, of_v),
+            ];
+            let [q, gate, k, v] = b.parts(&format!("{block}.attn_qkv"), of_q + of_k + of_v, rows, n_embd)?;
+            return Ok((q, k, Some(v), Some(gate)));
         }
         let name = format!("{block}.attn_q");
         let (q, gate) = match alternating {
