@@ -8,7 +8,7 @@ use clap::{Command, ValueEnum as _};
 use crate::progress::Mode;
 
 /// Short spelling and the long option it stands for.
-const SPELLINGS: [(&str, &str); 20] = [
+const SPELLINGS: [(&str, &str); 26] = [
     ("-ngl", "--n-gpu-layers"),
     ("-ncmoe", "--experts-on-cpu"),
     ("-npl", "--n-parallel"),
@@ -27,6 +27,12 @@ const SPELLINGS: [(&str, &str); 20] = [
     ("-sm", "--split-mode"),
     ("-tb", "--threads-batch"),
     ("-ts", "--tensor-split"),
+    ("-mmp", "--mmap"),
+    ("-dio", "--direct-io"),
+    ("-lm", "--load-mode"),
+    ("-nkvo", "--no-kv-offload"),
+    ("-embd", "--embeddings"),
+    ("-nopo", "--no-op-offload"),
     ("-cnv", "--chat"),
     ("-no-cnv", "--raw"),
 ];
@@ -52,7 +58,7 @@ pub(crate) fn llama_style(args: impl Iterator<Item = OsString>, command: &Comman
             out.push(arg);
             continue;
         };
-        is_value = greedy.contains(text);
+        is_value = greedy.contains(text) || greedy.contains(&text.replace('_', "-"));
         if std::mem::replace(&mut is_mode, text == "--progress")
             && Mode::from_str(text, false).is_ok()
             && let Some(option) = out.last_mut()
@@ -61,8 +67,11 @@ pub(crate) fn llama_style(args: impl Iterator<Item = OsString>, command: &Comman
             continue;
         }
         let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
-        out.push(match SPELLINGS.iter().find(|(short, _)| *short == name) {
-            Some((_, long)) => value.map_or((*long).into(), |v| format!("{long}={v}").into()),
+        // llama.cpp takes options with both signs, too.
+        let with_dashes = (name.starts_with("--") && name.contains('_')).then(|| name.replace('_', "-"));
+        let spelled = SPELLINGS.iter().find(|(short, _)| *short == name).map(|(_, long)| *long);
+        out.push(match spelled.or(with_dashes.as_deref()) {
+            Some(long) => value.map_or(long.into(), |v| format!("{long}={v}").into()),
             None => arg,
         });
     }
@@ -107,6 +116,15 @@ mod tests {
         assert_eq!(words("chaski run -p a -fa").join(" "), "chaski run -p a --flash-attn");
         assert_eq!(words("chaski run --prompt=-fa -fa").join(" "), "chaski run --prompt=-fa --flash-attn");
         assert_eq!(words("chaski run -ngl -fa -fa").join(" "), "chaski run --n-gpu-layers -fa --flash-attn");
+    }
+
+    #[test]
+    fn names_with_underscores_are_those_with_dashes() {
+        assert_eq!(
+            words("chaski bench --n_prompt=8_0 --n_gen 4").join(" "),
+            "chaski bench --n-prompt=8_0 --n-gen 4"
+        );
+        assert_eq!(words("chaski run -p --a_b").join(" "), "chaski run -p --a_b");
     }
 
     #[test]

@@ -116,7 +116,8 @@ pub(crate) fn device(text: &str) -> Result<DeviceChoice, String> {
         "" => return Err("expected auto, gpu, cpu, or the name or index of a GPU".into()),
         "auto" => DeviceChoice::Auto,
         "gpu" => DeviceChoice::Gpu(None),
-        "cpu" => DeviceChoice::Cpu,
+        // llama.cpp's word for no GPU.
+        "cpu" | "none" => DeviceChoice::Cpu,
         name => DeviceChoice::Gpu(Some(name.to_owned())),
     })
 }

@@ -282,7 +282,7 @@ impl Loading {
         Loading(Arc::new(Mutex::new(Stages { display, compile: None, load: None })))
     }
 
-    /// What an engine's builder calls.
+    /// The callback of an engine's builder.
     pub(crate) fn callback(&self) -> impl FnMut(chaski::Progress) + Send + Sync + use<> {
         let stages = self.0.clone();
         move |p| lock(&stages).report(p)

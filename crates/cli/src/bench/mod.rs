@@ -1,6 +1,7 @@
 //! `chaski bench`: prefill and decode speed, like llama-bench.
 
 mod batched;
+mod ignored;
 mod measure;
 mod output;
 mod profile;
@@ -154,6 +155,8 @@ pub(crate) struct Args {
     lora: LoraArgs,
     #[command(flatten)]
     ignored: Ignored,
+    #[command(flatten)]
+    llama_bench: ignored::LlamaBench,
 }
 
 /// Objects to recreate for every dispatch.
@@ -177,6 +180,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
         return crate::devices::list();
     }
     args.ignored.notes().iter().for_each(|n| ui.note(n));
+    args.llama_bench.notes().iter().for_each(|n| ui.note(n));
     let tests = tests(&args)?;
     let batches = batches(&args)?;
     let setups = setups(&args, n_ctx(&args, &tests, &batches))?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{GREEDY, chaski, err, json, out, run};
+use crate::{GREEDY, chaski, err, fixture, json, out, run};
 
 #[test]
 fn logits_are_one_row_a_token() {
@@ -85,6 +85,31 @@ fn bench_writes_what_llama_bench_writes() {
     assert_eq!(titles[1..titles.len() - 1], expected, "{table}");
     assert!(table.lines().last().unwrap().starts_with("build: "), "{table}");
     assert_eq!(of("none"), "");
+}
+
+/// Nothing of llama-bench's becomes a model file, whichever of its spellings is typed.
+#[test]
+fn bench_takes_the_options_of_llama_bench() {
+    let model = fixture();
+    let model = model.to_str().unwrap();
+    let lines = [
+        "-m MODEL -ngl 99 -fa 1 -mmp 0 -ts 1 -b 128 -ub 64 -ctk f16 -ctv f16 -d 0 --progress",
+        "--n-gpu-layers 99 --flash-attn on --mmap 1 --tensor-split 1 --batch-size 128 --ubatch-size 64 MODEL",
+        "-fa 0,1 -ngl 0,99 -dio 0 -lm mmap -nkvo 0 -embd 0 -nopo 0 --no-host 0 -mg 0 -sm layer -ncmoe 0 MODEL",
+        "-C 0x0 --cpu-strict 0 --poll 50 --prio 0 --numa distribute -t 1 --delay 0 -oe none --no-warmup MODEL",
+        "--flash_attn 1 --n_gpu_layers 99 --cache_type_k f16 --no-kv-offload 0 --load-mode none --embeddings 0 MODEL",
+        "--progress MODEL",
+    ];
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').map(|w| if w == "MODEL" { model } else { w }).collect();
+        let args =
+            [&["bench", "-dev", "none", "-p", "2", "-n", "0", "-r", "1", "-o", "jsonl"], &words[..]].concat();
+        let text = out(&run(&args));
+        let found: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        assert_eq!(found.len(), 1, "{line}: {text}");
+        let file = found[0]["model_filename"].as_str().unwrap();
+        assert!(file.ends_with("storyteller-Q4_K_M.gguf") && found[0]["backends"] == "CPU", "{line}: {text}");
+    }
 }
 
 #[test]
