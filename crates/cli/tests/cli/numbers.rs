@@ -1,5 +1,7 @@
 //! Commands that print numbers: logits, perplexity, embeddings, benchmarks, on the CPU.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::{GREEDY, chaski, err, fixture, json, out, run};
@@ -130,6 +132,51 @@ fn threads_are_measured_and_used_as_asked_for() {
     for command in [&["bench", "-t", "1025"][..], &["run", "-t", "1025"], &["run", "-t", "many"]] {
         assert_eq!(run(command).status.code(), Some(2), "{command:?}");
     }
+}
+
+/// A file of a model with recurrent state, of a fixture's shape, all of whose weights are 0.
+fn recurrent_model(path: &Path) {
+    use ggml_format::{GgmlType, GgufWriter};
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/archs/mamba2-dense.json");
+    let spec: Value = serde_json::from_str(&std::fs::read_to_string(fixture).unwrap()).unwrap();
+    let mut writer = GgufWriter::new();
+    for (key, entry) in spec["kv"].as_object().unwrap() {
+        let value = &entry["value"];
+        match entry["type"].as_str().unwrap() {
+            "string" => writer.set(key, value.as_str().unwrap()).unwrap(),
+            "uint32" => writer.set(key, value.as_u64().unwrap() as u32).unwrap(),
+            "float32" => writer.set(key, value.as_f64().unwrap() as f32).unwrap(),
+            // The vocabulary, which numbers need not have.
+            _ => continue,
+        };
+    }
+    let tensors = spec["tensors"].as_array().unwrap().iter();
+    let shape = |t: &Value| t["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+    let tensors: Vec<(&str, Vec<u64>)> = tensors.map(|t| (t["name"].as_str().unwrap(), shape(t))).collect();
+    for (name, ne) in &tensors {
+        writer.tensor(name, ne, GgmlType::F32).unwrap();
+    }
+    let mut data = writer.begin(Vec::new()).unwrap();
+    for (name, ne) in &tensors {
+        data.write(name, &vec![0; 4 * ne.iter().product::<u64>() as usize]).unwrap();
+    }
+    std::fs::write(path, data.finish().unwrap()).unwrap();
+}
+
+#[test]
+fn bench_runs_the_tokens_before_a_test_once_whatever_the_model_remembers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recurrent.gguf");
+    recurrent_model(&path);
+    let model = path.to_str().unwrap();
+    let args = ["--device", "cpu", "-p", "4", "-n", "0", "-d", "40", "-r", "3", "--no-warmup"];
+    let o = run(&[&["bench", model, "--progress", "json", "-o", "jsonl"][..], &args].concat());
+    let last = err(&o).lines().filter(|l| l.contains("\"bench\"")).last().map(str::to_owned);
+    let last: Value = serde_json::from_str(&last.expect("progress")).unwrap();
+    // A copy of the state is restored for the other runs.
+    assert_eq!((&last["done"], &last["total"]), (&(40 + 3 * 4).into(), &(40 + 3 * 4).into()), "{last}");
+    let result: Value = serde_json::from_str(&out(&o)).unwrap();
+    assert_eq!(result["samples_ns"].as_array().unwrap().len(), 3);
 }
 
 #[test]
