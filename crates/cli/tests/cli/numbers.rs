@@ -171,7 +171,7 @@ fn bench_runs_the_tokens_before_a_test_once_whatever_the_model_remembers() {
     let model = path.to_str().unwrap();
     let args = ["--device", "cpu", "-p", "4", "-n", "0", "-d", "40", "-r", "3", "--no-warmup"];
     let o = run(&[&["bench", model, "--progress", "json", "-o", "jsonl"][..], &args].concat());
-    let last = err(&o).lines().filter(|l| l.contains("\"bench\"")).last().map(str::to_owned);
+    let last = err(&o).lines().rfind(|l| l.contains("\"bench\"")).map(str::to_owned);
     let last: Value = serde_json::from_str(&last.expect("progress")).unwrap();
     // A copy of the state is restored for the other runs.
     assert_eq!((&last["done"], &last["total"]), (&(40 + 3 * 4).into(), &(40 + 3 * 4).into()), "{last}");
