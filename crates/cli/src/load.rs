@@ -20,6 +20,19 @@ pub(crate) struct Loaded {
 
 /// Loads a model according to the options.
 pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Loaded> {
+    let loaded = for_speed(source, args, ui)?;
+    let trained = loaded.engine.info().n_ctx_train;
+    if args.ctx_size > trained {
+        ui.note(&format!(
+            "the context of {} tokens is longer than the {trained} that the model was trained with: expect worse answers beyond",
+            args.ctx_size
+        ));
+    }
+    Ok(loaded)
+}
+
+/// The same for measurements of speed, where the quality of answers does not matter.
+pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Loaded> {
     let start = Instant::now();
     let remembers = !args.no_warm_cache;
     // With a feature set, `auto` takes software renderers, too.
@@ -69,13 +82,6 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         cache::remember_fallback(reason);
     }
     speak_of_device(&engine, fallback.as_deref().or(found), ui);
-    let trained = engine.info().n_ctx_train;
-    if args.ctx_size > trained {
-        ui.note(&format!(
-            "the context of {} tokens is longer than the {trained} that the model was trained with: expect worse answers beyond",
-            args.ctx_size
-        ));
-    }
     if args.explain {
         explain(&engine);
     }

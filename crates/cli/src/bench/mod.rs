@@ -197,7 +197,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     let mut profiles = Vec::new();
     for (i, setup) in setups.iter().enumerate() {
         let Loaded { mut engine, times } =
-            load::load(options::source(setup.model.as_deref()), &setup.engine, ui)?;
+            load::for_speed(options::source(setup.model.as_deref()), &setup.engine, ui)?;
         describe(&mut engine, &times, ui);
         let ablation = Ablation {
             bind_groups: args.ablate.contains(&Ablate::BindGroups),
@@ -276,7 +276,7 @@ fn run_batches(args: &Args, setups: &[Setup], batches: &[Batch], ui: &Ui) -> any
     for setup in setups {
         let (group, chunk) = (args.interval, setup.engine.chunk);
         let Loaded { mut engine, times } =
-            load::load(options::source(setup.model.as_deref()), &setup.engine, ui)?;
+            load::for_speed(options::source(setup.model.as_deref()), &setup.engine, ui)?;
         describe(&mut engine, &times, ui);
         let short = batches.last().filter(|_| !args.no_warmup).map(Batch::short);
         let work = batches.iter().chain(&short).map(|batch| u64::from(batch.n_kv())).sum();

@@ -86,6 +86,8 @@ fn bench_writes_what_llama_bench_writes() {
     ];
     assert_eq!(titles[1..titles.len() - 1], expected, "{table}");
     assert!(table.lines().last().unwrap().starts_with("build: "), "{table}");
+    let long = run(&["bench", "--device", "cpu", "-p", "1", "-n", "0", "-r", "1", "-ub", "600", "--profile"]);
+    assert!(long.status.success() && !err(&long).contains("trained"), "{}", err(&long));
     assert_eq!(of("none"), "");
 }
 

@@ -5,10 +5,10 @@ use crate::Home;
 #[test]
 fn a_long_prompt_shows_how_far_it_is() {
     let home = Home::new();
-    let args = ["bench", "--device", "cpu", "-p", "100000", "-n", "0", "-r", "1", "--no-warmup"];
+    let args = ["bench", "--device", "cpu", "-p", "100000", "-ub", "32", "-n", "0", "-r", "1", "--no-warmup"];
     let mut t = home.command(&args, 100);
     t.wait("bench [");
-    // Some chunks of 512 tokens are done.
+    // It moves within the run.
     let bar = t.wait("/100000 tokens");
     let done = |bar: &str| bar.rsplit(' ').find_map(|word| word.split('/').next()?.parse::<u32>().ok());
     let first = done(&bar);
