@@ -33,8 +33,8 @@ struct Matcher {
 struct Special {
     text: Box<[u8]>,
     id: u32,
-    /// True if it matches in any text.
-    is_user_defined: bool,
+    /// True if it matches in data, too.
+    is_in_text: bool,
     /// True if it removes the white space after it.
     strips: bool,
 }
@@ -81,8 +81,8 @@ impl SpecialTokens {
             let tokens = wanted.map(|&(id, _)| {
                 let text = vocab.text(id).expect("ids below n_text have a text");
                 let strips = strip_right.is_some_and(|strips| strips(text));
-                let is_user_defined = vocab.kind(id) == Some(TokenKind::UserDefined);
-                Special { text: text.as_bytes().into(), id, is_user_defined, strips }
+                let is_in_text = vocab.is_in_text(id);
+                Special { text: text.as_bytes().into(), id, is_in_text, strips }
             });
             Matcher::new(tokens.collect())
         };
@@ -97,7 +97,7 @@ impl SpecialTokens {
     /// Longer tokens are matched first, anywhere in the text; among equal lengths the smaller id; the
     /// occurrences of one token from left to right. No text fragment is empty.
     ///
-    /// In `data`, ranges of bytes in order, only user-defined tokens match.
+    /// In `data`, ranges of bytes in order, only user-defined tokens match, without those that mark turns.
     pub(super) fn split<'t>(
         &self,
         text: &'t str,
@@ -114,7 +114,7 @@ impl SpecialTokens {
             data.get(next).is_some_and(|data| data.start < range.end)
         };
         matcher.find(text.as_bytes(), |range, token| {
-            if token.is_user_defined || !is_data(&range) {
+            if token.is_in_text || !is_data(&range) {
                 found.push((range, token));
             }
         });

@@ -62,6 +62,8 @@ pub(super) struct Vocab {
     n_vocab: u32,
     pub(super) ids: SpecialIds,
     eog: BTreeSet<u32>,
+    /// Control tokens that are rendered, for which they count as user-defined.
+    shown: BTreeSet<u32>,
 }
 
 /// Maximum size of a vocabulary: keeps ids away from the sentinels used in merging.
@@ -180,7 +182,8 @@ impl Vocab {
         kinds.resize(n_token, TokenKind::Normal);
 
         let n_vocab = if n_token == 0 { spec.n_vocab.unwrap_or(0) } else { n_token as u32 };
-        let mut vocab = Vocab { tokens, kinds, n_vocab, ids: defaults, eog: BTreeSet::new() };
+        let mut vocab =
+            Vocab { tokens, kinds, n_vocab, ids: defaults, eog: BTreeSet::new(), shown: BTreeSet::new() };
         vocab.set_ids(spec, defaults);
         vocab.set_eog();
         Ok(vocab)
@@ -229,7 +232,7 @@ impl Vocab {
         }
         for text in HARMONY_TEXTS {
             if let Some(id) = self.id(text) {
-                self.kinds[id as usize] = TokenKind::UserDefined;
+                self.show(id);
             }
         }
         // gpt-oss and Solar Open: `<|end|>` only closes one part, and the answer continues after it.
@@ -240,7 +243,7 @@ impl Vocab {
             && let Some(end) = self.id("<|end|>")
         {
             self.eog.remove(&end);
-            self.kinds[end as usize] = TokenKind::UserDefined;
+            self.show(end);
         }
         // gemma 4: `</s>` is an HTML tag there, not an end.
         if self.id("<|tool_response>").is_some()
@@ -275,6 +278,17 @@ impl Vocab {
 
     pub(super) fn kind(&self, id: u32) -> Option<TokenKind> {
         self.kinds.get(id as usize).copied()
+    }
+
+    /// True if the token is part of any text that has its name, also of messages: user-defined, and no mark of a turn.
+    pub(super) fn is_in_text(&self, id: u32) -> bool {
+        self.kind(id) == Some(TokenKind::UserDefined) && !self.shown.contains(&id)
+    }
+
+    /// Has a control token rendered.
+    fn show(&mut self, id: u32) {
+        self.kinds[id as usize] = TokenKind::UserDefined;
+        self.shown.insert(id);
     }
 
     pub(super) fn is_eog(&self, id: u32) -> bool {
