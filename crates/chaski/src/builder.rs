@@ -6,7 +6,7 @@ use chaski_models::KvType;
 use chaski_runtime::cpu::Threads;
 use chaski_runtime::gpu::{AdapterSummary, Gpu, Progress};
 use chaski_runtime::kernels::{ActivationPrecision, FeatureSet, Tuning};
-use ggml_format::{MaybeSend, MaybeSync};
+use ggml_format::{MaybeSend, MaybeSync, OwnedValue};
 
 use crate::device::DeviceChoice;
 use crate::engine::Engine;
@@ -21,6 +21,8 @@ use crate::source::Source;
 pub struct EngineBuilder {
     loader: Loader,
     loras: Vec<(Source, f32)>,
+    /// Keys and values that replace those of the file.
+    metadata: Vec<(String, OwnedValue)>,
     /// Capacity of the request queue ([`Engine::spawn`]).
     max_waiting: usize,
 }
@@ -36,6 +38,13 @@ impl EngineBuilder {
     /// Adds a LoRA with a scale; may be called several times.
     pub fn lora(mut self, file: Source, scale: f32) -> Self {
         self.loras.push((file, scale));
+        self
+    }
+
+    /// Another value for a key of the file's metadata, or a value for a key that it lacks; may be called several times.
+    /// `{arch}` in a key stands for the file's architecture: `{arch}.rope.freq_base`.
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<OwnedValue>) -> Self {
+        self.metadata.push((key.into(), value.into()));
         self
     }
 
@@ -215,7 +224,12 @@ impl EngineBuilder {
 
     /// A builder of an engine for a model.
     pub(crate) fn new(source: Source) -> Self {
-        EngineBuilder { loader: Loader::new(source), loras: Vec::new(), max_waiting: 1024 }
+        EngineBuilder {
+            loader: Loader::new(source),
+            loras: Vec::new(),
+            metadata: Vec::new(),
+            max_waiting: 1024,
+        }
     }
 
     /// Opens the device and loads the model.
@@ -223,7 +237,7 @@ impl EngineBuilder {
     /// # Errors
     /// [`Error`]: missing file or device, invalid file, or a model that does not fit.
     pub async fn build(mut self) -> Result<Engine, Error> {
-        let mut model = self.loader.source.open().await?;
+        let mut model = self.loader.source.open_with(&self.metadata).await?;
         for (file, scale) in &self.loras {
             lora::attach(&mut model, file, *scale).await?;
         }

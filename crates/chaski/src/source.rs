@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use chaski_models::Model;
-use ggml_format::{ByteSource, HeaderBytes, MemorySource, SourceError};
+use ggml_format::{ByteSource, HeaderBytes, MemorySource, OwnedValue, SourceError};
 
 use crate::error::Error;
 
@@ -77,6 +77,15 @@ impl Source {
     /// # Errors
     /// [`Error::Source`], [`Error::Model`], [`Error::NoDefaultModel`].
     pub async fn open(&self) -> Result<OpenModel, Error> {
+        self.open_with(&[]).await
+    }
+
+    /// Opens the file as [`Self::open`] does, with other values for some keys of its metadata
+    /// ([`EngineBuilder::metadata`](crate::EngineBuilder::metadata)).
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(&self, changes: &[(String, OwnedValue)]) -> Result<OpenModel, Error> {
         let first = self.bytes()?;
         let missing =
             |name: &str, why: &str| SourceError::Other { name: name.to_owned(), source: why.into() };
@@ -91,7 +100,7 @@ impl Source {
                 "this file of the split set is missing: a source of bytes has only one file",
             )),
         };
-        Ok(Model::open(first, next).await?)
+        Ok(Model::open_with(first, next, changes).await?)
     }
 
     pub(crate) fn bytes(&self) -> Result<AnySource, Error> {
@@ -164,11 +173,17 @@ impl FileSource {
     pub fn open(path: &std::path::Path) -> Result<FileSource, SourceError> {
         let name = path.display().to_string();
         let io = |source| SourceError::Io { name: name.clone(), source };
-        let file = std::fs::File::open(path).map_err(io)?;
-        let meta = file.metadata().map_err(io)?;
+        // Before it is opened, since that waits for the writer of a pipe.
+        let meta = std::fs::metadata(path).map_err(io)?;
         if meta.is_dir() {
             return Err(io(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
         }
+        if !meta.is_file() {
+            let why = "a model is read at any place of its file, so it cannot be a pipe or device";
+            return Err(io(std::io::Error::new(std::io::ErrorKind::InvalidInput, why)));
+        }
+        let file = std::fs::File::open(path).map_err(io)?;
+        let meta = file.metadata().map_err(io)?;
         Ok(FileSource { len: meta.len(), file, name })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::gguf::{Gguf, GgufError, HeaderBytes, Metadata, Scan, TensorInfo};
+use crate::gguf::{Gguf, GgufError, HeaderBytes, Metadata, Scan, TensorInfo, Value};
 use crate::source::{ByteSource, SourceError};
 use crate::split::SplitName;
 
@@ -170,6 +170,11 @@ impl<S: ByteSource> ModelFile<S> {
     /// The metadata of the first file.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
+    }
+
+    /// Replaces values of the metadata, or adds them ([`Metadata::with`]).
+    pub fn set_metadata<'v>(&mut self, changes: impl IntoIterator<Item = (&'v str, Value<'v>)>) {
+        self.metadata = self.metadata.with(changes);
     }
 
     /// The tensors of all files, in order.

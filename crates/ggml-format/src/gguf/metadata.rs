@@ -197,6 +197,46 @@ impl Metadata {
         Metadata { bytes, entries }
     }
 
+    /// A copy with other values for some keys, present or not; of two values for a key the last one counts.
+    ///
+    /// # Examples
+    /// ```
+    /// use ggml_format::{GgufWriter, Gguf, Value};
+    ///
+    /// let mut writer = GgufWriter::new();
+    /// writer.set("llama.rope.freq_base", 10_000f32).unwrap();
+    /// let bytes = writer.begin(Vec::new()).unwrap().finish().unwrap();
+    /// let file = Gguf::parse(bytes.clone().into(), bytes.len() as u64).unwrap();
+    /// let changed = file.metadata().with([("llama.rope.freq_base", Value::F32(1e6)), ("general.name", Value::Str("x"))]);
+    /// assert_eq!(changed.f32("llama.rope.freq_base").unwrap(), 1e6);
+    /// assert_eq!(changed.str("general.name").unwrap(), "x");
+    /// ```
+    pub fn with<'v>(&self, changes: impl IntoIterator<Item = (&'v str, Value<'v>)>) -> Metadata {
+        let mut list = self.entries.list.clone();
+        let end = list.iter().map(|entry| entry.key.end.max(entry.value.end)).max().unwrap_or(0);
+        let mut bytes = self.bytes[..end].to_vec();
+        for (key, value) in changes {
+            let start = bytes.len();
+            bytes.extend(key.as_bytes());
+            let key = Span { start, end: bytes.len() };
+            let (elem, n_head) = match value {
+                // Type and number of the elements precede them.
+                Value::Array(array) => ((array.elem, array.len), 4 + 8),
+                scalar => ((scalar.ty(), 1), 0),
+            };
+            let start = bytes.len() + n_head;
+            value.encode(&mut bytes);
+            let entry = Entry { key, ty: value.ty(), elem, value: Span { start, end: bytes.len() } };
+            match list.iter_mut().find(|old| old.key.of(&bytes) == key.of(&bytes)) {
+                Some(old) => *old = entry,
+                None => list.push(entry),
+            }
+        }
+        let keys: Vec<&str> = list.iter().map(|entry| key_of(entry, &bytes)).collect();
+        let by_key = in_order(&keys);
+        Metadata { entries: Entries { list, by_key }, bytes: bytes.into() }
+    }
+
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.list.len()
