@@ -128,6 +128,7 @@ fn code_of_model(e: &ModelError) -> Option<&'static str> {
             "unsupported"
         }
         ModelError::Template(_) => "template",
+        ModelError::Context { .. } => "context_overflow",
         ModelError::KvType(_)
         | ModelError::Constraint(_)
         | ModelError::Lora(_)
@@ -169,6 +170,7 @@ mod tests {
         assert_eq!(Error::Serve(long).code(), "context_overflow");
         let full = RuntimeError::Limit { what: "tokens of the sequence", found: 9, limit: 8 };
         assert_eq!(Error::Runtime(full).code(), "context_overflow");
+        assert_eq!(Error::Model(ModelError::Context { found: 9, limit: 8 }).code(), "context_overflow");
         assert_eq!(Error::Serve(ServeError::Busy { found: 3, limit: 2 }).code(), "busy");
         assert_eq!(Error::NoTemplate.code(), "no_template");
     }

@@ -114,6 +114,14 @@ pub enum ModelError {
     /// An error of the device.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// A text that the context has no room for.
+    #[error("the text has {found} tokens, but the context has {limit}")]
+    Context {
+        /// Tokens of the text, with those before it.
+        found: u64,
+        /// Tokens of the context.
+        limit: u64,
+    },
     /// A token id outside the vocabulary.
     #[error("token {token} is not in the vocabulary of {n_vocab}")]
     Token {
@@ -164,7 +172,7 @@ pub enum LoraError {
     Open(#[from] OpenError),
     #[error("the metadata of the LoRA are invalid")]
     Metadata(#[from] GgufError),
-    #[error("`{key}` is {found}, expected {expected}")]
+    #[error("`{key}` is {found}, but a LoRA has {expected}")]
     Kind { key: &'static str, found: String, expected: &'static str },
     #[error("the LoRA is for the architecture `{found}`, the model has `{expected}`")]
     Architecture { found: String, expected: String },

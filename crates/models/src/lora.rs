@@ -49,9 +49,10 @@ impl<S: ByteSource> Lora<S> {
         let file = ModelFile::open(source, none).await?;
         let m = file.metadata();
         for (key, expected) in [("general.type", "adapter"), ("adapter.type", "lora")] {
-            let found = m.opt_str(key)?.unwrap_or("not there");
-            if found != expected {
-                return Err(LoraError::Kind { key, found: format!("`{found}`"), expected });
+            let found = m.opt_str(key)?;
+            if found != Some(expected) {
+                let found = found.map_or("missing".into(), |found| format!("`{found}`"));
+                return Err(LoraError::Kind { key, found, expected });
             }
         }
         // LoRAs that activate in the middle of a text.

@@ -138,6 +138,7 @@ fn detail(e: &Error) -> Value {
             ),
             _,
         ) => json!({ "tensor": tensor, "type": ty.name() }),
+        (_, Some(ModelError::Context { found, limit })) => json!({ "found": found, "limit": limit }),
         (_, Some(ModelError::Architecture { name, .. })) => json!({ "architecture": name }),
         (_, Some(ModelError::Unsupported { what })) => json!({ "what": what }),
         _ => Value::Null,

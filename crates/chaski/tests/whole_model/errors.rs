@@ -57,6 +57,9 @@ fn limit(e: &Error) -> Option<(&'static str, u64, u64)> {
         Error::Model(ModelError::Runtime(RuntimeError::Limit { what, found, limit })) => {
             Some((*what, *found, *limit))
         }
+        Error::Model(ModelError::Context { found, limit }) => {
+            Some(("tokens of the sequence", *found, *limit))
+        }
         Error::Serve(ServeError::Refused(Refused::Context { found, limit })) => {
             Some(("tokens of the sequence", *found as u64, *limit as u64))
         }

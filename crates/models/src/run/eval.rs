@@ -1,6 +1,5 @@
 //! Ways to run tokens of a runner's sequences, each a few lines over steps.
 
-use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::Watch;
 use chaski_schedule::{Input, Row, Step, Want};
 use chaski_text::SampleError;
@@ -214,7 +213,7 @@ impl Runner {
         self.check(tokens)?;
         let (found, limit) = ((n + tokens.len()) as u64, u64::from(self.n_ctx));
         if found > limit {
-            return Err(RuntimeError::Limit { what: "tokens of the sequence", found, limit }.into());
+            return Err(ModelError::Context { found, limit });
         }
         Ok(())
     }
