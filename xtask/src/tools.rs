@@ -134,8 +134,9 @@ fn found_adapter(chaski: &Path) -> anyhow::Result<bool> {
     let program = chaski.display().to_string();
     let list = output(&program, &["devices", "-o", "json"])
         .with_context(|| format!("`{program} devices` failed"))?;
-    let list: Vec<Value> =
+    let mut list: Vec<Value> =
         serde_json::from_str(&list).with_context(|| format!("the answer of `{program}`"))?;
+    list.retain(|device| device["device"] != "cpu");
     for a in &list {
         println!(
             "GPU: {}, {}",

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORMAT,...", num_args = 0..=1, default_missing_value = "all", conflicts_with = "measure")]
     formats: Option<String>,
     /// The GPU to measure, by name substring or index [default: the fastest]
-    #[arg(long, value_name = "DEVICE", env = "CHASKI_DEVICE", value_parser = device)]
+    #[arg(long, value_name = "DEVICE", value_parser = device)]
     device: Option<DeviceChoice>,
     /// Output format
     #[arg(short, long, value_enum, default_value = "md")]
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
         return list();
     }
     let adapters = pollster::block_on(chaski::gpu::adapters());
-    let all: Vec<Value> = adapters.iter().map(as_json).collect();
+    let all: Vec<Value> = adapters.iter().enumerate().map(as_json).chain([cpu_as_json()]).collect();
     writeln!(std::io::stdout().lock(), "{:#}", Value::Array(all))?;
     Ok(())
 }
@@ -143,9 +143,16 @@ pub(crate) fn kind(a: &AdapterSummary) -> &str {
     }
 }
 
-fn as_json(a: &AdapterSummary) -> Value {
+/// The CPU backend, which the text lists, too.
+fn cpu_as_json() -> Value {
+    json!({ "device": "cpu", "name": "CPU", "backend": "CPU", "kind": "Backend" })
+}
+
+/// A GPU; `device` is its word for `--device`.
+fn as_json((index, a): (usize, &AdapterSummary)) -> Value {
     let c = &a.caps;
     json!({
+        "device": index.to_string(),
         "name": a.name,
         "backend": a.backend,
         "kind": a.kind,

@@ -6,8 +6,10 @@ use std::process::ExitCode;
 
 use chaski::Error;
 use chaski::errors::{ModelError, PlanError, RuntimeError};
-use chaski::gguf::{OpenError, SourceError};
+use chaski::gguf::{GgufError, OpenError, SourceError};
 use chaski::serve::{Refused, ServeError};
+
+use clap::error::{ContextKind, ContextValue};
 
 use crate::ui::{Ui, shortened};
 
@@ -29,6 +31,18 @@ impl std::fmt::Display for Usage {
 }
 
 impl std::error::Error for Usage {}
+
+/// A request that cannot be met, with the way to the same end.
+#[derive(Debug)]
+pub(crate) struct Instead(pub(crate) String);
+
+impl std::fmt::Display for Instead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Instead {}
 
 /// The user pressed Ctrl-C; everything was already reported.
 #[derive(Debug)]
@@ -72,8 +86,43 @@ pub(crate) fn is_closed_stdout(e: &anyhow::Error) -> bool {
     e.chain().any(closed) && e.downcast_ref::<NotWritten>().is_none()
 }
 
-/// Prints clap's message; asking for help or the version is not a failure.
-pub(crate) fn usage(e: &clap::Error) -> ExitCode {
+/// True if one word may be a slip of the other: few letters differ, and both or neither turn something off.
+pub(crate) fn is_alike(given: &str, word: &str) -> bool {
+    let (given, word) = (given.trim_start_matches('-'), word.trim_start_matches('-'));
+    let n_edit = match given.chars().count().max(word.chars().count()) {
+        0..=3 => 0,
+        4..=5 => 1,
+        6..=11 => 2,
+        _ => 3,
+    };
+    given.starts_with("no-") == word.starts_with("no-") && strsim::damerau_levenshtein(given, word) <= n_edit
+}
+
+/// Prints clap's message, with a suggestion if one of the `known` options may be meant; asking for help or the version is not a failure.
+pub(crate) fn usage(mut e: clap::Error, known: Vec<String>) -> ExitCode {
+    for (given, suggested) in [
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+    ] {
+        let Some(ContextValue::String(given)) = e.get(given).cloned() else { continue };
+        let mut words: Vec<String> = match e.remove(suggested) {
+            Some(ContextValue::String(word)) => vec![word],
+            Some(ContextValue::Strings(words)) => words,
+            _ => Vec::new(),
+        };
+        if e.kind() == clap::error::ErrorKind::UnknownArgument {
+            words.extend(known.iter().cloned());
+        }
+        let name = given.split('=').next().unwrap_or_default();
+        words.retain(|word| is_alike(name, word));
+        if let Some(word) = words.into_iter().min_by_key(|word| strsim::damerau_levenshtein(name, word)) {
+            let value = match suggested {
+                ContextKind::SuggestedArg => ContextValue::String(word),
+                _ => ContextValue::Strings(vec![word]),
+            };
+            e.insert(suggested, value);
+        }
+    }
     // If this fails, nobody can be told.
     let _ = e.print();
     if e.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS }
@@ -124,6 +173,9 @@ fn frame(e: &(dyn std::error::Error + 'static)) -> Option<(u8, Option<&'static s
     if e.is::<Usage>() {
         return Some((USAGE, Some("`chaski --help` and `chaski COMMAND --help` list the options")));
     }
+    if e.is::<Instead>() {
+        return Some((USAGE, None));
+    }
     if let Some(e) = e.downcast_ref::<Error>() {
         return match e {
             Error::Model(e) => model(e),
@@ -159,6 +211,8 @@ fn model(e: &ModelError) -> Option<(u8, Option<&'static str>)> {
         ModelError::Runtime(e) => runtime(e),
         ModelError::Source(e) => Some(source(e)),
         ModelError::Open(e) => Some(open(e)),
+        ModelError::Tokenizer(_) => Some((NO_MODEL, None)),
+        ModelError::Context { .. } => Some((FAILED, Some("set a larger context with `-c N`"))),
         ModelError::Metadata(_)
         | ModelError::Architecture { .. }
         | ModelError::NoTensor { .. }
@@ -171,6 +225,11 @@ fn model(e: &ModelError) -> Option<(u8, Option<&'static str>)> {
     }
 }
 
+/// True if a file ends before its contents do.
+fn ends_early(e: &GgufError) -> bool {
+    matches!(e, GgufError::NeedMore { .. } | GgufError::Truncated { .. } | GgufError::TensorPastEnd { .. })
+}
+
 /// Any file that a command takes may be missing, such as a text file.
 fn file(e: &std::io::Error) -> Option<(u8, Option<&'static str>)> {
     (e.kind() == ErrorKind::NotFound).then_some((NO_MODEL, Some("check the path")))
@@ -181,7 +240,10 @@ fn open(e: &OpenError) -> (u8, Option<&'static str>) {
         OpenError::Source(e) => source(e),
         // The error itself names the files.
         OpenError::NotFirst { .. } | OpenError::SplitName { .. } => (NO_MODEL, None),
-        _ => (NO_MODEL, Some("the file is not a complete GGUF file; was the download interrupted?")),
+        OpenError::Gguf { source, .. } if ends_early(source) => {
+            (NO_MODEL, Some("the file ends too early; was its download interrupted?"))
+        }
+        _ => (NO_MODEL, None),
     }
 }
 
@@ -223,6 +285,31 @@ fn runtime(e: &RuntimeError) -> Option<(u8, Option<&'static str>)> {
     }
 }
 
+/// An error of a value in plain words.
+pub(crate) fn in_plain_words(e: &clap::Error, option: &str, value: &str) -> String {
+    let list = |kind| match e.get(kind) {
+        Some(ContextValue::Strings(words)) => words.join(", "),
+        _ => String::new(),
+    };
+    match e.kind() {
+        _ if value.is_empty() => format!("`{option}` needs a value: /set {option} VALUE"),
+        clap::error::ErrorKind::InvalidValue => {
+            format!("`{value}` is no value of `{option}`: expected {}", list(ContextKind::ValidValue))
+        }
+        clap::error::ErrorKind::ValueValidation => {
+            let why = std::error::Error::source(e).map(ToString::to_string).unwrap_or_default();
+            let why = match why.as_str() {
+                "invalid float literal" => "expected a number",
+                "invalid digit found in string" => "expected a whole number",
+                why => why,
+            };
+            format!("`{value}` is no value of `{option}`: {why}")
+        }
+        // The first line of clap's message says it all.
+        _ => e.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use anyhow::Context as _;
@@ -240,6 +327,24 @@ mod tests {
             .unwrap_err();
         assert!(!is_closed_stdout(&file));
         assert!(format!("{file:#}").contains("`a.gguf` was not written"), "{file:#}");
+    }
+
+    #[test]
+    fn suggestions_are_slips_of_the_same_kind() {
+        for (given, word) in
+            [("--temprature", "--temperature"), ("--topk", "--top-k"), ("tokenise", "tokenize")]
+        {
+            assert!(is_alike(given, word), "{given} {word}");
+        }
+        for (given, word) in [
+            ("--no-mmap", "--top-nsigma"),
+            ("--mmap", "--no-mmap"),
+            ("list", "logits"),
+            ("--tep", "--top-k"),
+            ("-x", "-y"),
+        ] {
+            assert!(!is_alike(given, word), "{given} {word}");
+        }
     }
 
     #[test]

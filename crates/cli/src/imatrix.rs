@@ -12,7 +12,7 @@ use crate::input::file_or_stdin;
 use crate::options::{Chunks, ModelArg, ThreadArgs};
 use crate::output::{files_of_model, try_to_write, write_file};
 use crate::progress::Unit;
-use crate::ui::Ui;
+use crate::ui::{Ui, counted};
 
 pub(crate) const LONG: &str = "\
 Computes an importance matrix from a text, for `chaski quantize --imatrix`.
@@ -108,7 +108,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         }
     }
     let (n, n_chunk, path) = (imatrix.entries.len(), imatrix.n_chunk, args.output.display());
-    ui.say(&format!("{path}: {n} tensors, {n_chunk} chunks of {} tokens", imatrix.chunk_len));
+    let (tensors, chunks) = (counted(n, "tensor"), counted(n_chunk, "chunk"));
+    ui.say(&format!("{path}: {tensors}, {chunks} of {} tokens", imatrix.chunk_len));
     Ok(())
 }
 

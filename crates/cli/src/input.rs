@@ -1,6 +1,6 @@
 //! Inputs of commands: the model and text among the positional arguments, text files, and stdin.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 #[cfg(unix)]
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, ErrorKind, IsTerminal as _, Read};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::failure::Usage;
-use crate::ui::Ui;
+use crate::ui::{Ui, shortened};
 
 /// A model and a text as positional arguments. The first is the model in every command, unless `-m` names it.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,11 +28,19 @@ pub(crate) struct ModelAndText {
 }
 
 impl ModelAndText {
+    /// True if a model other than the built-in one is named.
+    pub(crate) fn has_model(&self) -> bool {
+        self.model.is_some() || self.first.is_some()
+    }
+
     /// The model's file and the text, as far as they are given.
     ///
     /// # Errors
-    /// [`Usage`] for two models, or a text that is not UTF-8.
+    /// [`Usage`] for two models, a text that is not UTF-8, or one in place of the model.
     pub(crate) fn split(&self) -> Result<(Option<PathBuf>, Option<String>), Usage> {
+        if let (None, Some(first)) = (&self.model, &self.first) {
+            refuse_text(first)?;
+        }
         match (&self.model, &self.first, &self.second) {
             (Some(_), Some(_), Some(_)) => Err(Usage("the model is given twice, as -m and as MODEL".into())),
             (Some(model), Some(text), None) => match text.to_str() {
@@ -44,6 +52,21 @@ impl ModelAndText {
             }
         }
     }
+}
+
+/// Refuses a text in place of the model: words that no file has as its name.
+fn refuse_text(first: &OsStr) -> Result<(), Usage> {
+    let path = Path::new(first);
+    let has_words = first.to_str().is_some_and(|text| text.trim().contains(char::is_whitespace));
+    let is_model = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
+    if !has_words || is_model || path.exists() {
+        return Ok(());
+    }
+    let text = shortened(&first.to_string_lossy(), 60);
+    Err(Usage(format!(
+        "no file is called `{text}`: the first argument is the model, and the text follows it (MODEL \"{text}\"), or is given \
+         with -p for the built-in model (-p \"{text}\")"
+    )))
 }
 
 /// Notes that an argument is used as text although a file has its name.

@@ -64,6 +64,9 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
     if let Some(set) = args.features {
         builder = builder.feature_set(set.into());
     }
+    for (key, value) in args.metadata.changes() {
+        builder = builder.metadata(key, value);
+    }
     let built = pollster::block_on(builder.build());
     progress.finish();
     let engine = built?;

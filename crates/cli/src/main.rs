@@ -4,10 +4,10 @@
 //! Answers go to stdout, everything else to stderr.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
-mod args;
 mod bench;
 mod cache;
 mod completions;
+mod config;
 mod devices;
 mod doctor;
 mod drivers;
@@ -17,15 +17,18 @@ mod failure;
 mod imatrix;
 mod input;
 mod interrupt;
+mod llama_cpp;
 mod load;
 mod logits;
 mod lora;
 mod options;
 mod output;
+mod overrides;
 mod peaks;
 mod perplexity;
 mod progress;
 mod quantize;
+mod reserved;
 mod run;
 mod show;
 mod stats;
@@ -37,6 +40,7 @@ mod tuned;
 mod ui;
 mod unfinished;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -60,6 +64,8 @@ Examples:
   chaski bench model.gguf                       how fast it is here
   chaski devices                                which GPUs there are
   chaski doctor                                 whether everything works here
+
+Options can also be set in the environment (CHASKI_TEMP for --temp) and in a file; `chaski config` shows both.
 
 Exit codes:
   0  done    1  failed    2  wrong usage    3  no such file, or not a model    4  out of memory
@@ -114,26 +120,46 @@ enum Command {
     Imatrix(imatrix::Args),
     /// Write a model with random weights in the shape of a real one
     Synth(synth::Args),
+    /// Show the options in force, and where they come from
+    #[command(long_about = config::LONG)]
+    Config(config::Args),
     /// Print a shell completion script
     Completions(completions::Args),
-    /// Print the manual page
-    #[command(hide = true)]
-    Man,
+    /// Print the manual pages
+    Man(completions::ManArgs),
 }
 
 fn main() -> ExitCode {
     environment::silence_device_select();
-    let args = args::llama_style(std::env::args_os(), &Cli::command());
-    let matches = match Cli::command().try_get_matches_from(args) {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if let Some(answer) = reserved::answer(&args) {
+        return failure::report(&answer.into(), &Ui::plain());
+    }
+    let mut root = Cli::command();
+    root.build();
+    let line = match llama_cpp::expand(args, &root) {
+        Ok(line) => line,
+        Err(e) => return failure::report(&e.into(), &Ui::plain()),
+    };
+    let matches = match Cli::command().try_get_matches_from(&line.args) {
         Ok(matches) => matches,
-        Err(e) => return failure::usage(&e),
+        Err(e) => return failure::usage(e, line.spellings(&root)),
+    };
+    let configured = config::Sources::of_process(&matches, &root).and_then(|sources| {
+        let matches = config::parse(&line.args, matches, &root, Cli::command(), &sources)?;
+        Ok((sources, matches))
+    });
+    let (sources, matches) = match configured {
+        Ok(configured) => configured,
+        Err(e) => return failure::report(&e, &Ui::plain()),
     };
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
-        Err(e) => return failure::usage(&e),
+        Err(e) => return failure::usage(e, Vec::new()),
     };
     let ui = Ui::new(&cli.ui);
     ui::log_to_stderr(&ui);
+    line.notes.iter().for_each(|note| ui.detail(note));
     let result = match cli.command {
         Command::Run(a) => run::run(*a, &ui),
         Command::Show(a) => show::run(&a),
@@ -148,8 +174,9 @@ fn main() -> ExitCode {
         Command::Quantize(a) => quantize::run(*a, &ui),
         Command::Imatrix(a) => imatrix::run(&a, &ui),
         Command::Synth(a) => synth::run(a, &ui),
+        Command::Config(a) => config::run(&a, &root, &sources),
         Command::Completions(a) => completions::run(&a, Cli::command()),
-        Command::Man => completions::man(Cli::command()),
+        Command::Man(a) => completions::man(&a, Cli::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,6 +14,7 @@ use ggml_format::{FILE_TYPES, FileType};
 
 use crate::failure::Usage;
 use crate::lora::LoraArgs;
+use crate::overrides::MetadataArgs;
 
 /// The source of a model named on the command line; the built-in model by default.
 pub(crate) fn source(model: Option<&Path>) -> Source {
@@ -216,7 +217,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, hide = true, value_name = "TYPE", conflicts_with = "kv")]
     pub(crate) cache_type_v: Option<KvType>,
     /// auto (the fastest GPU, else the CPU), gpu, cpu, or the name or index of a GPU; several, such as 0,1, share the layers
-    #[arg(long, value_parser = devices, default_value = "auto", value_name = "DEVICE", env = "CHASKI_DEVICE")]
+    #[arg(long, value_parser = devices, default_value = "auto", value_name = "DEVICE")]
     pub(crate) device: DeviceChoice,
     /// With several GPUs: the share of the model on each, such as 3,1 (also -ts) [default: equal]
     #[arg(long, value_name = "N,N")]
@@ -258,6 +259,8 @@ pub(crate) struct EngineArgs {
     pub(crate) no_warm_cache: bool,
     #[command(flatten)]
     pub(crate) lora: LoraArgs,
+    #[command(flatten)]
+    pub(crate) metadata: MetadataArgs,
 }
 
 /// Threads of the CPU backend.
@@ -319,35 +322,6 @@ pub(crate) fn kv_pair(k: Option<KvType>, v: Option<KvType>) -> Result<KvType, Us
         (KvType::Auto, KvType::Auto) => Ok(KvType::Auto),
         (KvType::Of { k, .. }, KvType::Of { v, .. }) => Ok(KvType::Of { k, v }),
         _ => Err(Usage("-ctk and -ctv must both be auto or both name a type".into())),
-    }
-}
-
-/// llama.cpp options that have no effect here.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Ignored {
-    /// All layers run on one device
-    #[arg(long, hide = true, value_name = "N", allow_hyphen_values = true)]
-    n_gpu_layers: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "on", value_name = "ON")]
-    flash_attn: Option<String>,
-    #[arg(long, hide = true, value_name = "N")]
-    main_gpu: Option<String>,
-    #[arg(long, hide = true, value_name = "MODE")]
-    split_mode: Option<String>,
-}
-
-impl Ignored {
-    /// A note for each option that was given.
-    pub(crate) fn notes(&self) -> Vec<&'static str> {
-        [
-            (&self.n_gpu_layers, "`-ngl` has no effect: all layers run on the device selected by `--device`"),
-            (&self.main_gpu, "`-mg` has no effect: `--device` selects the GPU"),
-            (&self.split_mode, "`-sm` has no effect: `--device A,B` splits the model by layers"),
-            (&self.flash_attn, "`-fa` has no effect: flash attention is always on"),
-        ]
-        .into_iter()
-        .filter_map(|(given, note)| given.is_some().then_some(note))
-        .collect()
     }
 }
 

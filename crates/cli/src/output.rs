@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use ggml_format::SplitName;
 
-use crate::failure::NotWritten;
+use crate::failure::{NotWritten, Usage};
 use crate::interrupt;
 use crate::unfinished::unfinished;
 
@@ -23,8 +23,11 @@ pub(crate) fn files_of_model(path: Option<&Path>) -> Vec<PathBuf> {
 /// Refuses to overwrite an input.
 ///
 /// # Errors
-/// If `path` is one of `inputs`, under any name.
+/// If `path` is one of `inputs`, under any name, or `-`.
 pub(crate) fn refuse_to_overwrite(path: &Path, inputs: &[PathBuf]) -> Result<()> {
+    if path == Path::new("-") {
+        return Err(Usage("`-`: this output cannot go to stdout; name a file".into()).into());
+    }
     // A path that does not exist is not an input.
     let Ok(output) = fs::canonicalize(path) else { return Ok(()) };
     if inputs.iter().any(|input| fs::canonicalize(input).is_ok_and(|input| input == output)) {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::input::file_or_stdin;
 use crate::load::{self, Loaded};
-use crate::options::{Chunks, EngineArgs, Ignored, ModelArg};
+use crate::options::{Chunks, EngineArgs, ModelArg};
 use crate::progress::Unit;
 use crate::ui::Ui;
 
@@ -32,12 +32,9 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     engine: EngineArgs,
-    #[command(flatten)]
-    ignored: Ignored,
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
-    args.ignored.notes().iter().for_each(|n| ui.note(n));
     let text = file_or_stdin(args.file.as_deref(), "no text: give -f FILE, or pipe it")?;
     let source = args.model.source();
     let mut engine_args = args.engine.clone();

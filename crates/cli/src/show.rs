@@ -42,7 +42,7 @@ pub(crate) struct Args {
     experts: ExpertArgs,
     /// Estimate the memory for this device: auto, gpu, cpu, or the name or index of a GPU [default: any GPU; none is
     /// opened]
-    #[arg(long, value_name = "DEVICE", env = "CHASKI_DEVICE", value_parser = devices)]
+    #[arg(long, value_name = "DEVICE", value_parser = devices)]
     device: Option<DeviceChoice>,
     /// Print JSON
     #[arg(long)]

@@ -32,6 +32,9 @@ pub(crate) struct UiArgs {
         hide_possible_values = true
     )]
     color: Color,
+    /// Configuration file [default: the one that `chaski config --path` names]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<std::path::PathBuf>,
     /// Verbose: statistics, memory, the device
     #[arg(short, long, global = true)]
     verbose: bool,
@@ -68,6 +71,11 @@ impl Ui {
         };
         let display = Display::of(args.progress, args.quiet);
         Ui { color, verbose: args.verbose, quiet: args.quiet, display }
+    }
+
+    /// Before the options are known.
+    pub(crate) fn plain() -> Ui {
+        Ui { color: false, verbose: false, quiet: false, display: Display::of(Mode::None, true) }
     }
 
     /// A silent one.
@@ -154,6 +162,12 @@ pub(crate) fn bytes(n: u64) -> String {
         (value, unit) = (value / 1024.0, larger);
     }
     if unit == "B" { format!("{n} B") } else { format!("{value:.2} {unit}") }
+}
+
+/// A number of things: `1 chunk`, `2 chunks`.
+pub(crate) fn counted(n: impl TryInto<u64>, thing: &str) -> String {
+    let n = n.try_into().unwrap_or(u64::MAX);
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// An error and its causes in one line.

@@ -1,7 +1,6 @@
 //! `chaski bench`: prefill and decode speed, like llama-bench.
 
 mod batched;
-mod ignored;
 mod measure;
 mod output;
 mod profile;
@@ -26,8 +25,9 @@ use self::record::{Columns, record};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::lora::LoraArgs;
-use crate::options::{self, EngineArgs, ExpertArgs, Features, Ignored, Shares, ThreadArgs, kv_pair};
+use crate::options::{self, EngineArgs, ExpertArgs, Features, Shares, ThreadArgs, kv_pair};
 use crate::output::{files_of_model, try_to_write};
+use crate::overrides::MetadataArgs;
 use crate::peaks;
 use crate::progress::Unit;
 use crate::ui::{LoadTimes, Ui, bytes};
@@ -86,7 +86,6 @@ pub(crate) struct Args {
     cache_type_v: Vec<KvType>,
     /// auto, gpu, cpu, or the name or index of a GPU (also -dev); 0/1 shares the layers of a model
     #[arg(long, value_name = "DEVICE", value_parser = options::devices_of_list, value_delimiter = ',', default_value = "auto")]
-    #[arg(env = "CHASKI_DEVICE")]
     device: Vec<DeviceChoice>,
     /// With several GPUs: the share of the model on each, such as 3/1 (also -ts) [default: equal]
     #[arg(long, value_name = "N/N", value_delimiter = ',')]
@@ -153,10 +152,6 @@ pub(crate) struct Args {
     expert_slots: Vec<List>,
     #[command(flatten)]
     lora: LoraArgs,
-    #[command(flatten)]
-    ignored: Ignored,
-    #[command(flatten)]
-    llama_bench: ignored::LlamaBench,
 }
 
 /// Objects to recreate for every dispatch.
@@ -179,8 +174,6 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     if args.list_devices {
         return crate::devices::list();
     }
-    args.ignored.notes().iter().for_each(|n| ui.note(n));
-    args.llama_bench.notes().iter().for_each(|n| ui.note(n));
     let tests = tests(&args)?;
     let batches = batches(&args)?;
     let setups = setups(&args, n_ctx(&args, &tests, &batches))?;
@@ -416,6 +409,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     explain: args.explain,
                                     experts,
                                     lora: args.lora.clone(),
+                                    metadata: MetadataArgs::default(),
                                 };
                                 setups.push(Setup { model: model.clone(), engine, n_batch });
                             }

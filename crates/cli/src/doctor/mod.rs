@@ -27,7 +27,7 @@ The output is fit for a bug report: it has no paths of yours and no user name. T
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Test this device only: cpu, gpu, or the name or index of a GPU; several, such as 0,1 [default: all devices]
-    #[arg(long, value_name = "DEVICE", env = "CHASKI_DEVICE", value_parser = devices)]
+    #[arg(long, value_name = "DEVICE", value_parser = devices)]
     device: Option<DeviceChoice>,
     /// Output format
     #[arg(short, long, value_enum, default_value = "md")]

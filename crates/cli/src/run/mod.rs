@@ -2,6 +2,7 @@
 
 mod answer;
 mod constraint;
+mod escapes;
 mod question;
 mod repl;
 
@@ -10,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use chaski::text::{AddSpecial, LocalTime, ParseSpecial, RenderSpecial, TemplateOptions};
-use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, SamplerParams, Speculation};
-use serde_json::Value;
+use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, SamplerParams, Source, Speculation};
+use serde_json::{Map, Value};
 
 use crate::failure::{Interrupted, Usage};
 use crate::input::{ModelAndText, followed, note_file_name, read_text, with_stdin, without_last_line_break};
 use crate::load::{self, Loaded};
-use crate::options::{self, EngineArgs, Ignored, SamplingArgs};
+use crate::options::{self, EngineArgs, SamplingArgs};
+use crate::overrides::TemplateArgs;
 use crate::ui::{Ui, chain};
 use crate::{interrupt, stats};
 
@@ -62,6 +64,19 @@ pub(crate) struct Args {
     /// Use the chat template even for -p and -f
     #[arg(long)]
     chat: bool,
+    /// One answer, by the chat template if the model has one, also for -p and -f
+    #[arg(long, hide = true, conflicts_with = "raw")]
+    single_turn: bool,
+    /// Go on as a chat after the answer to the prompt
+    #[arg(short, long, conflicts_with_all = ["json", "jsonl", "single_turn"])]
+    interactive: bool,
+    /// Replace `\n`, `\t`, `\xHH` and other escape sequences in prompts, --system, --stop, --in-prefix and --in-suffix
+    #[arg(short, long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", hide_possible_values = true)]
+    escape: Option<bool>,
+    /// System prompt from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "system")]
+    system_file: Option<PathBuf>,
     /// Print one JSON object: text, tokens, stop reason, statistics
     #[arg(long, conflicts_with = "jsonl")]
     json: bool,
@@ -75,7 +90,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
-    ignored: Ignored,
+    template: TemplateArgs,
 }
 
 /// Options of a generation, besides sampling.
@@ -128,9 +143,34 @@ pub(crate) struct AnswerArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_possible_values = true)]
     no_think: Option<bool>,
+    /// Level of reasoning, for chat templates that know levels: low, medium, high ...
+    #[arg(long, value_name = "LEVEL")]
+    reasoning_effort: Option<String>,
+    /// Variables for the chat template: a JSON object
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    chat_template_kwargs: Option<Object>,
     #[command(flatten)]
     #[serde(flatten)]
     constraint: constraint::ConstraintArgs,
+}
+
+/// Variables of a chat template.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Object(Map<String, Value>);
+
+/// As it is written on the command line.
+impl serde::Serialize for Object {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&Value::from(self.0.clone()).to_string())
+    }
+}
+
+fn object(text: &str) -> Result<Object, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(Object(object)),
+        Ok(_) => Err("expected a JSON object, such as {\"thinking\": false}".into()),
+        Err(e) => Err(format!("not JSON: {e}")),
+    }
 }
 
 /// Option values that come from files or have a syntax of their own, parsed.
@@ -149,10 +189,14 @@ enum Prompt {
     Message(String),
 }
 
-pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
-    args.ignored.notes().iter().for_each(|n| ui.note(n));
+pub(crate) fn run(mut args: Args, ui: &Ui) -> anyhow::Result<()> {
+    args.read_texts()?;
     let (model, message) = args.words.split()?;
-    let prompt = prompt(&args, message, ui)?;
+    let message = message.map(|text| args.unescaped(text));
+    let (prompt, first) = match prompt(&args, model.as_deref(), message, ui)? {
+        Some(Prompt::Text(text) | Prompt::Message(text)) if args.interactive => (None, Some(text)),
+        prompt => (prompt, None),
+    };
     if args.answer.logprobs.is_some() && !args.json && !args.jsonl {
         return Err(Usage("--logprobs needs --json or --jsonl".into()).into());
     }
@@ -169,7 +213,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
         let (engine_args, raw) = (args.engine, args.raw);
         let start =
             repl::Start { engine, file: model, engine_args, times, has_draft, settings, demands, raw };
-        return repl::run(start, ui);
+        return repl::run(start, first, ui);
     };
     let (tokens, chat) = tokens(&engine, prompt, &args, &demands.tools, ui)?;
     let mut options = generate_options(&engine, &args.answer, &args.sampling, demands.grammar, ui);
@@ -194,12 +238,53 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     if answer.finish.is_none() { Err(Interrupted.into()) } else { Ok(()) }
 }
 
+impl Args {
+    /// Texts of options that come from files or contain escape sequences.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or a chat has no terminal.
+    fn read_texts(&mut self) -> anyhow::Result<()> {
+        if self.interactive && !std::io::stdin().is_terminal() {
+            return Err(Usage("--interactive needs a terminal: stdin is none".into()).into());
+        }
+        if let Some(file) = &self.system_file {
+            self.answer.system = Some(read_text(file)?);
+        }
+        if self.escape == Some(true) {
+            let TemplateArgs { in_prefix, in_suffix, .. } = &mut self.template;
+            let texts = [&mut self.prompt, &mut self.answer.system, in_prefix, in_suffix];
+            let texts = texts.into_iter().filter_map(Option::as_mut).chain(&mut self.answer.stop);
+            texts.for_each(|text| *text = escapes::unescaped(text));
+        }
+        self.engine.metadata.more = self.template.changes()?;
+        Ok(())
+    }
+
+    /// True if the text may be meant as a message: the user's own model has not been told to leave the template away.
+    fn continues_by_mistake(&self) -> bool {
+        !self.raw && self.words.has_model()
+    }
+
+    /// A text of the prompt, with its escape sequences replaced if that is asked for.
+    fn unescaped(&self, text: String) -> String {
+        if self.escape == Some(true) { escapes::unescaped(&text) } else { text }
+    }
+}
+
 /// The prompt, or `None` for a chat.
-fn prompt(args: &Args, message: Option<String>, ui: &Ui) -> anyhow::Result<Option<Prompt>> {
+fn prompt(
+    args: &Args,
+    model: Option<&Path>,
+    message: Option<String>,
+    ui: &Ui,
+) -> anyhow::Result<Option<Prompt>> {
     if message.is_some() && args.prompt.is_some() {
         return Err(Usage("two prompts given".into()).into());
     }
-    let as_text = |text: String| if args.chat { Prompt::Message(text) } else { Prompt::Text(text) };
+    let as_text = |text: String| match args.chat || args.single_turn {
+        true => Prompt::Message(text),
+        false => Prompt::Text(text),
+    };
     if let Some(text) = &args.prompt {
         return Ok(Some(as_text(text.clone())));
     }
@@ -207,18 +292,22 @@ fn prompt(args: &Args, message: Option<String>, ui: &Ui) -> anyhow::Result<Optio
         (Some(message), file) => {
             note_file_name(&message, ui);
             match file {
-                Some(file) => followed(&message, &read_text(file)?),
+                Some(file) => followed(&message, &args.unescaped(read_text(file)?)),
                 None => with_stdin(message, ui)?,
             }
         }
-        (None, Some(file)) => return Ok(Some(as_text(read_text(file)?))),
+        (None, Some(file)) => return Ok(Some(as_text(args.unescaped(read_text(file)?)))),
         (None, None) if std::io::stdin().is_terminal() => {
-            if args.json || args.jsonl {
-                return Err(Usage("--json and --jsonl need a prompt".into()).into());
+            if args.json || args.jsonl || args.single_turn {
+                return Err(Usage("--json, --jsonl and --single-turn need a prompt".into()).into());
             }
             return Ok(None);
         }
         (None, None) => {
+            // A word that is no file is the likelier mistake.
+            if let Some(model) = model.filter(|model| !model.exists()) {
+                pollster::block_on(Source::path(model).open())?;
+            }
             let text = read_text(Path::new("-"))?;
             if text.trim().is_empty() {
                 return Err(Usage("no prompt: stdin is empty".into()).into());
@@ -247,6 +336,12 @@ fn tokens(
             (prompt.tokens.clone(), Some(prompt))
         }
         Prompt::Message(text) | Prompt::Text(text) => {
+            if args.continues_by_mistake() && matches!(template, Ok(Some(_))) {
+                ui.note(
+                    "-p and -f continue the text as it is; `--chat` makes it a message by the model's chat template, \
+                     `--raw` is silent about it",
+                );
+            }
             if let Err(e) = template {
                 note_broken_template(&e, ui);
             }
@@ -348,7 +443,13 @@ impl AnswerArgs {
         let now = chrono::Local::now();
         let now = LocalTime::from_unix(now.timestamp(), now.offset().local_minus_utc());
         let enable_thinking = Some(!self.no_think.unwrap_or(false));
+        let mut extra = self.chat_template_kwargs.clone().unwrap_or_default().0;
+        // llama.cpp's word for the level of the template itself.
+        if let Some(level) = self.reasoning_effort.as_ref().filter(|level| *level != "default") {
+            extra.insert("reasoning_effort".into(), level.as_str().into());
+        }
         TemplateOptions {
+            extra,
             now: Some(now),
             enable_thinking,
             tools: tools.to_vec(),

@@ -36,6 +36,37 @@ fn a_file_that_does_not_exist_is_never_a_text() {
 }
 
 #[test]
+fn a_text_in_place_of_the_model_says_where_it_belongs() {
+    for command in ["run", "tokenize", "embed"] {
+        for input in ["", "a text"] {
+            let o = piped(&[command, "Tell me a story"], input);
+            assert_eq!(o.status.code(), Some(2), "{command}: {}", err(&o));
+            assert!(err(&o).contains("(MODEL \"Tell me a story\")"), "{command}: {}", err(&o));
+        }
+    }
+    // A model of the configuration makes it a text.
+    let model = fixture();
+    let expected = out(&run(&[&GREEDY[..], &[model.to_str().unwrap(), "Tell me a story"]].concat()));
+    let configured = chaski(&GREEDY).arg("Tell me a story").env("CHASKI_MODEL", &model).output().unwrap();
+    assert_eq!(out(&configured), expected);
+    let o = piped(&["run", "story"], "");
+    assert_eq!(o.status.code(), Some(3), "{}", err(&o));
+}
+
+#[test]
+fn a_text_that_is_continued_as_it_is_is_noted() {
+    let model = fixture();
+    let begin = ["run", "--device", "cpu", "-n", "1", "--temp", "0", "-p", "Why?"];
+    let notes = |args: &[&str]| err(&run(&[&begin[..], args].concat()));
+    assert!(notes(&["-m", model.to_str().unwrap()]).contains("`--chat` makes it a message"));
+    for silent in
+        [&["-m", model.to_str().unwrap(), "--raw"][..], &["-m", model.to_str().unwrap(), "--chat"], &[]]
+    {
+        assert_eq!(notes(silent), "", "{silent:?}");
+    }
+}
+
+#[test]
 fn stdin_follows_the_prompt() {
     let model = fixture();
     let model = model.to_str().unwrap();

@@ -1,6 +1,7 @@
 //! The command from outside: what it prints, what it refuses, and its exit codes.
 
 mod answers;
+mod config;
 mod doctor;
 mod gpu;
 mod inputs;
@@ -22,10 +23,20 @@ pub(crate) const GOLDEN: &str = ", there lived a small,";
 pub(crate) fn chaski(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chaski"));
     // Neither the user's settings nor their cache shall matter.
-    for name in ["RUST_LOG", "NO_COLOR", "CLICOLOR_FORCE", "CHASKI_DEVICE"] {
+    for name in ["RUST_LOG", "NO_COLOR", "CLICOLOR_FORCE"] {
         command.env_remove(name);
     }
-    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).args(args).stdin(Stdio::null());
+    let ours = std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| name.to_string_lossy().starts_with("CHASKI_"));
+    for name in ours {
+        command.env_remove(name);
+    }
+    command
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
+        .env("CHASKI_CONFIG", "/dev/null")
+        .args(args)
+        .stdin(Stdio::null());
     command
 }
 
@@ -36,7 +47,11 @@ pub(crate) fn run(args: &[&str]) -> Output {
 pub(crate) fn piped(args: &[&str], input: &str) -> Output {
     let mut child =
         chaski(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    // A command may end before it reads.
+    match child.stdin.take().unwrap().write_all(input.as_bytes()) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {}
+        written => written.unwrap(),
+    }
     child.wait_with_output().unwrap()
 }
 

@@ -86,6 +86,54 @@ fn help_and_version_exit_with_0() {
 }
 
 #[test]
+fn a_pipe_is_no_model_and_stdout_no_file() {
+    #[cfg(unix)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let o = run(&["show", pipe.to_str().unwrap()]);
+        assert_eq!(o.status.code(), Some(3), "{}", err(&o));
+        assert!(err(&o).contains("cannot be a pipe"), "{}", err(&o));
+    }
+    let model = fixture();
+    let folder = tempfile::tempdir().unwrap();
+    let o = chaski(&["quantize", model.to_str().unwrap(), "-", "q8_0", "--allow-requantize"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert_eq!(o.status.code(), Some(2), "{}", err(&o));
+    assert!(err(&o).contains("cannot go to stdout"), "{}", err(&o));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn hints_fit_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = std::fs::read(fixture()).unwrap();
+    let shown = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let o = run(&["run", path.to_str().unwrap(), "-p", "a", "--device", "cpu"]);
+        assert_eq!(o.status.code(), Some(3), "{}", err(&o));
+        err(&o)
+    };
+    assert!(shown("cut.gguf", &bytes[..bytes.len() / 2]).contains("was its download interrupted?"));
+    assert!(!shown("page.gguf", b"<!DOCTYPE html><html></html>").contains("download"));
+    // A tokenizer that cannot be used is a bad file, too.
+    let model = fixture();
+    let o =
+        run(&["run", model.to_str().unwrap(), "-p", "a", "--override-kv", "tokenizer.ggml.model=str:none"]);
+    assert_eq!(o.status.code(), Some(3), "{}", err(&o));
+    // A LoRA without its kind.
+    let o = run(&["run", "-p", "a", "--lora", model.to_str().unwrap(), "--device", "cpu"]);
+    assert!(err(&o).contains("`general.type` is") && !err(&o).contains("not there"), "{}", err(&o));
+    let text = "word ".repeat(600);
+    let o = run(&["embed", "--pooling", "mean", "--device", "cpu", "-c", "64", "-p", &text]);
+    assert!(err(&o).contains("tokens, but the context has 64") && err(&o).contains("-c N"), "{}", err(&o));
+}
+
+#[test]
 fn what_is_read_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -133,6 +181,75 @@ fn options_of_llama_cpp_are_taken_or_change_nothing() {
     for part in ["`-mg` has no effect", "`-sm` has no effect", "KV cache q8_0"] {
         assert!(err(&o).contains(part), "{part}: {}", err(&o));
     }
+    let line = "-e -b 512 --jinja --no-mmap --mlock --no-display-prompt --no-warmup --simple-io --color off -fa on -mmp 0 -ngl 99 \
+                --predict 8 --temperature 0 --rope-freq-scale 1 --verbose-prompt -no-cnv --override-kv \
+                general.name=str:x";
+    let args: Vec<&str> = ["run", "--device", "cpu"].into_iter().chain(line.split_whitespace()).collect();
+    let o = chaski(&args).args(["-p", "Once\\x20upon a time"]).output().unwrap();
+    assert!(out(&o).starts_with(GOLDEN) && err(&o).is_empty(), "{}: {}", out(&o), err(&o));
+}
+
+#[test]
+fn options_of_llama_cpp_that_cannot_work_say_how_else() {
+    for (args, says) in [
+        (&["run", "-hf", "org/repo"][..], "download a GGUF file, then `chaski run FILE`"),
+        (&["run", "m.gguf", "--prompt-cache", "x"], "/save and /load"),
+        (&["embed", "-ot", "x=CPU", "m.gguf"], "`--experts-on-cpu N`"),
+        (&["run", "--chat-template", "monarch", "-p", "a"], "`--chat-template-file FILE`"),
+        (&["run", "--single-turn", "-i", "-p", "a"], "cannot be used with"),
+        (&["run", "-i", "-p", "a"], "--interactive needs a terminal"),
+    ] {
+        let o = run(args);
+        assert_eq!(o.status.code(), Some(2), "{args:?}: {}", err(&o));
+        assert!(err(&o).contains(says), "{args:?}: {}", err(&o));
+    }
+}
+
+#[test]
+fn commands_that_do_not_exist_yet_say_what_to_do() {
+    for (args, says) in [
+        (&["pull", "-hf", "org/repo", "--help"][..], "download a GGUF file"),
+        (&["list"], "`chaski show FILE` describes one"),
+        (&["serve", "--port", "80"], "`chaski run` answers"),
+        (&["-hf", "org/repo"], "download a GGUF file"),
+        (&["-m", "m.gguf", "-p", "a"], "`chaski run -m ...`"),
+    ] {
+        let o = run(args);
+        assert_eq!(o.status.code(), Some(2), "{args:?}: {}", err(&o));
+        assert!(err(&o).contains(says) && err(&o).lines().count() == 1, "{args:?}: {}", err(&o));
+    }
+}
+
+#[test]
+fn suggestions_do_not_mislead() {
+    for (args, suggestion) in [
+        (&["run", "--temprature", "1"][..], Some("--temperature")),
+        (&["run", "--no-mmapp"], Some("--no-mmap")),
+        (&["run", "--sort"], None),
+        (&["tokenise"], Some("tokenize")),
+        (&["frob"], None),
+    ] {
+        let o = run(args);
+        let tip = err(&o).lines().find(|line| line.contains("tip: a similar")).map(str::to_owned);
+        assert_eq!(tip.is_some(), suggestion.is_some(), "{args:?}: {}", err(&o));
+        assert!(suggestion.is_none_or(|word| tip.unwrap().contains(word)), "{args:?}: {}", err(&o));
+    }
+}
+
+#[test]
+fn metadata_and_chat_templates_can_be_replaced() {
+    let text = |args: &[&str]| out(&chaski(&GREEDY).args(args).output().unwrap());
+    let plain = text(&["-p", "Q: Why?\nA:"]);
+    let model = fixture();
+    let model = model.to_str().unwrap();
+    assert_eq!(text(&[model, "Why?", "--in-prefix", "Q: ", "--in-suffix", "A:"]), plain);
+    assert_eq!(text(&[model, "Why?", "--chat-template", "Q: {{ messages[0].content }}\nA:"]), plain);
+    assert_eq!(text(&["-st", "-p", "Why?", "--in-prefix", "Q: ", "--in-suffix", "A:"]), plain);
+    let stretched = text(&["-p", "Q: Why?\nA:", "--rope-scale", "8"]);
+    assert_ne!(stretched, plain);
+    let by_key = "llama.rope.scaling.factor=float:8";
+    assert_eq!(text(&["-p", "Q: Why?\nA:", "--override-kv", by_key]), stretched);
+    assert_ne!(text(&["-p", "Q: Why?\nA:", "--rope-freq-base", "100"]), plain);
 }
 
 #[test]
@@ -140,7 +257,22 @@ fn completions_and_manual() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         assert!(out(&run(&["completions", shell])).contains("chaski"), "{shell}");
     }
-    assert!(out(&run(&["man"])).contains(".TH chaski"));
+    let zsh = out(&run(&["completions", "zsh"]));
+    assert!(zsh.contains("cpu\\:\"the CPU backend\"") && !zsh.contains("'pull:"), "{zsh}");
+    let page = out(&run(&["man"]));
+    assert!(page.contains(".TH chaski"));
+    assert!(out(&run(&["man", "run"])).contains(".TH chaski-run"));
+    assert_eq!(run(&["man", "walk"]).status.code(), Some(2));
+    // Each page that the first one names is there.
+    let folder = tempfile::tempdir().unwrap();
+    out(&run(&["man", "--dir", folder.path().to_str().unwrap()]));
+    let names: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_suffix("(1)")?.strip_prefix("chaski\\-")).collect();
+    assert!(names.len() > 10, "{page}");
+    for name in names {
+        let file = folder.path().join(format!("chaski-{name}.1"));
+        assert!(file.is_file(), "{}", file.display());
+    }
 }
 
 #[cfg(unix)]

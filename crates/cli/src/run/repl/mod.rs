@@ -35,10 +35,13 @@ pub(super) struct Start {
     pub(super) raw: bool,
 }
 
-/// Runs the chat until the user exits.
-pub(super) fn run(start: Start, ui: &Ui) -> anyhow::Result<()> {
+/// Runs the chat until the user exits; it begins with a message, if there is one.
+pub(super) fn run(start: Start, first: Option<String>, ui: &Ui) -> anyhow::Result<()> {
     let mut session = Session::new(start, ui)?;
     session.greet();
+    if let Some(text) = first {
+        session.say(&text)?;
+    }
     let mut terminal = Terminal::new()?;
     while let Some(input) = input::read(&mut terminal)? {
         let done = match &input {

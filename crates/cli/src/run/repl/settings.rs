@@ -1,11 +1,11 @@
 //! Options that change during a chat: `/set`.
 
 use clap::builder::Command;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args as _, CommandFactory as _, Parser as _};
 use serde_json::Value;
 
-use crate::args;
+use crate::failure::in_plain_words;
+use crate::llama_cpp;
 use crate::options::SamplingArgs;
 use crate::run::AnswerArgs;
 
@@ -52,12 +52,12 @@ impl Settings {
         let clears = is_constraint || CLEARED.contains(&option);
         match (value, clears) {
             ("", true) => settings.answer.clear(option),
-            ("", false) => {
-                settings.try_update_from([format!("--{option}")]).map_err(|e| plain(&e, option, value))?
-            }
+            ("", false) => settings
+                .try_update_from([format!("--{option}")])
+                .map_err(|e| in_plain_words(&e, option, value))?,
             _ => settings
                 .try_update_from([format!("--{option}={value}")])
-                .map_err(|e| plain(&e, option, value))?,
+                .map_err(|e| in_plain_words(&e, option, value))?,
         }
         Ok(settings)
     }
@@ -105,7 +105,7 @@ fn long_name(name: &str) -> Result<String, String> {
         return Err("Which option? For example: /set temp 0.5".into());
     }
     let spelled =
-        args::long_of(&format!("-{given}")).unwrap_or(given).trim_start_matches('-').replace('_', "-");
+        llama_cpp::long_of(&format!("-{given}")).unwrap_or(given).trim_start_matches('-').replace('_', "-");
     let known = Settings::command();
     if let Some(long) = find(&known, &spelled).and_then(Arg::get_long) {
         return Ok(long.to_owned());
@@ -118,31 +118,6 @@ fn long_name(name: &str) -> Result<String, String> {
         ),
         None => format!("There is no option `{given}`; `chaski run --help` lists them."),
     })
-}
-
-/// An error of a value in plain words.
-fn plain(e: &clap::Error, option: &str, value: &str) -> String {
-    let list = |kind| match e.get(kind) {
-        Some(ContextValue::Strings(words)) => words.join(", "),
-        _ => String::new(),
-    };
-    match e.kind() {
-        _ if value.is_empty() => format!("`{option}` needs a value: /set {option} VALUE"),
-        ErrorKind::InvalidValue => {
-            format!("`{value}` is no value of `{option}`: expected {}", list(ContextKind::ValidValue))
-        }
-        ErrorKind::ValueValidation => {
-            let why = std::error::Error::source(e).map(ToString::to_string).unwrap_or_default();
-            let why = match why.as_str() {
-                "invalid float literal" => "expected a number",
-                "invalid digit found in string" => "expected a whole number",
-                why => why,
-            };
-            format!("`{value}` is no value of `{option}`: {why}")
-        }
-        // The first line of clap's message says it all.
-        _ => e.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
-    }
 }
 
 #[cfg(test)]

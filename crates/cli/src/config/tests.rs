@@ -1,0 +1,128 @@
+use clap::CommandFactory as _;
+
+use super::*;
+use crate::Cli;
+
+fn built() -> Command {
+    let mut root = Cli::command();
+    root.build();
+    root
+}
+
+fn sources(variables: &[(&str, &str)], file: &[(Option<&str>, &str, &str)]) -> Sources {
+    let variables = variables.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let entry = |(i, (table, key, word)): (usize, &(Option<&str>, &str, &str))| file::Entry {
+        table: table.map(str::to_owned),
+        key: (*key).to_owned(),
+        words: vec![(*word).to_owned()],
+        line: i + 1,
+    };
+    let entries = file.iter().enumerate().map(entry).collect();
+    let file = File { path: "c.toml".into(), entries };
+    Sources { variables, path: Some(file.path.clone()), file: Some(file) }
+}
+
+/// The words of an option, as the command line and the sources have it.
+fn words(line: &str, sources: &Sources, id: &str) -> Result<Vec<String>, String> {
+    let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+    let matches = Cli::command().try_get_matches_from(&args).map_err(|e| e.to_string())?;
+    let matches = parse(&args, matches, &built(), Cli::command(), sources).map_err(|Usage(e)| e)?;
+    let (_, of) = matches.subcommand().unwrap();
+    let raw = of.get_raw(id).into_iter().flatten();
+    Ok(raw.map(|word| word.to_string_lossy().into_owned()).collect())
+}
+
+#[test]
+fn every_option_of_run_has_a_variable_and_a_key() {
+    let root = built();
+    let run = common(&root);
+    // Some value that the option takes.
+    let candidates = [
+        "true", "7", "1", "0.5", "f16", "f32", "base", "json", "always", "linear", "top_k", "k", "1+1",
+        "a=int:1", "{}", "3,1", "x,1", "x",
+    ];
+    let mut n = 0;
+    for arg in options(run, &root) {
+        let (long, id) = (arg.get_long().unwrap(), arg.get_id().as_str());
+        let works = |word: &&&str| {
+            let by_variable = sources(&[(&variable(long), word)], &[]);
+            words("chaski run", &by_variable, id)
+                .is_ok_and(|found| found.concat() == split(arg, word).concat())
+        };
+        let word = candidates.iter().find(works).unwrap_or_else(|| panic!("no variable sets --{long}"));
+        let by_key = sources(&[], &[(None, &long.replace('-', "_"), word)]);
+        check(by_key.file.as_ref().unwrap(), &root).unwrap();
+        assert_eq!(words("chaski run", &by_key, id).unwrap().concat(), *word, "{long}");
+        n += 1;
+    }
+    assert!(n > 80, "{n}");
+}
+
+#[test]
+fn the_command_line_comes_before_the_environment_before_the_file_before_defaults() {
+    let both = sources(
+        &[("CHASKI_TEMP", "0.5")],
+        &[(None, "temp", "0.6"), (None, "chunk", "64"), (Some("run"), "chunk", "32")],
+    );
+    let temp = |line: &str| words(line, &both, "temp").unwrap();
+    assert_eq!(temp("chaski run --temp 0.4"), ["0.4"]);
+    assert_eq!(temp("chaski run"), ["0.5"]);
+    assert_eq!(words("chaski run", &both, "chunk").unwrap(), ["32"]);
+    assert_eq!(words("chaski embed -p a", &both, "chunk").unwrap(), ["64"]);
+    assert_eq!(words("chaski run", &sources(&[], &[]), "chunk").unwrap(), ["512"]);
+}
+
+#[test]
+fn values_give_way_to_what_excludes_them() {
+    let of_file = sources(
+        &[("CHASKI_JSON", "1")],
+        &[(None, "regex", "a+"), (None, "verbose", "true"), (None, "jsonl", "true")],
+    );
+    let on = |line: &str, id: &str| words(line, &of_file, id).unwrap() == ["true"];
+    assert!(on("chaski run", "json") && !on("chaski run", "jsonl") && on("chaski run", "verbose"));
+    assert!(!on("chaski run --jsonl", "json") && !on("chaski run -q", "verbose"));
+    assert_eq!(words("chaski run", &of_file, "regex").unwrap(), ["a+"]);
+    assert!(words("chaski run --grammar x", &of_file, "regex").unwrap().is_empty());
+    let e = words("chaski run", &sources(&[], &[(None, "json", "true"), (None, "jsonl", "true")]), "json")
+        .unwrap_err();
+    assert_eq!(e, "c.toml:1 and c.toml:2: `json` and `jsonl` cannot be used together");
+}
+
+#[test]
+fn a_model_of_the_configuration_is_one_by_m() {
+    let model = sources(&[("CHASKI_MODEL", "mine.gguf")], &[]);
+    let of = |line: &str| words(line, &model, "model").unwrap();
+    assert_eq!(of("chaski run Hello"), ["mine.gguf"]);
+    for line in [
+        "chaski run other.gguf",
+        "chaski run other hello",
+        "chaski run -m other",
+        "chaski bench other",
+        "chaski logits other",
+    ] {
+        assert!(!of(line).contains(&"mine.gguf".to_owned()), "{line}");
+    }
+}
+
+#[test]
+fn mistakes_have_their_place() {
+    let e = words("chaski run", &sources(&[("CHASKI_TEMP", "warm")], &[]), "temp").unwrap_err();
+    assert_eq!(e, "CHASKI_TEMP: `warm` is no value of `temp`: expected a number");
+    let e = words("chaski run", &sources(&[], &[(None, "top-k", "x")]), "top_k").unwrap_err();
+    assert_eq!(e, "c.toml:1: `x` is no value of `top-k`: expected a whole number");
+    for (entry, says) in [
+        ((None, "temprature", "1"), "is `temperature` meant?"),
+        ((None, "tempp", "1"), "`c.toml`, line 1: unknown key `tempp`; is `temp` meant?"),
+        ((None, "ctx_sise", "1"), "unknown key `ctx_sise`; is `ctx-size` meant?"),
+        ((Some("runn"), "temp", "1"), "unknown table `runn`; is `run` meant?"),
+        ((None, "n-prompt", "1"), "`n-prompt` belongs in a table: [bench]"),
+        ((Some("show"), "temp", "1"), "unknown key `temp`"),
+    ] {
+        let Usage(error) = check(sources(&[], &[entry]).file.as_ref().unwrap(), &built()).unwrap_err();
+        assert!(error.contains(says), "{error}");
+    }
+    assert_eq!(
+        sources(&[("CHASKI_TMP", "1"), ("CHASKI_CONFIG", "x")], &[]).strangers(&built()),
+        ["CHASKI_TMP"]
+    );
+}
