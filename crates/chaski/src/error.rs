@@ -138,6 +138,8 @@ fn code_of_model(e: &ModelError) -> Option<&'static str> {
         | ModelError::Session(_)
         | ModelError::Pooling(_)
         | ModelError::SmallPool { .. }
+        | ModelError::NoRows
+        | ModelError::NoStep
         | ModelError::Sample(_) => "bad_request",
         ModelError::Source(_) => "read_failed",
         ModelError::Open(_)

@@ -12,6 +12,12 @@ use chaski_text::TokenizerError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
+    /// A step without rows.
+    #[error("the step has no rows")]
+    NoRows,
+    /// A read without a step to read.
+    #[error("no submitted step remains to be read")]
+    NoStep,
     /// A KV cache too small for one context.
     #[error("the KV cache has room for {found} tokens, but a context has {needed}: {} are missing", needed - found)]
     SmallPool {

@@ -184,7 +184,7 @@ fn masks_follow_tokens_that_the_device_chose() {
                 input,
                 want,
             };
-            // Tokens by themselves, each from logits of which the mask leaves a part.
+            // Tokens alone, each from logits of which the mask leaves a part.
             let mut expected = f.tokens[..4].to_vec();
             for _ in 0..4 {
                 r.truncate(0);
@@ -215,6 +215,19 @@ fn masks_follow_tokens_that_the_device_chose() {
             found.push(block_on(r.read()).expect("the last token").chosen[0]);
             assert_eq!(found, expected[4..], "{name}, {set:?}");
         }
+    }
+}
+
+#[test]
+fn a_step_without_rows_and_a_read_without_a_step_are_errors() {
+    let f = Fixture::load("llama-plain");
+    for target in [Target::Cpu, Target::Gpu(shared_gpu(FeatureSet::Base, false))] {
+        let mut r = runner(&f, &target, 0);
+        assert!(matches!(r.submit(&Step::default()), Err(ModelError::NoRows)));
+        assert!(matches!(block_on(r.read()), Err(ModelError::NoStep)));
+        let row = Row { seq: 0, pos: 0, components: None, input: Input::Token(1), want: Want::Choose };
+        let found = run(&mut r, &Step { rows: vec![row], repeat: 1, n_planned: 1, ..Step::default() });
+        assert_eq!(found.chosen.len(), 1);
     }
 }
 

@@ -148,11 +148,14 @@ impl CpuExecutor {
         Ok(())
     }
 
+    /// Number of unread steps.
+    pub(super) fn n_step(&self) -> usize {
+        self.steps.len()
+    }
+
     pub(super) async fn read(&mut self) -> Result<Outputs, ModelError> {
-        match self.steps.pop_front() {
-            Some(work) => self.finish(work).await,
-            None => Ok(Outputs::default()),
-        }
+        let work = self.steps.pop_front().expect("a step is under way");
+        self.finish(work).await
     }
 
     async fn finish(&mut self, work: Work) -> Result<Outputs, ModelError> {

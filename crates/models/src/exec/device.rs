@@ -153,6 +153,9 @@ impl DeviceExecutor {
     }
 
     pub(crate) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
+        if step.rows.is_empty() {
+            return Err(ModelError::NoRows);
+        }
         let found = step.rows.iter().map(|row| u64::from(row.seq) + 1).max().unwrap_or(0);
         let limit = self.limits().n_seq as u64;
         if found > limit {
@@ -183,6 +186,9 @@ impl DeviceExecutor {
     }
 
     pub(crate) async fn read(&mut self) -> Result<Outputs, ModelError> {
+        if either!(self, e => e.n_step()) == 0 {
+            return Err(ModelError::NoStep);
+        }
         either!(self, e => e.read().await)
     }
 

@@ -90,7 +90,7 @@ pub trait Executor: MaybeSend {
     /// Submits a step. It may start only when it is read.
     ///
     /// # Errors
-    /// A step beyond the limits, or with inputs that the executor does not take ([`Self::row_input`]). If the device
+    /// A step without rows or beyond the limits, or with inputs that the executor does not take ([`Self::row_input`]). If the device
     /// fails: then [`Self::recover`] is called, and no step is read before that.
     fn submit(&mut self, step: &Step) -> Result<(), ModelError>;
 
@@ -106,7 +106,7 @@ pub trait Executor: MaybeSend {
     /// tasks.
     ///
     /// # Errors
-    /// As for [`Self::submit`].
+    /// There is no such step; otherwise as for [`Self::submit`].
     fn read(&mut self) -> impl Future<Output = Result<Outputs, ModelError>> + MaybeSend;
 
     /// Discards everything that requests have on the device, including unread steps.

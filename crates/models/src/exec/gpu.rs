@@ -136,8 +136,7 @@ impl GpuExecutor {
     }
 
     pub(super) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
-        let Some(first) = step.rows.first() else { return Ok(()) };
-        let lora = &self.slots[first.seq as usize].lora;
+        let lora = &self.slots[step.rows[0].seq as usize].lora;
         if *lora != self.lora {
             self.model.set_lora_scales(lora);
             self.lora.clone_from(lora);
@@ -165,6 +164,11 @@ impl GpuExecutor {
 
     pub(super) async fn flush(&mut self) -> Result<(), ModelError> {
         Ok(self.model.flush().await?)
+    }
+
+    /// Number of unread steps.
+    pub(super) fn n_step(&self) -> usize {
+        self.model.n_step()
     }
 
     pub(super) async fn read(&mut self) -> Result<Outputs, ModelError> {

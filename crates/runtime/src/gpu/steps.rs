@@ -55,6 +55,11 @@ impl GpuModel {
         self.steps.0.len() < UNDER_WAY && self.steps.0.iter().all(is_quick)
     }
 
+    /// Number of unread steps.
+    pub fn n_step(&self) -> usize {
+        self.steps.0.len()
+    }
+
     /// True if a step in flight has unsubmitted columns.
     pub(super) fn has_step_left(&self) -> bool {
         self.steps.0.iter().any(Sent::is_left)
