@@ -341,7 +341,7 @@ impl<'a> Page<'a> {
         }
         rows.push(row("dispatch that waits for the last, device", micros("dependent_dispatch_s")));
         rows.push(row("dispatch that waits for none, device", micros("independent_dispatch_s")));
-        rows.push(row("dispatch, processor", micros("host_dispatch_s")));
+        rows.push(row("dispatch, CPU", micros("host_dispatch_s")));
         rows.push(row("dispatch and readback", micros("round_trip_s")));
         table(&["measured", "best"], 0, &rows)
     }
@@ -561,7 +561,7 @@ impl<'a> Page<'a> {
         ];
         what.extend([1, 2, 4, 8, 16, 32].map(|k| (format!("interval-{k}."), format!("`--interval {k}`"))));
         let what: Vec<(&str, String)> = what.iter().map(|(p, n)| (p.as_str(), n.clone())).collect();
-        let head = ["run", "test", "tokens/s", "of the plain run", "processor, µs a token"];
+        let head = ["run", "test", "tokens/s", "of the plain run", "CPU, µs a token"];
         table(&head, 1, &self.variations(&what))
     }
 
@@ -575,7 +575,7 @@ impl<'a> Page<'a> {
             ("checked.", "`--checked`"),
         ];
         let what = what.map(|(p, n)| (p, n.to_owned()));
-        let head = ["run", "test", "tokens/s", "of the plain run", "processor, µs a token"];
+        let head = ["run", "test", "tokens/s", "of the plain run", "CPU, µs a token"];
         table(&head, 1, &self.variations(&what))
     }
 
@@ -599,7 +599,7 @@ impl<'a> Page<'a> {
                 ]);
             }
         }
-        let head = ["model", "test", "dispatches", "a layer", "processor, µs a token", "token, µs", "share"];
+        let head = ["model", "test", "dispatches", "a layer", "CPU, µs a token", "token, µs", "share"];
         table(&head, 1, &rows)
     }
 
@@ -683,7 +683,7 @@ mod tests {
         // Prefill and decode with two feature sets and with bounds checks; the device lacks cooperative matrices, so
         // that set falls back to the one below.
         assert_eq!(rows("## What features"), 8);
-        assert_eq!(rows("## The processor's part"), 2);
+        assert_eq!(rows("## The CPU's part"), 2);
         assert_eq!(rows("## Start and memory"), 2);
         assert!(!page.contains("Not measured") && !page.contains("NaN"), "{page}");
     }

@@ -193,7 +193,7 @@ export interface Stats {
   tokensPerSecond: number;
   submissions: number;
   /** Why the CPU chose the tokens, which takes a readback for each; null if the GPU did. */
-  onProcessor: string | null;
+  onCpu: string | null;
   /** Devices that were lost meanwhile; the answer went on with others. */
   deviceLosses: number;
   /** The oldest messages of the conversation that the context had no room for; see `context_drop`. */

@@ -39,7 +39,7 @@ impl End {
             "promptPerSecond": stats.prompt_rate(),
             "tokensPerSecond": stats.token_rate(),
             "submissions": stats.n_submit,
-            "onProcessor": self.on_cpu,
+            "onCpu": self.on_cpu,
             "droppedMessages": self.n_dropped,
             "losses": losses,
         })

@@ -10,7 +10,7 @@ use super::kernels;
 use crate::mesa;
 
 /// Tests that need a browser: kernels, the engine on both devices, downloads and the page.
-const IN_BROWSER: &[&str] = &["kernels", "cases", "loading", "engine", "processor", "page"];
+const IN_BROWSER: &[&str] = &["kernels", "cases", "loading", "engine", "cpu", "page"];
 /// Further tests: bundles, other devices and browsers, large models, the whole page.
 const MORE: &[&str] = &["bundle", "memory", "devices", "recover", "chat", "firefox"];
 

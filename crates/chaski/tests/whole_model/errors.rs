@@ -195,7 +195,7 @@ const DAMAGES: &[Damage] = &[
         &["llama.attention.head_count_kv"],
     ),
     (
-        "an unknown scaling of the rotation",
+        "an unknown RoPE scaling",
         &|m, _| m.push(("llama.rope.scaling.type".into(), "spiral".into())),
         &["spiral", "not supported"],
     ),

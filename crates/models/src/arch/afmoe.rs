@@ -8,7 +8,7 @@ use chaski_graph::{Gate, Rope, RopePairing, Score};
 
 use crate::build::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attention, Decoder, HeadGate, Layer, Mixture, Norms, QkNorm, decoder};
+use crate::layers::{Attention, Decoder, HeadGate, Layer, Moe, Norms, QkNorm, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let rope = b.rope(RopePairing::Neox)?;
@@ -16,7 +16,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let near = Rope { base, ..rope.clone() };
     let (all, near) = (b.add_rope(rope), b.add_rope(near));
     let windows = b.windows(0, 4)?;
-    let m = Mixture::new(b, Gate::Sigmoid)?;
+    let m = Moe::new(b, Gate::Sigmoid)?;
     let d = Decoder { embed_scale: (b.config.n_embd as f32).sqrt(), ..Decoder::RMS };
     decoder(b, &d, |b, i| {
         // No key gives the layers with RoPE.

@@ -7,15 +7,15 @@ use chaski_graph::{Gate, RopePairing, Routing, Score};
 
 use crate::build::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Mixture, Norms, decoder};
+use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Moe, Norms, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let rope = b.rope(RopePairing::Norm)?;
     let rope = b.add_rope(rope);
     let windows = b.windows_after_first(4096, 4)?;
-    let m = Mixture::new(b, Gate::Sigmoid)?;
+    let m = Moe::new(b, Gate::Sigmoid)?;
     let n_shared = m.n_shared.unwrap_or(0);
-    let m = Mixture { shared_ff: m.shared_ff.filter(|_| n_shared > 0), ..m };
+    let m = Moe { shared_ff: m.shared_ff.filter(|_| n_shared > 0), ..m };
     let logit_scale = b.f32("logit_scale")?.filter(|v| *v != 0.0).unwrap_or(1.0);
     let rms = b.f32("attention.layer_norm_rms_epsilon")?.is_some_and(|eps| eps != 0.0);
     let norm = if rms { Decoder::RMS } else { Decoder::LAYER };

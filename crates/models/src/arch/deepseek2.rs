@@ -29,7 +29,7 @@ pub(super) fn build_sparse(b: &mut Builder<'_>) -> Result<(), ModelError> {
 fn of(b: &mut Builder<'_>, gate: Gate) -> Result<(), ModelError> {
     let c = b.config;
     let sizes = LatentSizes::new(b.metadata, c)?;
-    let (rope, scale) = rotation(b, &sizes)?;
+    let (rope, scale) = rope_of(b, &sizes)?;
     let rope = b.add_rope(rope);
     let by = b.f32("attention.temperature_scale")?.unwrap_or(0.0);
     let run = b.u32("attention.temperature_length")?.filter(|n| *n > 0).unwrap_or(c.n_ctx_orig);
@@ -68,7 +68,7 @@ fn of(b: &mut Builder<'_>, gate: Gate) -> Result<(), ModelError> {
 ///
 /// YaRN increases both with the scaling s. If `yarn_log_multiplier` is given (m is ten times it), RoPE has no magnitude
 /// of its own, and scores have the factor (1 + 0.1 m ln(s))^2.
-fn rotation(b: &Builder<'_>, sizes: &LatentSizes) -> Result<(Rope, f32), ModelError> {
+fn rope_of(b: &Builder<'_>, sizes: &LatentSizes) -> Result<(Rope, f32), ModelError> {
     let mut rope = b.rope(RopePairing::Norm)?;
     let log = (1.0 / rope.freq_scale).ln().max(0.0);
     let multiplier = b.f32("rope.scaling.yarn_log_multiplier")?.map_or(0.0, |m| 10.0 * f64::from(m));

@@ -7,13 +7,13 @@ use chaski_graph::{Gate, RopePairing, Score};
 
 use crate::build::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attention, Decoder, Layer, Mixture, Norms, QkNorm, decoder};
+use crate::layers::{Attention, Decoder, Layer, Moe, Norms, QkNorm, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let rope = b.rope(RopePairing::Neox)?;
     let rope = b.add_rope(rope);
     let windows = b.windows(128, 4)?;
-    let m = Mixture { n_shared: Some(1), ..Mixture::new(b, Gate::Sigmoid)? };
+    let m = Moe { n_shared: Some(1), ..Moe::new(b, Gate::Sigmoid)? };
     decoder(b, &Decoder::RMS, |b, i| {
         let attention = Attention::new(b, i, (windows[i] > 0).then_some(rope))?;
         let score = Score { window: windows[i], ..attention.score };

@@ -9,7 +9,7 @@ use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    let rope = rotation(b)?;
+    let rope = rope_of(b)?;
     let rope = b.add_rope(rope);
     decoder(b, &Decoder::RMS, |b, i| {
         let attention = Attention::new(b, i, Some(rope))?;
@@ -29,7 +29,7 @@ pub(super) fn build_chat(b: &mut Builder<'_>) -> Result<(), ModelError> {
 
 /// RoPE: vision models have sections of pairs with their own position components, and NeoX pairing. In a text the
 /// components are equal, unless a pair belongs to the fourth section.
-pub(super) fn rotation(b: &Builder<'_>) -> Result<Rope, ModelError> {
+pub(super) fn rope_of(b: &Builder<'_>) -> Result<Rope, ModelError> {
     let key = format!("{}.rope.dimension_sections", b.config.arch);
     let Some(sections) = b.metadata.opt_vec::<i32>(&key)? else { return b.rope(RopePairing::Norm) };
     if sections.len() < 3 || sections[..2].iter().any(|n| *n <= 0) {

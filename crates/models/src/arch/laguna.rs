@@ -8,7 +8,7 @@ use chaski_graph::{Gate, Rope, RopePairing, Score};
 
 use crate::build::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attention, Decoder, HeadGate, Layer, Mixture, Norms, QkNorm, decoder};
+use crate::layers::{Attention, Decoder, HeadGate, Layer, Moe, Norms, QkNorm, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let all = b.rope(RopePairing::Neox)?;
@@ -24,8 +24,8 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let near = Rope::plain(n_rot, RopePairing::Neox, base);
     let (all, near) = (b.add_rope(all), b.add_rope(near));
     let windows = b.windows_after_first(0, 4)?;
-    let m = Mixture::new(b, Gate::Sigmoid)?;
-    let m = Mixture { n_shared: m.n_shared.or(Some(1)), ..m };
+    let m = Moe::new(b, Gate::Sigmoid)?;
+    let m = Moe { n_shared: m.n_shared.or(Some(1)), ..m };
     decoder(b, &Decoder::RMS, |b, i| {
         let attention = Attention::new(b, i, Some(if windows[i] > 0 { near } else { all }))?;
         let score = Score { window: windows[i], ..attention.score };

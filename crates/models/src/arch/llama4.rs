@@ -8,7 +8,7 @@ use chaski_graph::{Gate, RopePairing, Routing};
 
 use crate::build::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Mixture, Norms, QkNorm, decoder};
+use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Moe, Norms, QkNorm, decoder};
 
 /// Tokens per chunk. Within the first, no layer is restricted, and no score is scaled up.
 const STRETCH: u32 = 8192;
@@ -24,10 +24,10 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     b.limit_context(STRETCH - 1)?;
     let rope = b.rope(RopePairing::Norm)?;
     let rope = b.add_rope(rope);
-    let m = Mixture::new(b, Gate::Sigmoid)?;
+    let m = Moe::new(b, Gate::Sigmoid)?;
     let routing = Routing { gate: Gate::Sigmoid, norm: None, ..m.routing };
     let step = b.u32("interleave_moe_layer_step")?.unwrap_or(1);
-    let m = Mixture { n_dense: 0, n_shared: Some(1), shared_ff: None, routing, step, ..m };
+    let m = Moe { n_dense: 0, n_shared: Some(1), shared_ff: None, routing, step, ..m };
     // Maverick has no norms.
     let norm = if b.config.n_expert == 128 { QkNorm::None } else { QkNorm::HeadsLastPlain };
     decoder(b, &Decoder::RMS, |b, i| {

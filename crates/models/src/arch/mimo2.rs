@@ -9,9 +9,7 @@ use chaski_graph::{Gate, Rope, RopePairing, Routing, Score};
 
 use crate::build::Builder;
 use crate::error::ModelError;
-use crate::layers::{
-    Attention, Decoder, Experts, FeedForward, HeadGate, Layer, Mixture, Norms, QkNorm, decoder,
-};
+use crate::layers::{Attention, Decoder, Experts, FeedForward, HeadGate, Layer, Moe, Norms, QkNorm, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let all = b.rope(RopePairing::Neox)?;
@@ -19,15 +17,15 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let ropes = [b.add_rope(all), b.add_rope(near)];
     let windows = b.windows(0, 0)?;
     let scale = b.f32("attention.value_scale")?.filter(|v| *v != 0.0).unwrap_or(1.0);
-    let m = Mixture::new(b, Gate::Sigmoid)?;
+    let m = Moe::new(b, Gate::Sigmoid)?;
     let routing = Routing { gate: Gate::Sigmoid, norm: Some(Routing::CLAMP), ..m.routing };
-    let m = Mixture { routing, n_shared: None, shared_ff: None, ..m };
+    let m = Moe { routing, n_shared: None, shared_ff: None, ..m };
     decoder(b, &Decoder::RMS, |b, i| {
         let attention = Attention::new(b, i, Some(ropes[usize::from(windows[i] > 0)]))?;
         let sinks = b.has(&format!("blk.{i}.attn_sinks.weight"));
         let score = Score { window: windows[i], sinks, ..attention.score };
         let n_dense = if has_router(b, i) { 0 } else { u32::MAX };
-        let feed_forward = Mixture { n_dense, ..m }.layer(b, i)?;
+        let feed_forward = Moe { n_dense, ..m }.layer(b, i)?;
         Ok(Layer { attention: Attention { score, scale, ..attention }, feed_forward, norms: Norms::BEFORE })
     })
 }
@@ -59,7 +57,7 @@ pub(super) fn build_step(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let (limits, shared_limits) = (limits("swiglu_clamp_exp")?, limits("swiglu_clamp_shexp")?);
     // Smaller limits mean none.
     let limit = |list: &[f32], i: usize| if list[i] > 1e-6 { list[i] } else { 0.0 };
-    let m = Mixture { n_shared: None, ..Mixture::new(b, Gate::Sigmoid)? };
+    let m = Moe { n_shared: None, ..Moe::new(b, Gate::Sigmoid)? };
     decoder(b, &Decoder::RMS, |b, i| {
         let has = |stem: &str| b.has(&format!("blk.{i}.{stem}.weight"));
         let attention = Attention::new(b, i, Some(ropes[usize::from(windows[i] > 0)]))?;

@@ -120,7 +120,7 @@ pub static ARCHS: &[Arch] = &[
     Arch {
         name: "bailingmoe2",
         models: "Ling 2, Ring 2",
-        lacks: "layers for drafts are left out",
+        lacks: "MTP layers are ignored",
         reads: Reads::USUAL,
         build: deepseek::build_ling2,
     },
@@ -156,8 +156,8 @@ pub static ARCHS: &[Arch] = &[
     },
     Arch {
         name: "cohere2moe",
-        models: "Command A by experts",
-        lacks: "layers for drafts are left out",
+        models: "Command A MoE",
+        lacks: "MTP layers are ignored",
         reads: Reads::SCALES,
         build: cohere2moe::build,
     },
@@ -178,7 +178,7 @@ pub static ARCHS: &[Arch] = &[
     },
     Arch {
         name: "deepseek",
-        models: "DeepSeek 1 by experts",
+        models: "DeepSeek 1 MoE",
         lacks: "",
         reads: Reads::USUAL,
         build: deepseek::build,
@@ -186,7 +186,7 @@ pub static ARCHS: &[Arch] = &[
     Arch {
         name: "deepseek2",
         models: "DeepSeek V2, V3, R1, Kimi K2, GLM 4.7 Flash",
-        lacks: "layers for drafts are left out",
+        lacks: "MTP layers are ignored",
         reads: Reads::USUAL,
         build: deepseek2::build,
     },
@@ -200,7 +200,7 @@ pub static ARCHS: &[Arch] = &[
     Arch {
         name: "deepseek32",
         models: "DeepSeek V3.2",
-        lacks: "contexts longer than what its indexers choose; layers for drafts are left out",
+        lacks: "contexts longer than what its indexers choose; MTP layers are ignored",
         reads: Reads::SCALES,
         build: deepseek2::build_sparse,
     },
@@ -222,8 +222,8 @@ pub static ARCHS: &[Arch] = &[
     Arch { name: "exaone", models: "EXAONE 3, 3.5", lacks: "", reads: Reads::USUAL, build: qwen2::build },
     Arch {
         name: "exaone-moe",
-        models: "EXAONE 4 by experts",
-        lacks: "layers for drafts are left out",
+        models: "EXAONE 4 MoE",
+        lacks: "MTP layers are ignored",
         reads: Reads::USUAL,
         build: exaone_moe::build,
     },
@@ -280,7 +280,7 @@ pub static ARCHS: &[Arch] = &[
     Arch {
         name: "glm-dsa",
         models: "GLM 5",
-        lacks: "contexts longer than what its indexers choose; layers for drafts are left out",
+        lacks: "contexts longer than what its indexers choose; MTP layers are ignored",
         reads: Reads::SCALES,
         build: deepseek2::build_sparse,
     },
@@ -294,7 +294,7 @@ pub static ARCHS: &[Arch] = &[
     Arch {
         name: "glm4moe",
         models: "GLM 4.5, 4.5 Air, 4.6, 4.7",
-        lacks: "images; layers for drafts are left out",
+        lacks: "images; MTP layers are ignored",
         reads: Reads::USUAL,
         build: glm4moe::build,
     },
@@ -359,7 +359,7 @@ pub static ARCHS: &[Arch] = &[
     Arch {
         name: "hy_v3",
         models: "Hunyuan 3",
-        lacks: "layers for drafts are left out",
+        lacks: "MTP layers are ignored",
         reads: Reads::SCALES,
         build: deepseek::build_hunyuan,
     },
@@ -435,7 +435,7 @@ pub static ARCHS: &[Arch] = &[
     Arch {
         name: "mimo2",
         models: "MiMo V2 Flash",
-        lacks: "layers for drafts are left out",
+        lacks: "MTP layers are ignored",
         reads: Reads::USUAL,
         build: mimo2::build,
     },
@@ -469,7 +469,7 @@ pub static ARCHS: &[Arch] = &[
     },
     Arch {
         name: "mistral4",
-        models: "Mistral 4 by experts",
+        models: "Mistral 4 MoE",
         lacks: "",
         reads: Reads::USUAL,
         build: deepseek2::build,
@@ -579,14 +579,14 @@ pub static ARCHS: &[Arch] = &[
     Arch {
         name: "qwen35",
         models: "Qwen 3.5",
-        lacks: "images; layers for drafts are left out",
+        lacks: "images; MTP layers are ignored",
         reads: Reads::SCALES,
         build: qwen35::build,
     },
     Arch {
         name: "qwen35moe",
-        models: "Qwen 3.5 by experts",
-        lacks: "images; layers for drafts are left out",
+        models: "Qwen 3.5 MoE",
+        lacks: "images; MTP layers are ignored",
         reads: Reads::SCALES,
         build: qwen35::build,
     },
@@ -600,7 +600,7 @@ pub static ARCHS: &[Arch] = &[
     Arch {
         name: "qwen3next",
         models: "Qwen 3 Next 80B-A3B",
-        lacks: "layers for drafts are left out",
+        lacks: "MTP layers are ignored",
         reads: Reads::SCALES,
         build: qwen35::build_next,
     },
@@ -613,7 +613,7 @@ pub static ARCHS: &[Arch] = &[
     },
     Arch {
         name: "qwen3vlmoe",
-        models: "Qwen 3 VL by experts",
+        models: "Qwen 3 VL MoE",
         lacks: "images",
         reads: Reads::USUAL,
         build: qwen3::build_vl,
@@ -659,7 +659,7 @@ pub static ARCHS: &[Arch] = &[
     Arch {
         name: "step35",
         models: "Step 3.5 Flash",
-        lacks: "layers for drafts are left out",
+        lacks: "MTP layers are ignored",
         reads: Reads::USUAL,
         build: mimo2::build_step,
     },

@@ -26,7 +26,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
                 let (u, down) = square(b, &block, "", n_ff, h)?;
                 vec![b.mul(u, down)]
             }
-            _ => mixture(b, &block, layer, h)?,
+            _ => moe(b, &block, layer, h)?,
         };
         for y in parts {
             x = b.add(x, y);
@@ -57,7 +57,7 @@ fn squared(b: &mut Builder<'_>, u: ValueId, width: u32) -> ValueId {
 }
 
 /// Outputs of the routed experts and of the shared expert, to be added to the residual stream.
-fn mixture(b: &mut Builder<'_>, block: &str, layer: usize, x: ValueId) -> Result<Vec<ValueId>, ModelError> {
+fn moe(b: &mut Builder<'_>, block: &str, layer: usize, x: ValueId) -> Result<Vec<ValueId>, ModelError> {
     let c = b.config;
     let (n_embd, n_expert) = (c.n_embd, c.n_expert);
     let routing = Routing { gate: Gate::Sigmoid, ..routing(b, Gate::Sigmoid)? };

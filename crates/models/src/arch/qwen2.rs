@@ -4,7 +4,7 @@
 
 use chaski_graph::{Act, Rope, RopePairing};
 
-use super::glm4::rotation;
+use super::glm4::rope_of;
 use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
@@ -16,7 +16,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
 
 /// Models that also see pictures, whose positions are those of a text here.
 pub(super) fn build_vl(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    let rope = rotation(b)?;
+    let rope = rope_of(b)?;
     rotated(b, rope)
 }
 

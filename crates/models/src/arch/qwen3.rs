@@ -4,7 +4,7 @@
 
 use chaski_graph::{Act, Rope, RopePairing};
 
-use super::qwen35::rotation;
+use super::qwen35::rope_of;
 use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Norms, QkNorm, decoder};
@@ -16,7 +16,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
 
 /// Vision models, whose positions are those of a text here.
 pub(super) fn build_vl(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    let rope = rotation(b)?;
+    let rope = rope_of(b)?;
     rotated(b, rope)
 }
 

@@ -11,13 +11,13 @@ use crate::layers::{Attend, Attention, Experts, FeedForward, HeadGate, QkNorm, S
 use crate::recurrent::{self, DeltaOrder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    let rope = rotation(b)?;
+    let rope = rope_of(b)?;
     let rope = b.add_rope(rope);
     layers(b, rope, DeltaOrder::Tiled)
 }
 
 /// NeoX RoPE, with the pairs that have no position disabled.
-pub(super) fn rotation(b: &Builder<'_>) -> Result<Rope, ModelError> {
+pub(super) fn rope_of(b: &Builder<'_>) -> Result<Rope, ModelError> {
     let (sections, unrotated) = sections(b)?;
     let mut rope = Rope { sections: Some(sections), ..b.rope(RopePairing::Neox)? };
     if !unrotated.is_empty() {

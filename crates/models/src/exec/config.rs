@@ -186,7 +186,7 @@ impl RunnerConfig {
     /// [`ModelError`]: missing or invalid tensors.
     pub async fn memory_on_cpu<S: ByteSource>(&self, model: &Model<S>) -> Result<Memory, ModelError> {
         let graph = model.graph(self.n_ctx_for(model)).await?;
-        Ok(on_processor(self.cpu_for(model).n_byte(&graph)))
+        Ok(in_cpu_memory(self.cpu_for(model).n_byte(&graph)))
     }
 
     /// The sizes of a model on the CPU.
@@ -225,6 +225,6 @@ impl RunnerConfig {
 }
 
 /// Memory of a model on the CPU.
-pub(super) fn on_processor(n_byte: u64) -> Memory {
+pub(super) fn in_cpu_memory(n_byte: u64) -> Memory {
     Memory { items: vec![MemoryItem { what: "weights and KV cache (CPU)", n_buffer: 0, n_byte }] }
 }

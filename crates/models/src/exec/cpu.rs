@@ -11,7 +11,7 @@ use chaski_text::Sampler;
 use web_time::Instant;
 
 use super::MAX_DRAFT;
-use super::config::on_processor;
+use super::config::in_cpu_memory;
 use super::executor::{Outputs, Start};
 use super::gpu::column;
 use crate::error::ModelError;
@@ -267,7 +267,7 @@ impl CpuExecutor {
     }
 
     pub(super) fn memory(&self) -> Memory {
-        on_processor(self.model.n_byte())
+        in_cpu_memory(self.model.n_byte())
     }
 }
 

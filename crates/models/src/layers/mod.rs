@@ -7,7 +7,7 @@ mod experts;
 mod feed_forward;
 mod gated;
 mod latent;
-mod mixture;
+mod moe;
 mod per_layer;
 
 pub(crate) use attention::{Attend, Attention, HeadGate, QkNorm};
@@ -15,5 +15,5 @@ pub(crate) use decoder::{Decoder, Layer, Norms, decoder, softcapped};
 pub(crate) use experts::{Experts, Shared, routing, softmax_routing};
 pub(crate) use feed_forward::FeedForward;
 pub(crate) use latent::{LatentAttention, LatentSizes, derived};
-pub(crate) use mixture::Mixture;
+pub(crate) use moe::Moe;
 pub(crate) use per_layer::PerLayer;

@@ -279,7 +279,7 @@ impl CpuModel {
     pub fn session_layout(&self) -> String {
         let layers = self.seqs.kv.iter().flatten().map(|c| format!("{} {}", c.ty, c.cell_bytes()));
         let states = self.graph.states.iter().map(|s| format!("s{}", s.n));
-        format!("processor {}", layers.chain(states).collect::<Vec<_>>().join(" "))
+        format!("CPU {}", layers.chain(states).collect::<Vec<_>>().join(" "))
     }
 
     /// Bytes of a session of `n` tokens.

@@ -11,8 +11,8 @@ use super::load::{Progress, Stage};
 use super::model::{GpuModel, LoadTimes, ScalePlace};
 use super::pace::Pace;
 use super::ready::{
-    Ablation, Devices, On, Ready, ReadyDecode, ReadyHead, ReadyPrompt, ReadySegment, ReadySegments,
-    ReadyStage, make_ready, tile_of,
+    Ablation, Devices, Ready, ReadyDecode, ReadyHead, ReadyPrompt, ReadySegment, ReadySegments, ReadyStage,
+    Recorder, make_ready, tile_of,
 };
 use super::sent::Steps;
 use super::stream::Streams;
@@ -94,7 +94,7 @@ impl GpuModel {
         }
         let mut others = parts;
         let Part { gpu, buffers } = others.pop().expect("a model has a device");
-        let main = On { gpu: &gpu, buffers: &buffers, ablation: Ablation::default() };
+        let main = Recorder { gpu: &gpu, buffers: &buffers, ablation: Ablation::default() };
         let ready = ready(Devices { others: &others, main }, &segments)?;
         let times = LoadTimes { compile, upload, total: clock.elapsed() };
         Ok(GpuModel {
@@ -173,7 +173,7 @@ fn missing(gpus: &[Arc<Gpu>], segments: &Segments) -> Vec<Vec<Dispatch>> {
 fn ready(devices: Devices<'_>, segments: &Segments) -> Result<ReadySegments, RuntimeError> {
     let last = devices.others.len();
     let on_device = |device: usize, s: &Segment| -> Result<ReadySegment, RuntimeError> {
-        s.iter().map(|p| make_ready(devices.on(device), device, p)).collect()
+        s.iter().map(|p| make_ready(devices.recorder(device), device, p)).collect()
     };
     let ready = |s: &Segment| on_device(last, s);
     let body = |stages: &[PlanStage]| -> Result<(Vec<Ready>, Vec<ReadyStage>), RuntimeError> {

@@ -40,7 +40,7 @@ impl GpuModel {
         assert_eq!(masks.len(), n_word, "words of the masks of {} columns", step.picks.n_masked());
         step.masks = Some(masks.to_vec());
         if let Some(picks) = step.held.take() {
-            let mut tape = Tape::new(self.on());
+            let mut tape = Tape::new(self.recorder());
             self.record_outputs(&mut tape, &step, &picks);
             self.record_readback(&mut tape, &mut step);
             let index = tape.submit();

@@ -10,7 +10,7 @@ use super::buffers::{Buffers, Part};
 use super::device::Gpu;
 use super::pace::Pace;
 use super::reads::ExpertReads;
-use super::ready::{Ablation, Body, Devices, On, Ready, ReadySegment, ReadySegments, make_ready};
+use super::ready::{Ablation, Body, Devices, Ready, ReadySegment, ReadySegments, Recorder, make_ready};
 use super::sent::Steps;
 use super::stream::Streams;
 use crate::error::RuntimeError;
@@ -181,15 +181,15 @@ impl GpuModel {
         for r in self.ready.all_mut() {
             let Some(mut call) = r.planned.product else { continue };
             call.tune = tuning.product(&call.class());
-            let main = On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
-            let on = Devices { others: &self.others, main }.on(r.device);
-            let dispatch = call.dispatch(on.gpu.caps()).map_err(crate::plan::PlanError::from)?;
+            let main = Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
+            let recorder = Devices { others: &self.others, main }.recorder(r.device);
+            let dispatch = call.dispatch(recorder.gpu.caps()).map_err(crate::plan::PlanError::from)?;
             let old = &r.planned.dispatch;
             if (dispatch.kernel.name, &dispatch.constants, dispatch.grid)
                 != (old.kernel.name, &old.constants, old.grid)
             {
                 let planned = Planned { dispatch, product: Some(call), ..r.planned.clone() };
-                *r = make_ready(on, r.device, &planned)?;
+                *r = make_ready(recorder, r.device, &planned)?;
             }
         }
         Ok(())
@@ -273,8 +273,8 @@ impl GpuModel {
         }
     }
 
-    pub(super) fn on(&self) -> On<'_> {
-        On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation }
+    pub(super) fn recorder(&self) -> Recorder<'_> {
+        Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation }
     }
 
     /// Dispatches of a body per submission.

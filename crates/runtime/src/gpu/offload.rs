@@ -16,7 +16,7 @@ use chaski_kernels::DeviceLayout;
 use super::load::{self, CHUNK, UploadQueue};
 use super::places::Places;
 use super::reads::ExpertReads;
-use super::ready::{On, ReadyStage};
+use super::ready::{ReadyStage, Recorder};
 use super::running::Run;
 use crate::error::RuntimeError;
 use crate::graph::{Graph, ValueId};
@@ -109,7 +109,7 @@ impl Offload {
         experts: &OffloadedExperts,
         names: &mut Option<Names>,
     ) -> Result<(), RuntimeError> {
-        let on = run.devices.on(stage.place.device());
+        let recorder = run.devices.recorder(stage.place.device());
         let Range { start: at, end } = stage.range;
         let [Crossing { value, act, .. }] = stage.takes[..] else {
             unreachable!("a stage of experts takes the route alone")
@@ -118,7 +118,7 @@ impl Offload {
         if is_first {
             // The last submission carries the copy to read.
             run.send(run.from..at - (at - run.from).min(run.per_submit));
-            let words = read_names(on, run, at, experts, act).await?;
+            let words = read_names(recorder, run, at, experts, act).await?;
             *names = Some(Names { value, now: words.clone(), words });
         }
         let Some(n) = names else { unreachable!("the names of experts were just read") };
@@ -133,7 +133,7 @@ impl Offload {
                 run.send(run.from..end);
                 run.from = at;
             }
-            let n_read = self.bring(on, experts.group, round).await?;
+            let n_read = self.bring(recorder, experts.group, round).await?;
             self.reads.read += if is_first { n_read } else { 0 };
             let place = |e: u32| round.binary_search(&e).ok().and_then(|_| self.place(experts.group, e));
             let words = experts.placed(&n.words, place);
@@ -141,7 +141,11 @@ impl Offload {
                 // Recorded dispatches read the current route.
                 run.send(run.from..at);
                 let first = 4 * u64::from(experts.words(run.n_col).0);
-                on.gpu.queue.write_buffer(&on.buffers.acts[act], first, bytemuck::cast_slice(&words));
+                recorder.gpu.queue.write_buffer(
+                    &recorder.buffers.acts[act],
+                    first,
+                    bytemuck::cast_slice(&words),
+                );
                 n.now = words;
             }
         }
@@ -166,17 +170,22 @@ impl Offload {
     }
 
     /// Uploads the missing experts of a round, and returns their number.
-    async fn bring(&mut self, on: On<'_>, group: usize, round: &[u32]) -> Result<u64, RuntimeError> {
+    async fn bring(
+        &mut self,
+        recorder: Recorder<'_>,
+        group: usize,
+        round: &[u32],
+    ) -> Result<u64, RuntimeError> {
         let given = self.of(group).admit(round);
         let pieces: Vec<Piece> =
             given.iter().flat_map(|g| pieces(&self.groups.groups[group], g.0, g.1)).collect();
         let mut queue = UploadQueue::default();
         for some in pieces.chunks(AT_ONCE) {
-            let n_byte = self.send(on, group, some).await?;
-            queue.sent(on.gpu, n_byte).await?;
+            let n_byte = self.send(recorder, group, some).await?;
+            queue.sent(recorder.gpu, n_byte).await?;
         }
         for &(expert, place) in &given {
-            self.send_affine(on, group, expert, place).await?;
+            self.send_affine(recorder, group, expert, place).await?;
             self.of(group).filled(expert, place);
         }
         Ok(given.len() as u64)
@@ -184,7 +193,12 @@ impl Offload {
 
     /// Reads rows of experts and uploads them to their slots; returns the bytes read. Reading copies and repacking
     /// computes, so both use several threads.
-    async fn send(&mut self, on: On<'_>, group: usize, some: &[Piece]) -> Result<usize, RuntimeError> {
+    async fn send(
+        &mut self,
+        recorder: Recorder<'_>,
+        group: usize,
+        some: &[Piece],
+    ) -> Result<usize, RuntimeError> {
         let Offload { tensors, graph, groups, bytes, reads, .. } = self;
         let g = &groups.groups[group];
         let row_bytes = g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes();
@@ -195,8 +209,9 @@ impl Offload {
         }
         let read: Vec<(&Piece, &Vec<u8>)> = some.iter().zip(bytes.iter()).collect();
         let sent = for_each(&read, |(piece, bytes)| {
-            let (layout, buffer) = (g.layout(&g.shards[piece.shard]), on.buffers.weights(group, piece.shard));
-            let put = |at, run: &[u8]| on.gpu.queue.write_buffer(buffer, at, run);
+            let (layout, buffer) =
+                (g.layout(&g.shards[piece.shard]), recorder.buffers.weights(group, piece.shard));
+            let put = |at, run: &[u8]| recorder.gpu.queue.write_buffer(buffer, at, run);
             layout.pack(g.format, g.n_col, piece.to.into(), bytes, put);
             bytes.len()
         });
@@ -208,17 +223,17 @@ impl Offload {
     /// Uploads scales and biases of an expert to its slot, if it has any.
     async fn send_affine(
         &mut self,
-        on: On<'_>,
+        recorder: Recorder<'_>,
         group: usize,
         expert: u32,
         place: u32,
     ) -> Result<(), RuntimeError> {
         let Offload { tensors, graph, groups, reads, .. } = self;
-        for (aux, buffer) in groups.aux.iter().zip(&on.buffers.aux) {
+        for (aux, buffer) in groups.aux.iter().zip(&recorder.buffers.aux) {
             if let (Some(buffer), true) = (buffer, aux.streamed == Some(group)) {
                 let words = load::affine_of(graph, aux, expert, tensors).await?;
                 let at = aux.affine_at as usize + place as usize * words.len();
-                on.gpu.queue.write_buffer(buffer, 4 * at as u64, bytemuck::cast_slice(&words));
+                recorder.gpu.queue.write_buffer(buffer, 4 * at as u64, bytemuck::cast_slice(&words));
                 reads.n_byte += 4 * words.len() as u64;
             }
         }
@@ -255,7 +270,7 @@ fn pieces(g: &Group, expert: u32, place: u32) -> Vec<Piece> {
 
 /// Submits the rest before dispatch `at`, which writes a route, and reads the experts in it.
 async fn read_names(
-    on: On<'_>,
+    recorder: Recorder<'_>,
     run: &mut Run<'_>,
     at: usize,
     experts: &OffloadedExperts,
@@ -263,11 +278,11 @@ async fn read_names(
 ) -> Result<Vec<u32>, RuntimeError> {
     let (first, n) = experts.words(run.n_col);
     let (from, n_byte) = (4 * u64::from(first), 4 * u64::from(n));
-    let staging = on.buffers.route_staging.as_ref().expect("there is one where experts are offloaded");
-    let index = on.send(&run.body[run.from..at], run.n_col, |encoder| {
-        encoder.copy_buffer_to_buffer(&on.buffers.acts[act], from, staging, 0, n_byte);
+    let staging = recorder.buffers.route_staging.as_ref().expect("there is one where experts are offloaded");
+    let index = recorder.send(&run.body[run.from..at], run.n_col, |encoder| {
+        encoder.copy_buffer_to_buffer(&recorder.buffers.acts[act], from, staging, 0, n_byte);
     });
     run.from = at;
-    let bytes = on.gpu.read(staging, n_byte, Some(index)).await?;
+    let bytes = recorder.gpu.read(staging, n_byte, Some(index)).await?;
     Ok(bytemuck::pod_collect_to_vec(&bytes))
 }

@@ -30,7 +30,7 @@ pub(super) struct Ready {
 
 /// Recorder and device of dispatches.
 #[derive(Clone, Copy)]
-pub(super) struct On<'a> {
+pub(super) struct Recorder<'a> {
     pub(super) gpu: &'a Gpu,
     pub(super) buffers: &'a Buffers,
     pub(super) ablation: Ablation,
@@ -40,12 +40,16 @@ pub(super) struct On<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Devices<'a> {
     pub(super) others: &'a [Part],
-    pub(super) main: On<'a>,
+    pub(super) main: Recorder<'a>,
 }
 
 impl<'a> Devices<'a> {
-    pub(super) fn on(&self, device: usize) -> On<'a> {
-        self.others.get(device).map_or(self.main, |p| On { gpu: &p.gpu, buffers: &p.buffers, ..self.main })
+    pub(super) fn recorder(&self, device: usize) -> Recorder<'a> {
+        self.others.get(device).map_or(self.main, |p| Recorder {
+            gpu: &p.gpu,
+            buffers: &p.buffers,
+            ..self.main
+        })
     }
 }
 
@@ -164,7 +168,7 @@ impl ReadySegments {
     }
 }
 
-impl On<'_> {
+impl Recorder<'_> {
     pub(super) fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], n_col: u32) {
         for r in segment {
             pass.set_pipeline(&r.compiled.pipeline);
@@ -217,9 +221,9 @@ impl On<'_> {
 }
 
 /// Compiles a dispatch of a device and binds its resources.
-pub(super) fn make_ready(on: On<'_>, device: usize, p: &Planned) -> Result<Ready, RuntimeError> {
-    let compiled = on.gpu.compile(&p.dispatch)?;
-    let group = bind(on.gpu, on.buffers, &compiled, p);
+pub(super) fn make_ready(recorder: Recorder<'_>, device: usize, p: &Planned) -> Result<Ready, RuntimeError> {
+    let compiled = recorder.gpu.compile(&p.dispatch)?;
+    let group = bind(recorder.gpu, recorder.buffers, &compiled, p);
     Ok(Ready { compiled, group, planned: p.clone(), device })
 }
 

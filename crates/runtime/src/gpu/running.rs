@@ -23,9 +23,9 @@ impl Run<'_> {
     pub(super) fn send(&mut self, part: Range<usize>) {
         self.from = self.from.max(part.end);
         let Some(first) = self.body[part.clone()].first() else { return };
-        let on = self.devices.on(first.device);
+        let recorder = self.devices.recorder(first.device);
         for cut in self.body[part].chunks(self.per_submit) {
-            on.send(cut, self.n_col, |_| {});
+            recorder.send(cut, self.n_col, |_| {});
         }
     }
 }

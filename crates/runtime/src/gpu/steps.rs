@@ -13,7 +13,7 @@ use web_time::Instant;
 
 use super::model::GpuModel;
 use super::picks::{Picks, PiecePicks};
-use super::ready::{Body, Devices, On};
+use super::ready::{Body, Devices, Recorder};
 use super::running::Run;
 use super::sent::{STAGING, SampleMode, Sent, StepOptions};
 use super::tape::Tape;
@@ -152,7 +152,7 @@ impl GpuModel {
         let picks = self.place(step, piece.clone());
         let start = Instant::now();
         let waits = picks.n_masked > 0 && step.masks.is_none();
-        let mut tape = Tape::new(self.on());
+        let mut tape = Tape::new(self.recorder());
         self.record_take(&mut tape, &step.columns[piece.clone()]);
         for i in 0..step.options.repeat {
             let body = body_of(step, i);
@@ -183,7 +183,7 @@ impl GpuModel {
     async fn stream(&mut self, body: Body, n_col: u32) -> Result<usize, RuntimeError> {
         let per_submit = self.per_submit(body, n_col);
         let Some(streams) = &mut self.streams else { return Ok(0) };
-        let main = On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
+        let main = Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
         let devices = Devices { others: &self.others, main };
         let run = Run { devices, body: self.ready.body(body), n_col, per_submit, from: 0 };
         streams.run(run, self.ready.stages(body)).await
@@ -196,7 +196,7 @@ impl GpuModel {
         // Columns with chosen tokens, which only the main device knows.
         let mut chosen = None;
         if step.columns.iter().any(|c| c.token.is_none()) {
-            let mut tape = Tape::new(self.on());
+            let mut tape = Tape::new(self.recorder());
             self.record_take(&mut tape, &step.columns);
             self.record_columns(&mut tape, n);
             chosen = Some(tape.submit());
@@ -207,7 +207,7 @@ impl GpuModel {
             }
             let body = body_of(step, i);
             let from = self.stream(body, n).await?;
-            let mut tape = Tape::new(self.on());
+            let mut tape = Tape::new(self.recorder());
             tape.run(&self.ready.body(body)[from..], n);
             self.record_head(&mut tape, step, (n, i), &picks);
             self.record_outputs(&mut tape, step, &picks);

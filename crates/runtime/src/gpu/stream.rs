@@ -16,7 +16,7 @@ use crate::tensors::Tensors;
 impl Run<'_> {
     /// Runs the rest of a stage, and carries the inputs of the next to its device.
     async fn cross(&mut self, before: &ReadyStage, after: &ReadyStage) -> Result<(), RuntimeError> {
-        let [from, to] = [before, after].map(|s| self.devices.on(s.place.device()));
+        let [from, to] = [before, after].map(|s| self.devices.recorder(s.place.device()));
         let end = before.range.end;
         self.send(self.from..end - (end - self.from).min(self.per_submit));
         let staging = from.buffers.crossing_staging.as_ref().expect("there is one where values cross");

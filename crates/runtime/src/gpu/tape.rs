@@ -1,17 +1,17 @@
 //! Recorder of dispatches and copies.
 
-use super::ready::{On, Ready};
+use super::ready::{Ready, Recorder};
 
 /// Records a submission. A pass stays open during consecutive dispatches.
 pub(super) struct Tape<'a> {
-    on: On<'a>,
+    recorder: Recorder<'a>,
     encoder: wgpu::CommandEncoder,
     pass: Option<wgpu::ComputePass<'static>>,
 }
 
 impl<'a> Tape<'a> {
-    pub(super) fn new(on: On<'a>) -> Self {
-        Tape { on, encoder: encoder(on), pass: None }
+    pub(super) fn new(recorder: Recorder<'a>) -> Self {
+        Tape { recorder, encoder: encoder(recorder), pass: None }
     }
 
     /// Adds dispatches of `n_col` columns.
@@ -19,11 +19,11 @@ impl<'a> Tape<'a> {
         if segment.is_empty() {
             return;
         }
-        let Tape { on, encoder, pass } = self;
+        let Tape { recorder, encoder, pass } = self;
         let pass = pass.get_or_insert_with(|| {
             encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime()
         });
-        on.record(pass, segment, n_col);
+        recorder.record(pass, segment, n_col);
     }
 
     /// Adds a copy between buffers, at byte offsets.
@@ -35,16 +35,16 @@ impl<'a> Tape<'a> {
     /// Submits what is recorded; more goes to another submission.
     pub(super) fn cut(&mut self) {
         self.pass = None;
-        self.on.gpu.submit(Some(std::mem::replace(&mut self.encoder, encoder(self.on))));
+        self.recorder.gpu.submit(Some(std::mem::replace(&mut self.encoder, encoder(self.recorder))));
     }
 
     /// Submits the rest.
     pub(super) fn submit(self) -> wgpu::SubmissionIndex {
         drop(self.pass);
-        self.on.gpu.submit(Some(self.encoder))
+        self.recorder.gpu.submit(Some(self.encoder))
     }
 }
 
-fn encoder(on: On<'_>) -> wgpu::CommandEncoder {
-    on.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
+fn encoder(recorder: Recorder<'_>) -> wgpu::CommandEncoder {
+    recorder.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
 }

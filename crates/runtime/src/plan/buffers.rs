@@ -80,11 +80,11 @@ fn of_device(list: &mut List, graph: &Graph, groups: &Groups, segments: &Segment
     let logits = 4 * segments.logits_words;
     list.bound("logits", Storage, Slot::Logits, logits);
     for (i, r) in graph.ropes.iter().enumerate() {
-        list.bound("rotation tables", Constant, Slot::Rope(i), 4 * rope::table_len(r, config.n_ctx) as u64);
+        list.bound("RoPE tables", Constant, Slot::Rope(i), 4 * rope::table_len(r, config.n_ctx) as u64);
     }
     if graph.ropes.is_empty() {
         // Kernels that support RoPE bind a table even if they do not read it.
-        list.bound("rotation tables", Constant, Slot::Rope(0), 16);
+        list.bound("RoPE tables", Constant, Slot::Rope(0), 16);
     }
     let ring = config.ring_bytes();
     for (slot, n_byte) in [

@@ -137,7 +137,7 @@ export class Engine {
       promptTokensPerSecond: end.promptPerSecond,
       tokensPerSecond: end.tokensPerSecond,
       submissions: end.submissions,
-      onProcessor: end.onProcessor,
+      onCpu: end.onCpu,
       deviceLosses: end.losses,
       droppedMessages: end.droppedMessages,
     };

@@ -5,7 +5,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { PACKAGE } from "./page.js";
 
-const FILES = ["loading", "processor", "page"];
+const FILES = ["loading", "cpu", "page"];
 const found = [process.env.CHASKI_FIREFOX, "firefox-esr", "firefox"].find((name) => name && spawnSync(name, ["--version"]).status === 0);
 const skip = found ? false : "SKIPPED: there is no Firefox (apt-get install firefox-esr)";
 

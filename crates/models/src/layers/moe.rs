@@ -8,7 +8,7 @@ use crate::error::ModelError;
 
 /// MoE metadata of a model.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Mixture {
+pub(crate) struct Moe {
     /// Number of leading dense layers.
     pub(crate) n_dense: u32,
     /// After those, the last of every `step` layers is MoE.
@@ -23,13 +23,13 @@ pub(crate) struct Mixture {
     pub(crate) routing: Routing,
 }
 
-impl Mixture {
+impl Moe {
     /// Reads the keys; `gate` if they specify none.
     ///
     /// # Errors
     /// [`ModelError::Metadata`] for mistyped keys, and as [`routing`].
     pub(crate) fn new(b: &Builder<'_>, gate: Gate) -> Result<Self, ModelError> {
-        Ok(Mixture {
+        Ok(Moe {
             n_dense: b.u32("leading_dense_block_count")?.unwrap_or(0),
             step: 1,
             n_ff: b.u32("expert_feed_forward_length")?.filter(|n| *n > 0),
