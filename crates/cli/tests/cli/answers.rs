@@ -246,7 +246,7 @@ fn adapter(folder: &Path, architecture: &str) -> PathBuf {
 }
 
 #[test]
-fn adapters_change_the_text_as_much_as_they_are_told_to() {
+fn loras_change_the_text_by_their_scales() {
     let folder = tempfile::tempdir().unwrap();
     let (good, wrong) = (adapter(folder.path(), "llama"), adapter(folder.path(), "qwen2"));
     let (good, wrong) = (good.to_str().unwrap(), wrong.to_str().unwrap());
