@@ -98,21 +98,16 @@ pub(super) fn spec_of(text: &str) -> Result<Spec> {
 
 impl Spec {
     pub(super) fn write_text(&self, text: &Text, align: char, out: &mut TextBuilder) -> Result<()> {
-        self.write(text, align, out, |part, out| out.push_part(text, part))
+        self.write(text, Some(text), align, out)
     }
 
     /// Text of the template or interpreter.
     pub(super) fn write_str(&self, text: &str, align: char, out: &mut TextBuilder) -> Result<()> {
-        self.write(text, align, out, |part, out| out.push(part))
+        self.write(text, None, align, out)
     }
 
-    fn write(
-        &self,
-        text: &str,
-        align: char,
-        out: &mut TextBuilder,
-        push: impl FnOnce(&str, &mut TextBuilder) -> Result<()>,
-    ) -> Result<()> {
+    /// A text, with the marks of `of`.
+    fn write(&self, text: &str, of: Option<&Text>, align: char, out: &mut TextBuilder) -> Result<()> {
         let text = match self.precision {
             Some(n) => text.char_indices().nth(n).map_or(text, |(at, _)| &text[..at]),
             None => text,
@@ -126,7 +121,10 @@ impl Spec {
             _ => missing,
         };
         out.push_n(fill, left)?;
-        push(text, out)?;
+        match of {
+            Some(of) => out.push_part(of, text)?,
+            None => out.push(text)?,
+        }
         out.push_n(fill, missing - left)
     }
 

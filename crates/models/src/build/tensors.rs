@@ -208,6 +208,18 @@ impl<'a> Builder<'a> {
         parts: [Rows; N],
         n_in: u32,
     ) -> Result<[Linear; N], ModelError> {
+        let found = self.list_of_parts(stem, all, &parts, n_in)?;
+        Ok(std::array::from_fn(|i| found[i]))
+    }
+
+    /// The same for any number, compiled once.
+    fn list_of_parts(
+        &mut self,
+        stem: &str,
+        all: u32,
+        parts: &[Rows],
+        n_in: u32,
+    ) -> Result<Vec<Linear>, ModelError> {
         let name = format!("{stem}.weight");
         let ty = self.find(&name, &[all.into(), n_in.into()])?.ty;
         let bias = match self.bias_of(stem) {
@@ -219,7 +231,7 @@ impl<'a> Builder<'a> {
         }
         let scale = self.scale_of(stem, ty, 1)?;
         let times = scale.filter(|_| scales_bias(stem, ty));
-        Ok(parts.map(|Rows { row0, run, stride, n }| {
+        let linear = |&Rows { row0, run, stride, n }: &Rows| {
             let part = |w: Weight| Weight { row0, run, stride, ..w };
             let weight = self.graph.weight(part(Weight::new(name.clone(), ty, n * run, n_in)));
             // A part of the bias is gathered value by value.
@@ -228,7 +240,8 @@ impl<'a> Builder<'a> {
                 self.graph.weight(part(whole))
             });
             Linear { weight, bias, scale }
-        }))
+        };
+        Ok(parts.iter().map(linear).collect())
     }
 
     /// The matrices of all experts: `stem.weight`, or one tensor per expert (`separate`), with its optional `stem.bias`
