@@ -58,10 +58,23 @@ fn vocab_trie(tokenizer: &Tokenizer) -> Result<VocabTrie, ConstraintError> {
     VocabTrie::new(&words, &tokenizer.eog_ids()).map_err(|source| ConstraintError::Vocabulary { source })
 }
 
+/// Beginnings of llguidance's messages that only its authors understand, and their meanings.
+const MEANINGS: [(&str, &str); 2] = [
+    ("NoExtensionBias", "no token of the vocabulary can continue the text"),
+    (
+        "Current row has",
+        "the grammar can read the text in too many ways; a list that begins with itself (`list item`) has fewer than one that \
+         ends with itself (`item list`)",
+    ),
+];
+
 /// A message in one line: its first one, and the reason that parsers of expressions put in the last. Messages
 /// of panics, which llguidance catches, go on with a backtrace.
 fn one_line(message: &str) -> String {
-    let line = message.lines().next().unwrap_or_default();
+    let line = message.lines().next().unwrap_or_default().trim_end_matches("<non-verbose/>").trim_end();
+    if let Some((_, meaning)) = MEANINGS.iter().find(|(begin, _)| line.starts_with(begin)) {
+        return (*meaning).to_owned();
+    }
     let reason = message.lines().filter_map(|line| line.trim_start().strip_prefix("error: ")).next_back();
     let line = match (line.strip_prefix("panic: "), reason) {
         (Some(cause), _) => format!("the compiler failed: {cause}"),
@@ -194,5 +207,22 @@ impl Constraint {
 
     fn step_error(&self, e: String) -> ConstraintError {
         ConstraintError::Step { n_token: self.n_token, source: one_line(&e).into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_for_those_who_write_grammars() {
+        assert_eq!(
+            one_line("NoExtensionBias <non-verbose/>"),
+            "no token of the vocabulary can continue the text"
+        );
+        let deep = "Current row has 2007 items; max is 2000; consider making your grammar left-recursive";
+        assert!(one_line(deep).starts_with("the grammar can read the text in too many ways"));
+        assert_eq!(one_line("panic: x\n  at y"), "the compiler failed: x");
+        assert_eq!(one_line("expression\n  error: open"), "open: expression");
     }
 }
