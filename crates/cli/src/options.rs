@@ -160,10 +160,10 @@ pub(crate) fn devices_of_list(text: &str) -> Result<DeviceChoice, String> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shares(pub(crate) Vec<f32>);
 
-/// As llama-bench prints them: `3/1`.
+/// As llama-bench prints them: `3.00/1.00`.
 impl fmt::Display for Shares {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        let words: Vec<String> = self.0.iter().map(|share| format!("{share:.2}")).collect();
         f.pad(&words.join("/"))
     }
 }

@@ -87,10 +87,7 @@ fn as_llama_bench(engine: &Engine, setup: &Setup, test: &Test, samples: &Samples
     let gpus: Vec<&str> = engine.gpus().iter().map(|gpu| gpu.summary().name.as_str()).collect();
     let backend = engine.gpu().map_or("CPU".to_owned(), |gpu| capitalised(&gpu.summary().backend));
     let (ns, rates, e) = (samples.ns(), samples.rates(), &setup.engine);
-    let shares = match &e.tensor_split {
-        Some(shares) => shares.0.iter().map(|s| format!("{s:.2}")).collect::<Vec<_>>().join("/"),
-        None => "0.00".to_owned(),
-    };
+    let shares = e.tensor_split.as_ref().map_or("0.00".to_owned(), ToString::to_string);
     let devices = match &e.device {
         DeviceChoice::Auto | DeviceChoice::Gpu(None) => "auto".to_owned(),
         DeviceChoice::Cpu => "none".to_owned(),

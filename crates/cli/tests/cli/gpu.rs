@@ -219,7 +219,7 @@ fn a_model_is_shared_by_several_devices() {
     let o = chaski(&args).args(["-ts", "3/1,1/1", "--profile"]).output().unwrap();
     let lines: Vec<Value> = out(&o).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let shares: Vec<_> = lines.iter().map(|l| l["tensor_split"].as_str().unwrap()).collect();
-    assert_eq!(shares, ["", "", "3/1", "3/1", "1/1", "1/1"]);
+    assert_eq!(shares, ["0.00", "0.00", "3.00/1.00", "3.00/1.00", "1.00/1.00", "1.00/1.00"]);
     assert!(lines.iter().all(|l| l["avg_ts"].as_f64() > Some(0.0)), "{lines:?}");
     assert!(lines[2..].iter().all(|l| l["profiles"] == serde_json::json!([])), "{lines:?}");
     for (args, said) in [
