@@ -182,8 +182,31 @@ class Batch(ctypes.Structure):
     ]
 
 
+class ChainParams(ctypes.Structure):
+    """llama_sampler_chain_params."""
+    _fields_ = [("no_perf", c_bool)]
+
+
+# Arguments of `llama_sampler_init_...`.
+SAMPLERS = {
+    "penalties": [c_int32, c_int32, c_float, c_float, c_float],
+    "dry": [c_void_p, c_float, c_float, c_int32, c_int32, POINTER(c_char_p), c_size_t],
+    "top_n_sigma": [c_float],
+    "top_k": [c_int32],
+    "typical": [c_float, c_size_t],
+    "top_p": [c_float, c_size_t],
+    "min_p": [c_float, c_size_t],
+    "xtc": [c_float, c_float, c_size_t, c_uint32],
+    "temp": [c_float],
+    "temp_ext": [c_float, c_float, c_float],
+    "dist": [c_uint32],
+    "adaptive_p": [c_float, c_float, c_uint32],
+    "mirostat": [c_int32, c_uint32, c_float, c_float, c_int32],
+    "mirostat_v2": [c_uint32, c_float, c_float],
+}
+
 Log = ctypes.CFUNCTYPE(None, c_int, c_char_p, c_void_p)
-F32 = 0
+F32, F16 = 0, 1
 WARN = 3
 
 
@@ -234,28 +257,101 @@ class Llama:
         function(self.lib, "llama_model_save_to_file", None, c_void_p, c_char_p)(model, str(to).encode())
         function(self.lib, "llama_model_free", None, c_void_p)(model)
 
-    def logits(self, path, tokens):
-        """Logits of all tokens of one sequence, in one batch with an f32 cache, and the size of the vocabulary."""
-        call = lambda name, result, *args: function(self.lib, name, result, *args)
-        model = self.load(path)
-        n_vocab = call("llama_vocab_n_tokens", c_int32, c_void_p)(call("llama_model_get_vocab", c_void_p, c_void_p)(model))
+    def call(self, name, result, *args):
+        return function(self.lib, name, result, *args)
+
+    def context(self, model, n, cache=F32):
+        """A context of n tokens in one batch, with a cache of this type, to be freed."""
         params = self.defaults()
-        params.n_ctx = params.n_batch = params.n_ubatch = max(64, len(tokens))
+        params.n_ctx = params.n_batch = params.n_ubatch = max(64, n)
         params.n_threads = params.n_threads_batch = 1
-        params.flash_attn_type, params.type_k, params.type_v = 0, F32, F32
-        context = call("llama_init_from_model", c_void_p, c_void_p, ContextParams)(model, params)
+        params.flash_attn_type, params.type_k, params.type_v = 0, cache, cache
+        context = self.call("llama_init_from_model", c_void_p, c_void_p, ContextParams)(model, params)
         if not context:
             raise self.failed("llama.cpp makes no context for the model")
-        batch = call("llama_batch_init", Batch, c_int32, c_int32, c_int32)(len(tokens), 0, 1)
+        return context
+
+    def decode(self, context, tokens, at=0):
+        """Runs tokens of one sequence from a position on, all of them with logits."""
+        batch = self.call("llama_batch_init", Batch, c_int32, c_int32, c_int32)(len(tokens), 0, 1)
         batch.n_tokens = len(tokens)
         for i, token in enumerate(tokens):
-            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.seq_id[i][0], batch.logits[i] = token, i, 1, 0, 1
-        code = call("llama_decode", c_int32, c_void_p, Batch)(context, batch)
+            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.seq_id[i][0], batch.logits[i] = token, at + i, 1, 0, 1
+        code = self.call("llama_decode", c_int32, c_void_p, Batch)(context, batch)
+        self.call("llama_batch_free", None, Batch)(batch)
         if code != 0:
             raise self.failed(f"llama_decode returned {code}")
-        found = call("llama_get_logits", POINTER(c_float), c_void_p)(context)
+
+    def vocabulary(self, model):
+        """The vocabulary of a model, and its size."""
+        vocab = self.call("llama_model_get_vocab", c_void_p, c_void_p)(model)
+        return vocab, self.call("llama_vocab_n_tokens", c_int32, c_void_p)(vocab)
+
+    def logits(self, path, tokens):
+        """Logits of all tokens of one sequence, in one batch with an f32 cache, and the size of the vocabulary."""
+        model = self.load(path)
+        n_vocab = self.vocabulary(model)[1]
+        context = self.context(model, len(tokens))
+        self.decode(context, tokens)
+        found = self.call("llama_get_logits", POINTER(c_float), c_void_p)(context)
         found = found[: n_vocab * len(tokens)]
-        call("llama_batch_free", None, Batch)(batch)
-        call("llama_free", None, c_void_p)(context)
-        call("llama_model_free", None, c_void_p)(model)
+        self.call("llama_free", None, c_void_p)(context)
+        self.call("llama_model_free", None, c_void_p)(model)
         return found, n_vocab
+
+    def sampler(self, vocab, steps):
+        """A chain of samplers, to be freed: each step has the name of its `llama_sampler_init_...` and the arguments."""
+        params = self.call("llama_sampler_chain_default_params", ChainParams)()
+        chain = self.call("llama_sampler_chain_init", c_void_p, ChainParams)(params)
+        for name, *args in steps:
+            if name == "dry":
+                *numbers, breakers = args
+                texts = (c_char_p * len(breakers))(*(text.encode() for text in breakers))
+                args = [vocab, *numbers, texts, len(breakers)]
+            one = self.call(f"llama_sampler_init_{name}", c_void_p, *SAMPLERS[name])(*args)
+            self.call("llama_sampler_chain_add", None, c_void_p, c_void_p)(chain, one)
+        return chain
+
+    def tokens(self, vocab, text):
+        """A text's tokens, those that begin a text and those spelled out in it included."""
+        data = text.encode()
+        out = (c_int32 * (len(data) + 8))()
+        encode = self.call("llama_tokenize", c_int32, c_void_p, c_char_p, c_int32, POINTER(c_int32), c_int32, c_bool, c_bool)
+        n = encode(vocab, data, len(data), out, len(out), True, True)
+        if n < 0:
+            raise self.failed(f"llama_tokenize returned {n} for {text!r}")
+        return out[:n]
+
+    def piece(self, vocab, token):
+        """Bytes of a token; special ones have none."""
+        out = ctypes.create_string_buffer(256)
+        n = self.call("llama_token_to_piece", c_int32, c_void_p, c_int32, c_char_p, c_int32, c_int32, c_bool)(
+            vocab, token, out, len(out), 0, False
+        )
+        if n < 0:
+            raise self.failed(f"llama_token_to_piece returned {n} for token {token}")
+        return out.raw[:n]
+
+    def text(self, model, prompt, steps, n, cache=F32):
+        """Up to n tokens after a prompt, each drawn by a chain of samplers that has seen the prompt, as llama-cli does it."""
+        vocab, n_vocab = self.vocabulary(model)
+        tokens = self.tokens(vocab, prompt)
+        chain, context = self.sampler(vocab, steps(n_vocab)), self.context(model, len(tokens) + n, cache)
+        accept = self.call("llama_sampler_accept", None, c_void_p, c_int32)
+        for token in tokens:
+            accept(chain, token)
+        sample = self.call("llama_sampler_sample", c_int32, c_void_p, c_void_p, c_int32)
+        is_end = self.call("llama_vocab_is_eog", c_bool, c_void_p, c_int32)
+        out, at, new = b"", 0, tokens
+        for _ in range(n):
+            self.decode(context, new, at)
+            at += len(new)
+            # It accepts the token too.
+            token = sample(chain, context, -1)
+            if is_end(vocab, token):
+                break
+            out += self.piece(vocab, token)
+            new = [token]
+        self.call("llama_free", None, c_void_p)(context)
+        self.call("llama_sampler_free", None, c_void_p)(chain)
+        return out.decode("utf-8", "replace")

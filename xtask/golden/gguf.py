@@ -1,4 +1,4 @@
-"""Reads and writes the head of GGUF files; the data of tensors are written as f32."""
+"""Reads GGUF files, and writes them with tensors in f32."""
 import math
 import struct
 
@@ -49,24 +49,38 @@ class Reader:
         return {"type": f"array:{of}", "value": [self.value(of) for _ in range(self.number("Q"))]}
 
 
+def head(file, path):
+    """Metadata and tensors (name, shape with the fastest dimension first, type, offset in the data) of an open file."""
+    r = Reader(file, path)
+    if r.take(4) != b"GGUF":
+        raise Broken(f"{path}: not a GGUF file")
+    version = r.number("I")
+    if version not in (2, 3):
+        raise Broken(f"{path}: GGUF version {version}, known are 2 and 3")
+    n_tensor, n_kv = r.number("Q"), r.number("Q")
+    kv = {r.string(): r.entry() for _ in range(n_kv)}
+    tensors = []
+    for _ in range(n_tensor):
+        name = r.string()
+        shape = [r.number("Q") for _ in range(r.number("I"))]
+        tensors.append({"name": name, "shape": shape, "type": r.number("I"), "offset": r.number("Q")})
+    return kv, tensors
+
+
 def read_head(path):
-    """Metadata and tensors (name, shape with the fastest dimension first) of a file."""
+    """Metadata and tensors (name and shape) of a file."""
     with open(path, "rb") as file:
-        r = Reader(file, path)
-        if r.take(4) != b"GGUF":
-            raise Broken(f"{path}: not a GGUF file")
-        version = r.number("I")
-        if version not in (2, 3):
-            raise Broken(f"{path}: GGUF version {version}, known are 2 and 3")
-        n_tensor, n_kv = r.number("Q"), r.number("Q")
-        kv = {r.string(): r.entry() for _ in range(n_kv)}
-        tensors = []
-        for _ in range(n_tensor):
-            name = r.string()
-            shape = [r.number("Q") for _ in range(r.number("I"))]
-            r.take(4 + 8)  # type and offset
-            tensors.append({"name": name, "shape": shape})
-        return kv, tensors
+        kv, tensors = head(file, path)
+    return kv, [{"name": t["name"], "shape": t["shape"]} for t in tensors]
+
+
+def read(path):
+    """Metadata, tensors and the data of all tensors of a file."""
+    with open(path, "rb") as file:
+        kv, tensors = head(file, path)
+        alignment = kv.get("general.alignment", {"value": ALIGNMENT})["value"]
+        file.seek(-file.tell() % alignment, 1)
+        return kv, tensors, file.read()
 
 
 def packed(kind, value):

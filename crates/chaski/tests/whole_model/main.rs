@@ -26,6 +26,7 @@ mod qkv;
 mod recurrent;
 mod rows;
 mod sampling;
+mod seeds;
 mod separate;
 mod sequences;
 mod serve;

@@ -26,8 +26,11 @@ const SHARPNESS: f32 = 10.0;
 
 /// Samples with the logits `5 - 10 d^2 / (1 + d)`, where `d = |p - aim| / 0.3`, and updates the mean.
 ///
-/// The aim compensates for the past: `2 target - mean`.
+/// The aim compensates for the past: `2 target - mean`. Without a target, samples with the logits as they are.
 pub(super) fn draw(params: &SamplerParams, state: &mut State, candidates: &mut Candidates) -> usize {
+    if params.adaptive_target < 0.0 {
+        return dist::choose(state, candidates);
+    }
     candidates.softmax();
     let original: Vec<f32> = candidates.list.iter().map(|candidate| candidate.p).collect();
     let aim = (2.0 * params.adaptive_target - state.mean.sum / state.mean.weight).clamp(0.0, 1.0);
@@ -39,7 +42,7 @@ pub(super) fn draw(params: &SamplerParams, state: &mut State, candidates: &mut C
         }
     }
     candidates.unsorted();
-    let index = dist::draw(state, candidates);
+    let index = dist::choose(state, candidates);
     let decay = params.adaptive_decay.clamp(0.0, 0.99);
     state.mean.sum = decay * state.mean.sum + original[index];
     state.mean.weight = decay * state.mean.weight + 1.0;

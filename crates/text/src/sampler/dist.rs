@@ -23,9 +23,37 @@ pub(super) fn draw(state: &mut State, candidates: &mut Candidates) -> usize {
     })
 }
 
+/// Samples one candidate as Mirostat and adaptive-p do, which take no number if there is nothing to choose; returns its
+/// index.
+///
+/// # Source
+///
+/// C++'s `std::discrete_distribution` in libstdc++, with which llama.cpp draws in these two.
+pub(super) fn choose(state: &mut State, candidates: &mut Candidates) -> usize {
+    if candidates.len() > 1 {
+        return draw(state, candidates);
+    }
+    candidates.softmax();
+    0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_candidate_alone_takes_a_number_where_it_is_drawn_and_none_where_it_is_chosen() {
+        let next_number = |sample: fn(&mut State, &mut Candidates) -> usize| {
+            let mut state = State::with_history(&[]);
+            let mut alone = Candidates::with_p(&[0.5]);
+            assert_eq!(sample(&mut state, &mut alone), 0);
+            assert_eq!(alone.list[0].p, 1.0);
+            state.rng.next_f64()
+        };
+        let mut rng = State::with_history(&[]).rng;
+        let (first, second) = (rng.next_f64(), rng.next_f64());
+        assert_eq!((next_number(choose), next_number(draw)), (first, second));
+    }
 
     #[test]
     fn frequencies_are_the_probabilities() {

@@ -57,7 +57,7 @@ pub(super) fn draw_v2(params: &SamplerParams, state: &mut State, candidates: &mu
 }
 
 fn draw(params: &SamplerParams, state: &mut State, candidates: &mut Candidates) -> usize {
-    let index = dist::draw(state, candidates);
+    let index = dist::choose(state, candidates);
     let surprise = -candidates.list[index].p.log2();
     state.mu -= params.mirostat_eta * (surprise - params.mirostat_tau);
     index

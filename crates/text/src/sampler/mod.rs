@@ -329,18 +329,18 @@ impl Sampler {
                 }
                 // Extreme parameters can make valid logits invalid.
                 candidates.check()?;
-                if params.uses(SamplerKind::AdaptiveP) {
+                if params.samplers.contains(&SamplerKind::AdaptiveP) {
                     adaptive::draw(params, state, candidates)
                 } else {
                     dist::draw(state, candidates)
                 }
             }
             Mirostat::V1 => {
-                temperature::apply(params, state, candidates);
+                temperature::divide(params.temp, candidates);
                 mirostat::draw_v1(params, state, candidates, self.n_vocab)
             }
             Mirostat::V2 => {
-                temperature::apply(params, state, candidates);
+                temperature::divide(params.temp, candidates);
                 mirostat::draw_v2(params, state, candidates)
             }
         };

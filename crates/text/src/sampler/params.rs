@@ -13,7 +13,7 @@ pub struct SamplerParams {
     pub seed: Option<u32>,
     /// The samplers to run, in order, before the final sampling step.
     pub samplers: Vec<SamplerKind>,
-    /// Minimum number of candidates that samplers keep; 0 means 1.
+    /// Minimum number of candidates that samplers keep, top-k and top-n-sigma aside; 0 means 1.
     pub min_keep: usize,
     /// Number of most probable tokens to keep; 0 and below: off.
     pub top_k: i32,
