@@ -97,7 +97,7 @@ ROWS = [
         },
     ),
     (STORY, 40, {"samplers": "min_p;temperature;adaptive_p", "adaptive_target": 0.3}),
-    (AGAIN, 41, {"samplers": "top_k;temperature;adaptive_p"}),
+    (AGAIN, 41, {"samplers": "min_p;temperature;adaptive_p", "min_p": 0.3}),
     (STORY, 42, {"mirostat": 2, "mirostat_tau": 3.0, "dynatemp_range": 0.5, "temp": 0.9}),
     (STORY, 43, {"top_k": 3, "min_keep": 5, "temp": 1.3}),
     (STORY, 44, BARE | {"top_n_sigma": 3.0, "temp": 1.2}),
