@@ -6,7 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use chaski::errors::ModelError;
 use chaski::kernels::FeatureSet;
 use chaski::serve::{Embeddings, Request};
-use chaski::steps::{Change, Executor, Limits, Outputs, RowInput, Runner, RunnerConfig, Start, Step};
+use chaski::steps::{
+    Change, Executor, Input, Limits, Outputs, Row, RowInput, Runner, RunnerConfig, Start, Step, Want,
+};
 use chaski::{GenerateOptions, KvType, SamplerParams};
 use chaski_models::Target;
 use chaski_models::serve::{Answer, serve};
@@ -202,5 +204,10 @@ fn errors_come_back() {
     let e = block_on(executor.read()).expect_err("part of a row");
     assert!(e.to_string().starts_with("values of rows: 3, but must be "), "{e}");
     executor.submit(&Step::default()).expect("it is sent");
-    assert_eq!(block_on(executor.read()).expect("nothing"), Outputs::default());
+    assert!(matches!(block_on(executor.read()), Err(ModelError::NoRows)));
+    let row = Row { seq: 0, pos: 0, components: None, input: Input::Token(1), want: Want::Choose };
+    executor
+        .submit(&Step { rows: vec![row], repeat: 1, n_planned: 1, ..Step::default() })
+        .expect("it is sent");
+    assert_eq!(block_on(executor.read()).expect("a token").chosen.len(), 1);
 }

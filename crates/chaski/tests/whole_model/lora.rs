@@ -377,9 +377,9 @@ fn loras_that_do_not_fit_are_errors_that_name_the_tensor() {
         "the LoRA is for the architecture `qwen2`, the model has `llama`"
     );
     let kind = set("general.type", "model".into());
-    assert_eq!(with(&|m, _| kind(m)), "`general.type` is `model`, expected adapter");
+    assert_eq!(with(&|m, _| kind(m)), "`general.type` is `model`, but a LoRA has adapter");
     let kind = set("adapter.type", "dora".into());
-    assert_eq!(with(&|m, _| kind(m)), "`adapter.type` is `dora`, expected lora");
+    assert_eq!(with(&|m, _| kind(m)), "`adapter.type` is `dora`, but a LoRA has lora");
     let cases: [(Edit, &str); 6] = [
         (|_, t| t.truncate(1), "tensor `blk.0.attn_q.weight.lora_b` of the LoRA is missing"),
         (|_, t| t.clear(), "the LoRA has no tensors"),

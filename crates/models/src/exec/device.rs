@@ -153,15 +153,15 @@ impl DeviceExecutor {
     }
 
     pub(crate) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
-        if step.rows.is_empty() {
-            return Err(ModelError::NoRows);
-        }
         let found = step.rows.iter().map(|row| u64::from(row.seq) + 1).max().unwrap_or(0);
         let limit = self.limits().n_seq as u64;
         if found > limit {
             return Err(RuntimeError::Limit { what: "sequences", found, limit }.into());
         }
         check_inputs(self.row_input(), step)?;
+        if step.rows.is_empty() {
+            return Err(ModelError::NoRows);
+        }
         either!(self, e => e.submit(step))
     }
 
