@@ -164,7 +164,7 @@ fn per_layer(name: &'static str) -> usize {
 }
 
 /// A few families that together use every kernel that any of them uses on a device with such subgroups, chosen
-/// greedily.
+/// greedily; without subgroups a kernel of each operation, since compiling all of both takes minutes.
 pub(crate) fn covering(
     families: &[(&'static str, f64)],
     subgroup: Option<(u32, u32)>,
@@ -174,7 +174,11 @@ pub(crate) fn covering(
         let s = segments(name, &caps, GgmlType::F32);
         let decode = s.decode.iter().flat_map(|p| dispatches(&p.body));
         let all = decode.chain(s.prompt.iter().flat_map(|p| dispatches(&p.body)));
-        all.map(|p| p.dispatch.kernel.name).collect::<BTreeSet<&str>>()
+        let names = all.map(|p| p.dispatch.kernel.name);
+        let of = |name: &'static str| {
+            if subgroup.is_some() { name } else { name.split('.').next().unwrap_or(name) }
+        };
+        names.map(of).collect::<BTreeSet<&str>>()
     };
     let mut left: Vec<_> = families.iter().map(|f| (*f, kernels(f.0))).collect();
     let mut chosen = Vec::new();

@@ -27,7 +27,7 @@ const RANDOM: u32 = 20;
 const TURNS: usize = 16;
 /// The same for kernels that take long to compile.
 const SLOW: &[(&str, usize)] = &[
-    ("attention", 48),
+    ("attention", 96),
     ("attention_keys", 48),
     ("attention_nd", 32),
     ("attention_tiles", 48),
@@ -35,10 +35,11 @@ const SLOW: &[(&str, usize)] = &[
     ("delta_chunks", 32),
     ("gated_delta_net", 32),
     ("gated_linear_attn", 32),
-    ("mul_mat", 48),
+    ("mul_mat", 96),
     ("mul_mat_alone", 48),
-    ("mul_mat_id", 96),
-    ("mul_mat_vec", 48),
+    ("mul_mat_id", 192),
+    ("mul_mat_vec", 96),
+    ("rope_kv", 48),
     ("set_rows", 48),
     ("ssm_scan", 32),
 ];
