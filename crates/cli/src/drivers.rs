@@ -19,10 +19,14 @@ const MANIFESTS: [&str; 6] = [
 const DEVICES: [&str; 2] = ["/dev", "/dev/dri"];
 
 /// Beginnings of the names of variables that choose drivers or devices.
-const VARIABLES: [&str; 6] = ["VK_", "MESA_", "LIBGL_", "NVIDIA_", "CUDA_VISIBLE_", "XDG_DATA_"];
+const VARIABLES: [&str; 7] =
+    ["VK_", "MESA_", "LIBGL_", "NVIDIA_", "CUDA_VISIBLE_", "XDG_DATA_", "LD_LIBRARY_"];
 
-/// Text that is another one once a driver is installed, changed or loaded, a GPU appears, or the machine starts again; `None`
-/// on systems where there is no such text.
+/// The index of shared libraries, which changes when one is installed, such as the loader of drivers.
+const LIBRARIES: &str = "/etc/ld.so.cache";
+
+/// Text that is another one once a driver or library is installed, changed or loaded, a GPU appears, the user may open it, or
+/// the machine starts again; `None` on systems where there is no such text.
 pub(crate) fn fingerprint(version: &str) -> Option<String> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -37,9 +41,13 @@ pub(crate) fn fingerprint(version: &str) -> Option<String> {
         .filter(|text| VARIABLES.iter().any(|start| text.starts_with(start)))
         .collect();
     variables.sort();
+    let libraries = changed(fs::metadata(LIBRARIES).ok());
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let is_user = |line: &&str| ["Uid:", "Gid:", "Groups:"].iter().any(|start| line.starts_with(start));
+    let user: Vec<&str> = status.lines().filter(is_user).collect();
     // Another build may hash differently, and then finds out anew.
     let mut hasher = DefaultHasher::new();
-    (version, boot, manifests, devices, variables).hash(&mut hasher);
+    (version, boot, manifests, devices, variables, libraries, user).hash(&mut hasher);
     Some(format!("{:016x}", hasher.finish()))
 }
 
@@ -47,13 +55,18 @@ pub(crate) fn fingerprint(version: &str) -> Option<String> {
 fn entries(folder: &Path, with_time: bool) -> Vec<String> {
     let Ok(all) = fs::read_dir(folder) else { return Vec::new() };
     let text = |entry: fs::DirEntry| {
-        let changed = entry.metadata().and_then(|m| m.modified()).ok().filter(|_| with_time);
-        let changed = changed.and_then(|t| t.duration_since(UNIX_EPOCH).ok()).map_or(0, |t| t.as_nanos());
+        let changed = changed(entry.metadata().ok().filter(|_| with_time));
         format!("{} {changed}", entry.path().display())
     };
     let mut all: Vec<String> = all.flatten().map(text).collect();
     all.sort();
     all
+}
+
+/// The time of a file's last change, in nanoseconds; 0 for none.
+fn changed(of: Option<fs::Metadata>) -> u128 {
+    let time = of.and_then(|m| m.modified().ok()).and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+    time.map_or(0, |t| t.as_nanos())
 }
 
 #[cfg(test)]

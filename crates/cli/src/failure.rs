@@ -292,7 +292,7 @@ pub(crate) fn in_plain_words(e: &clap::Error, option: &str, value: &str) -> Stri
         _ => String::new(),
     };
     match e.kind() {
-        _ if value.is_empty() => format!("`{option}` needs a value: /set {option} VALUE"),
+        _ if value.is_empty() => format!("`{option}` needs a value"),
         clap::error::ErrorKind::InvalidValue => {
             format!("`{value}` is no value of `{option}`: expected {}", list(ContextKind::ValidValue))
         }

@@ -97,8 +97,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
             }
             anyhow::Ok(())
         }));
+    let measured = measured?;
     work.finish();
-    let imatrix = save(measured?)?;
+    let imatrix = save(measured)?;
     for (name, entry) in &imatrix.entries {
         let (n, n_all) = (entry.counts().iter().filter(|&&n| n == 0.0).count(), entry.counts().len());
         if n > 0 {

@@ -41,6 +41,11 @@ impl ModelAndText {
         if let (None, Some(first)) = (&self.model, &self.first) {
             refuse_text(first)?;
         }
+        let text =
+            if self.model.is_some() { self.first.as_deref() } else { self.second.as_deref().map(OsStr::new) };
+        if text == Some(OsStr::new("-")) {
+            return Err(Usage("`-` is no text: `-f -` reads stdin, and `-p -` is a hyphen".into()));
+        }
         match (&self.model, &self.first, &self.second) {
             (Some(_), Some(_), Some(_)) => Err(Usage("the model is given twice, as -m and as MODEL".into())),
             (Some(model), Some(text), None) => match text.to_str() {
@@ -102,14 +107,18 @@ enum Piped {
     Silent,
 }
 
-/// A prompt with the text of stdin behind it, if stdin is a file or a pipe.
+/// A prompt with the text of stdin behind it, changed by `change`, if stdin is a file or a pipe.
 ///
 /// Terminals, sockets and devices are not read: a program that runs this command may leave any of them open for ever. It
 /// may also leave a pipe open, so a pipe has to begin or end within [`PATIENCE`].
 ///
 /// # Errors
 /// If stdin is not UTF-8.
-pub(crate) fn with_stdin(prompt: String, ui: &Ui) -> anyhow::Result<String> {
+pub(crate) fn with_stdin(
+    prompt: String,
+    change: impl FnOnce(String) -> String,
+    ui: &Ui,
+) -> anyhow::Result<String> {
     if !is_file_or_pipe() {
         return Ok(prompt);
     }
@@ -117,7 +126,7 @@ pub(crate) fn with_stdin(prompt: String, ui: &Ui) -> anyhow::Result<String> {
         Piped::Nothing => prompt,
         Piped::Text(text) => {
             ui.detail(&format!("stdin   {} bytes follow the prompt", text.len()));
-            followed(&prompt, &text)
+            followed(&prompt, &change(text))
         }
         Piped::Silent => {
             ui.note(&format!(

@@ -35,8 +35,9 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
 pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Loaded> {
     let start = Instant::now();
     let remembers = !args.no_warm_cache;
-    // With a feature set, `auto` takes software renderers, too.
-    let is_auto = args.device == DeviceChoice::Auto && args.features.is_none() && remembers;
+    // With a feature set, `auto` takes software renderers, too; without its test, a GPU that failed it.
+    let is_plain = args.features.is_none() && !args.no_self_test;
+    let is_auto = args.device == DeviceChoice::Auto && is_plain && remembers;
     let fallback = if is_auto { cache::known_fallback() } else { None };
     let device = if fallback.is_some() { DeviceChoice::Cpu } else { args.device.clone() };
     let cache = if remembers { WarmCache::open(&device) } else { None };
@@ -67,9 +68,8 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
     for (key, value) in args.metadata.changes() {
         builder = builder.metadata(key, value);
     }
-    let built = pollster::block_on(builder.build());
+    let engine = pollster::block_on(builder.build())?;
     progress.finish();
-    let engine = built?;
     let total = start.elapsed();
     let on_gpu = engine.loaded().gpu().map(|g| g.load_times()).unwrap_or_default();
     let times = LoadTimes { compile: on_gpu.compile, upload: on_gpu.upload, total };
@@ -107,9 +107,8 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &Engine, ui: &Ui) ->
     if let Some(gpu) = engine.gpu() {
         builder = builder.gpu(gpu.clone());
     }
-    let built = pollster::block_on(builder.build());
+    let draft = pollster::block_on(builder.build())?;
     progress.finish();
-    let draft = built?;
     let (found, expected) = (draft.loaded().n_vocab(), engine.loaded().n_vocab());
     if found != expected {
         return Err(ModelError::Draft { found, expected }.into());

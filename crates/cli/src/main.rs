@@ -132,11 +132,11 @@ enum Command {
 fn main() -> ExitCode {
     environment::silence_device_select();
     let args: Vec<OsString> = std::env::args_os().collect();
-    if let Some(answer) = reserved::answer(&args) {
-        return failure::report(&answer.into(), &Ui::plain());
-    }
     let mut root = Cli::command();
     root.build();
+    if let Some(answer) = reserved::answer(&args, &root) {
+        return failure::report(&answer.into(), &Ui::plain());
+    }
     let line = match llama_cpp::expand(args, &root) {
         Ok(line) => line,
         Err(e) => return failure::report(&e.into(), &Ui::plain()),

@@ -58,8 +58,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
             progress.message(format!("PPL {value:.4}"));
         },
     ));
-    progress.finish();
     let p = result?;
+    progress.finish();
     let mut out = std::io::stdout().lock();
     if args.json {
         let object = json!({

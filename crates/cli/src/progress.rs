@@ -8,6 +8,8 @@ use chaski::gpu::Stage;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use crate::ui::{NAME, shortened};
+
 /// The form of progress.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Mode {
@@ -151,7 +153,8 @@ impl Progress {
 
     /// Sets a word about what is being done, or a result so far.
     pub(crate) fn message(&self, text: impl Into<String>) {
-        let text = text.into();
+        // It may have names of a file, which cannot write lines of ours.
+        let text = shortened(&text.into(), NAME);
         let mut state = self.state();
         let is_new = state.message != text;
         state.message = text;

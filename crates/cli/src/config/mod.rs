@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::failure::{self, Usage};
 use crate::llama_cpp;
@@ -46,6 +46,17 @@ struct Value {
     option: String,
     words: Vec<String>,
     origin: Origin,
+    layer: Layer,
+}
+
+/// The sources in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layer {
+    Environment,
+    /// The table of the command.
+    Table,
+    /// Keys of all commands.
+    Common,
 }
 
 /// The variables and the file.
@@ -81,10 +92,10 @@ impl Sources {
     /// The values for a command, those that come first in front.
     fn values(&self, command: &Command, root: &Command) -> Vec<Value> {
         let mut values: Vec<Value> = Vec::new();
-        let mut add = |arg: &Arg, words: Vec<String>, origin| {
+        let mut add = |arg: &Arg, words: Vec<String>, origin, layer| {
             let Some(option) = arg.get_long() else { return };
             if !values.iter().any(|value| value.option == option) {
-                values.push(Value { option: option.to_owned(), words: words_of(arg, words), origin });
+                values.push(Value { option: option.to_owned(), words: words_of(arg, words), origin, layer });
             }
         };
         for arg in options(command, root).filter(|arg| is_common(arg, root)) {
@@ -92,7 +103,7 @@ impl Sources {
             let found =
                 names.filter_map(|name| self.variables.iter().find(|(known, _)| *known == name)).next();
             if let Some((name, text)) = found {
-                add(arg, split(arg, text), Origin::Variable(name.clone()));
+                add(arg, split(arg, text), Origin::Variable(name.clone()), Layer::Environment);
             }
         }
         if let Some(file) = &self.file {
@@ -101,7 +112,8 @@ impl Sources {
             let in_order = file.entries.iter().filter(of_command).chain(file.entries.iter().filter(common));
             for entry in in_order {
                 if let Some(arg) = find(command, root, &entry.key) {
-                    add(arg, entry.words.clone(), Origin::Line(file.path.clone(), entry.line));
+                    let layer = if entry.table.is_some() { Layer::Table } else { Layer::Common };
+                    add(arg, entry.words.clone(), Origin::Line(file.path.clone(), entry.line), layer);
                 }
             }
         }
@@ -177,21 +189,37 @@ fn fitting(
         }
         let is_off = |value: &Value| value.words == ["false"];
         match kept.iter().find(|(other, of)| exclude(command, arg, of) && !is_off(other) && !is_off(&value)) {
-            Some((other, _)) if is_same_source(&other.origin, &value.origin) => {
+            Some((other, _)) if other.layer == value.layer => {
                 return Err(Usage(format!(
                     "{} and {}: `{}` and `{}` cannot be used together",
                     other.origin, value.origin, other.option, value.option
                 )));
             }
             Some(_) => {}
-            None => kept.push((value, arg)),
+            None => {
+                check_number(&value, arg)?;
+                kept.push((value, arg));
+            }
         }
     }
     Ok(kept.into_iter().map(|(value, _)| value).collect())
 }
 
-fn is_same_source(a: &Origin, b: &Origin) -> bool {
-    std::mem::discriminant(a) == std::mem::discriminant(b)
+/// Checks the number of words of a value, which clap counts on command lines only.
+fn check_number(value: &Value, arg: &Arg) -> Result<(), Usage> {
+    let (found, per_use) = (value.words.len(), arg.get_num_args().map_or(1, |n| n.min_values().max(1)));
+    let is_list = matches!(arg.get_action(), ArgAction::Append) || arg.get_value_delimiter().is_some();
+    let fits = if is_list { found > 0 && found % per_use == 0 } else { found == per_use };
+    if fits {
+        return Ok(());
+    }
+    let expected = match (is_list, per_use) {
+        (true, 1) => "values".to_owned(),
+        (true, n) => format!("{n} values for each use"),
+        (false, 1) => "one value".to_owned(),
+        (false, n) => format!("{n} values"),
+    };
+    Err(Usage(format!("{}: `{}` takes {expected}, found {found}", value.origin, value.option)))
 }
 
 /// True if the positional arguments name a model: two of them do, and one does if it is a file, or called like one.

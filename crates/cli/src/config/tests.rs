@@ -22,6 +22,13 @@ fn sources(variables: &[(&str, &str)], file: &[(Option<&str>, &str, &str)]) -> S
     Sources { variables, path: Some(file.path.clone()), file: Some(file) }
 }
 
+/// A file with one key, whose value is a list.
+fn list_in_file(key: &str, list: &[String]) -> Sources {
+    let mut sources = sources(&[], &[(None, key, "")]);
+    sources.file.as_mut().unwrap().entries[0].words = list.to_vec();
+    sources
+}
+
 /// The words of an option, as the command line and the sources have it.
 fn words(line: &str, sources: &Sources, id: &str) -> Result<Vec<String>, String> {
     let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
@@ -50,9 +57,10 @@ fn every_option_of_run_has_a_variable_and_a_key() {
                 .is_ok_and(|found| found.concat() == split(arg, word).concat())
         };
         let word = candidates.iter().find(works).unwrap_or_else(|| panic!("no variable sets --{long}"));
-        let by_key = sources(&[], &[(None, &long.replace('-', "_"), word)]);
+        let list = split(arg, word);
+        let by_key = list_in_file(&long.replace('-', "_"), &list);
         check(by_key.file.as_ref().unwrap(), &root).unwrap();
-        assert_eq!(words("chaski run", &by_key, id).unwrap().concat(), *word, "{long}");
+        assert_eq!(words("chaski run", &by_key, id).unwrap().concat(), list.concat(), "{long}");
         n += 1;
     }
     assert!(n > 80, "{n}");
@@ -102,6 +110,27 @@ fn a_model_of_the_configuration_is_one_by_m() {
     ] {
         assert!(!of(line).contains(&"mine.gguf".to_owned()), "{line}");
     }
+}
+
+#[test]
+fn a_list_has_as_many_values_as_its_option_takes() {
+    let of = |key: &str, list: &[&str]| {
+        let list: Vec<String> = list.iter().map(|word| (*word).to_owned()).collect();
+        words("chaski run", &list_in_file(key, &list), &key.replace('-', "_"))
+    };
+    assert_eq!(of("stop", &["a", "b"]).unwrap(), ["a", "b"]);
+    assert_eq!(of("lora-scaled", &["a", "1", "b", "2"]).unwrap(), ["a", "1", "b", "2"]);
+    for (key, list, says) in [
+        ("temp", &["0.5", "0.9"][..], "c.toml:1: `temp` takes one value, found 2"),
+        ("temp", &[], "c.toml:1: `temp` takes one value, found 0"),
+        ("stop", &[], "c.toml:1: `stop` takes values, found 0"),
+        ("lora-scaled", &["a"], "c.toml:1: `lora-scaled` takes 2 values for each use, found 1"),
+    ] {
+        assert_eq!(of(key, list).unwrap_err(), says);
+    }
+    // A command's table comes before keys of all commands, also for options that exclude each other.
+    let tables = sources(&[], &[(None, "json", "true"), (Some("run"), "jsonl", "true")]);
+    assert_eq!(words("chaski run", &tables, "jsonl").unwrap(), ["true"]);
 }
 
 #[test]

@@ -162,8 +162,8 @@ fn story(device: &mut Device, checks: &mut Vec<Check>, builder: EngineBuilder) {
         let start = Instant::now();
         let mut engine = pollster::block_on(builder.context(128).build()).map_err(|e| chain(&e))?;
         let load_ms = (start.elapsed().as_secs_f64() * 1e6).round() / 1e3;
-        let (text, rate) = pollster::block_on(told(&mut engine)).map_err(|e| chain(&e))?;
-        if text.is_empty() || !STORY.starts_with(&text) {
+        let (text, n_token, rate) = pollster::block_on(told(&mut engine)).map_err(|e| chain(&e))?;
+        if n_token != N_TOKEN || !STORY.starts_with(&text) {
             return Err(format!("the built-in model continues {PROMPT:?} with {text:?}, not with {STORY:?}"));
         }
         let detail = format!("the built-in model tells its story: {N_TOKEN} tokens at {rate:.0} tokens/s");
@@ -173,7 +173,7 @@ fn story(device: &mut Device, checks: &mut Vec<Check>, builder: EngineBuilder) {
         times.map_or((None, None), |(ms, rate)| (Some(ms), Some((rate * 10.0).round() / 10.0)));
 }
 
-async fn told(engine: &mut Engine) -> Result<(String, f64), Error> {
+async fn told(engine: &mut Engine) -> Result<(String, usize, f64), Error> {
     let options = GenerateOptions {
         sampler: SamplerParams::greedy(),
         max_tokens: Some(N_TOKEN),
@@ -184,8 +184,8 @@ async fn told(engine: &mut Engine) -> Result<(String, f64), Error> {
     while let Some(piece) = answer.next().await? {
         text += &piece.text;
     }
-    let rate = answer.stats().token_rate();
-    Ok((text, rate))
+    let stats = answer.stats();
+    Ok((text, stats.n_token, stats.token_rate()))
 }
 
 #[cfg(test)]

@@ -174,7 +174,11 @@ impl Row {
     /// True if a word after a switch belongs to it.
     fn is_switch(&self, word: &str) -> bool {
         match self.here {
-            Here::Words(known) => argument_of("", known, Some(&word.into())).is_ok(),
+            Here::Words(known) => {
+                // One letter away, it is a mistake rather than the next argument.
+                let is_like = |known: &str| known.len() > 2 && strsim::damerau_levenshtein(known, word) < 2;
+                words_of(known).any(|known| known == word || is_like(known))
+            }
             _ => is_switch(word),
         }
     }
@@ -196,6 +200,7 @@ impl Row {
         line: &mut Line,
     ) -> Result<(), Instead> {
         let n_word = match self.takes {
+            Takes::Nothing if value.is_some() => return Err(Instead(format!("`{name}` takes no value"))),
             Takes::Nothing => 0,
             _ if value.is_some() => 0,
             Takes::One => 1,
@@ -228,6 +233,12 @@ fn with_value(mut option: OsString, value: Option<OsString>) -> OsString {
     option
 }
 
+/// The words of an option, llama.cpp's and ours.
+fn words_of<'k>(known: &'k [(&str, &str)]) -> impl Iterator<Item = &'k str> {
+    let ours = known.iter().filter_map(|(_, to)| Some(to.split_once('=')?.1));
+    known.iter().map(|(from, _)| *from).chain(ours)
+}
+
 /// The argument for a word of an option, if there is one.
 fn argument_of(
     name: &str,
@@ -242,8 +253,13 @@ fn argument_of(
         Some((_, "")) => Ok(None),
         Some((_, argument)) => Ok(Some((*argument).into())),
         None => {
-            let known: Vec<&str> = known.iter().map(|(word, _)| *word).filter(|w| !w.is_empty()).collect();
-            Err(Instead(format!("`{name} {word}`: expected one of {}", known.join(", "))))
+            let mut words: Vec<&str> = Vec::new();
+            words_of(known).filter(|word| !word.is_empty()).for_each(|word| {
+                if !words.contains(&word) {
+                    words.push(word);
+                }
+            });
+            Err(Instead(format!("`{name} {word}`: expected one of {}", words.join(", "))))
         }
     }
 }
@@ -318,6 +334,19 @@ mod tests {
         ] {
             assert_eq!(words(typed), ours);
         }
+    }
+
+    #[test]
+    fn a_flag_takes_no_value_and_a_switch_none_that_it_does_not_know() {
+        for (typed, says) in [
+            ("chaski run --conversation=false", "`--conversation` takes no value"),
+            ("chaski run --no-escape=false", "`--no-escape` takes no value"),
+            ("chaski run --color nevr hi", "`--color nevr`: expected one of on, off, auto, always, never"),
+        ] {
+            let Instead(error) = expanded(typed).map(|line| line.args).unwrap_err();
+            assert_eq!(error, says);
+        }
+        assert_eq!(words("chaski run --color hi"), "chaski run --color=always hi");
     }
 
     #[test]

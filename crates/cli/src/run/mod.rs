@@ -293,7 +293,7 @@ fn prompt(
             note_file_name(&message, ui);
             match file {
                 Some(file) => followed(&message, &args.unescaped(read_text(file)?)),
-                None => with_stdin(message, ui)?,
+                None => with_stdin(message, |text| args.unescaped(text), ui)?,
             }
         }
         (None, Some(file)) => return Ok(Some(as_text(args.unescaped(read_text(file)?)))),
@@ -312,7 +312,7 @@ fn prompt(
             if text.trim().is_empty() {
                 return Err(Usage("no prompt: stdin is empty".into()).into());
             }
-            without_last_line_break(&text).to_owned()
+            args.unescaped(without_last_line_break(&text).to_owned())
         }
     };
     Ok(Some(if args.raw { Prompt::Text(message) } else { Prompt::Message(message) }))

@@ -22,12 +22,16 @@ fn devices_are_listed() {
 pub(crate) fn has_gpu() -> bool {
     let found = json(&run(&["devices", "-o", "json"])).as_array().unwrap().len() > 1;
     if !found {
-        // Past the test harness, which hides what macros of passing tests print.
-        let thread = std::thread::current();
-        let line = format!("SKIPPED {}: for want of a GPU\n", thread.name().unwrap_or("a test"));
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
+        skipped("a GPU");
     }
     found
+}
+
+/// Says that a test did not run, past the test harness, which hides what macros of passing tests print.
+fn skipped(want: &str) {
+    let thread = std::thread::current();
+    let line = format!("SKIPPED {}: for want of {want}\n", thread.name().unwrap_or("a test"));
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 /// Vulkan's loader, if a command loads it, says a lot with this setting.
@@ -66,20 +70,29 @@ fn no_driver_is_loaded_unless_a_gpu_is_asked_for() {
 #[cfg(target_os = "linux")]
 fn a_machine_without_a_gpu_is_known_at_the_next_start() {
     let caches = tempfile::tempdir().unwrap();
-    let says = |more: &[&str]| {
+    let says_with = |more: &[&str], variable: (&str, &str)| {
         let mut command = chaski(&["run", "--temp", "0", "-n", "8", "-p", "Once upon a time"]);
         command.args(more).env("XDG_CACHE_HOME", caches.path()).env("VK_LOADER_DEBUG", "all");
+        command.env(variable.0, variable.1);
         let o = command.output().unwrap();
         assert!(out(&o).starts_with(GOLDEN), "{}", err(&o));
         let lines = err(&o);
         let note = lines.lines().find(|line| line.contains("running on the CPU")).map(str::to_owned);
         (lines.contains("DRIVER:") || lines.contains("LAYER:"), note)
     };
+    let says = |more: &[&str]| says_with(more, ("CHASKI_TEST", "1"));
     let (loads, note) = says(&[]);
-    let Some(note) = note.filter(|_| loads) else { return };
+    let Some(note) = note.filter(|_| loads) else {
+        skipped("a machine without a GPU");
+        return;
+    };
     assert_eq!(says(&[]), (false, Some(note.clone())));
-    // Nothing is known without the cache, or for another device.
-    assert_eq!(says(&["--no-warm-cache"]), (true, Some(note)));
+    // Nothing is known without the cache, or if a GPU need not pass its test.
+    for option in ["--no-warm-cache", "--no-self-test"] {
+        assert_eq!(says(&[option]), (true, Some(note.clone())), "{option}");
+    }
+    // A machine whose drivers are set up differently is another one.
+    assert_eq!(says_with(&[], ("LD_LIBRARY_PATH", "/nowhere")), (true, Some(note)));
 }
 
 #[test]

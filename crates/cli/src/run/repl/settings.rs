@@ -54,7 +54,7 @@ impl Settings {
             ("", true) => settings.answer.clear(option),
             ("", false) => settings
                 .try_update_from([format!("--{option}")])
-                .map_err(|e| in_plain_words(&e, option, value))?,
+                .map_err(|e| format!("{}: /set {option} VALUE", in_plain_words(&e, option, value)))?,
             _ => settings
                 .try_update_from([format!("--{option}={value}")])
                 .map_err(|e| in_plain_words(&e, option, value))?,
