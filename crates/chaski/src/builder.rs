@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chaski_models::KvType;
+use chaski_models::{KvType, MetadataChanges};
 use chaski_runtime::cpu::Threads;
 use chaski_runtime::gpu::{AdapterSummary, Gpu, Progress};
 use chaski_runtime::kernels::{ActivationPrecision, FeatureSet, Tuning};
@@ -22,7 +22,7 @@ pub struct EngineBuilder {
     loader: Loader,
     loras: Vec<(Source, f32)>,
     /// Keys and values that replace those of the file.
-    metadata: Vec<(String, OwnedValue)>,
+    metadata: MetadataChanges,
     /// Capacity of the request queue ([`Engine::spawn`]).
     max_waiting: usize,
 }
@@ -44,7 +44,7 @@ impl EngineBuilder {
     /// Another value for a key of the file's metadata, or a value for a key that it lacks; may be called several times.
     /// `{arch}` in a key stands for the file's architecture: `{arch}.rope.freq_base`.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<OwnedValue>) -> Self {
-        self.metadata.push((key.into(), value.into()));
+        self.metadata.set(key, value);
         self
     }
 
@@ -227,7 +227,7 @@ impl EngineBuilder {
         EngineBuilder {
             loader: Loader::new(source),
             loras: Vec::new(),
-            metadata: Vec::new(),
+            metadata: MetadataChanges::default(),
             max_waiting: 1024,
         }
     }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub use chaski_models::MetadataChanges;
 use chaski_models::Model;
-use ggml_format::{ByteSource, HeaderBytes, MemorySource, OwnedValue, SourceError};
+use ggml_format::{ByteSource, HeaderBytes, MemorySource, SourceError};
 
 use crate::error::Error;
 
@@ -77,7 +78,7 @@ impl Source {
     /// # Errors
     /// [`Error::Source`], [`Error::Model`], [`Error::NoDefaultModel`].
     pub async fn open(&self) -> Result<OpenModel, Error> {
-        self.open_with(&[]).await
+        self.open_with(&MetadataChanges::default()).await
     }
 
     /// Opens the file as [`Self::open`] does, with other values for some keys of its metadata
@@ -85,7 +86,7 @@ impl Source {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub async fn open_with(&self, changes: &[(String, OwnedValue)]) -> Result<OpenModel, Error> {
+    pub async fn open_with(&self, changes: &MetadataChanges) -> Result<OpenModel, Error> {
         let first = self.bytes()?;
         let missing =
             |name: &str, why: &str| SourceError::Other { name: name.to_owned(), source: why.into() };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::gguf::{Gguf, GgufError, HeaderBytes, Metadata, Scan, TensorInfo, Value};
+use crate::gguf::{Gguf, GgufError, HeaderBytes, Metadata, Scan, TensorInfo};
 use crate::source::{ByteSource, SourceError};
 use crate::split::SplitName;
 
@@ -172,9 +172,9 @@ impl<S: ByteSource> ModelFile<S> {
         &self.metadata
     }
 
-    /// Replaces values of the metadata, or adds them ([`Metadata::with`]).
-    pub fn set_metadata<'v>(&mut self, changes: impl IntoIterator<Item = (&'v str, Value<'v>)>) {
-        self.metadata = self.metadata.with(changes);
+    /// Replaces the metadata, for instance by [`Metadata::with`].
+    pub fn set_metadata(&mut self, metadata: Metadata) {
+        self.metadata = metadata;
     }
 
     /// The tensors of all files, in order.

@@ -6,6 +6,7 @@
 
 pub mod arch;
 mod build;
+mod changes;
 mod derived;
 mod error;
 mod exec;
@@ -19,6 +20,7 @@ mod separate;
 pub mod serve;
 
 pub use arch::ARCHS;
+pub use changes::MetadataChanges;
 pub use chaski_runtime::cpu::Threads;
 pub use derived::Transposed;
 pub use error::{KvTypeError, LoraError, ModelError, PoolingError, SessionError};

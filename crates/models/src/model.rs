@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use chaski_graph::Graph;
 use chaski_runtime::Tensors;
-use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, OwnedValue, SourceError, TensorInfo};
+use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
 
 use crate::arch::{Arch, SCALARS, rope_factor_tensor};
 use crate::build::{Builder, Config, Loras};
+use crate::changes::MetadataChanges;
 use crate::error::{LoraError, ModelError};
 use crate::fingerprint::fingerprint;
 use crate::layers::derived;
@@ -50,25 +51,21 @@ impl<S: ByteSource> Model<S> {
         first: S,
         open_sibling: impl FnMut(&str) -> Result<S, SourceError>,
     ) -> Result<Self, ModelError> {
-        Self::open_with(first, open_sibling, &[]).await
+        Self::open_with(first, open_sibling, &MetadataChanges::default()).await
     }
 
-    /// Opens a file as [`Self::open`] does, with other values for some keys of its metadata. `{arch}` in a key stands for
-    /// the file's architecture, as in `{arch}.rope.freq_base`.
+    /// Opens a file as [`Self::open`] does, with other values for some keys of its metadata.
     ///
     /// # Errors
     /// [`ModelError`] with the name of the file, field or tensor.
     pub async fn open_with(
         first: S,
         open_sibling: impl FnMut(&str) -> Result<S, SourceError>,
-        changes: &[(String, OwnedValue)],
+        changes: &MetadataChanges,
     ) -> Result<Self, ModelError> {
         let mut file = ModelFile::open(first, open_sibling).await?;
-        if !changes.is_empty() {
-            let arch = file.metadata().str("general.architecture")?.to_owned();
-            let keys: Vec<String> = changes.iter().map(|(key, _)| key.replace("{arch}", &arch)).collect();
-            let values = changes.iter().map(|(_, value)| value.as_value());
-            file.set_metadata(keys.iter().map(String::as_str).zip(values));
+        if let Some(changed) = changes.applied(file.metadata())? {
+            file.set_metadata(changed);
         }
         let arch = Arch::of(file.metadata())?;
         let config = Config::new(file.metadata(), file.tensors())?;
