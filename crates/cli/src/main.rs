@@ -21,6 +21,7 @@ mod llama_cpp;
 mod load;
 mod logits;
 mod lora;
+mod names;
 mod options;
 mod output;
 mod overrides;

@@ -8,7 +8,7 @@ use chaski::gpu::Stage;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::ui::{NAME, shortened};
+use crate::names::{NAME, shortened};
 
 /// The form of progress.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
