@@ -8,6 +8,7 @@ mod message;
 mod prepare;
 mod set;
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use chaski_jinja::{Origin, Program};
@@ -18,6 +19,7 @@ pub use error::{TemplateError, TemplateFault};
 pub use message::{Content, Message, TemplateOptions};
 pub use set::ChatTemplates;
 
+use crate::tokenizer::Tokenizer;
 use prepare::Capabilities;
 
 /// The template for files without one (ChatML).
@@ -151,31 +153,31 @@ impl ChatTemplate {
 /// the end.
 ///
 /// Templates write BOS as text, and most tokenizers add it too; the model must see it only once.
-pub fn strip_added_special<'t>(text: &'t str, tokenizer: &crate::tokenizer::Tokenizer) -> &'t str {
-    let (begin, end) = added_special(tokenizer);
-    let text = begin.and_then(|bos| text.strip_prefix(bos)).unwrap_or(text);
-    end.and_then(|eos| text.strip_suffix(eos)).unwrap_or(text)
-}
-
-/// The texts of the tokens that `tokenizer` adds before and behind a text.
-fn added_special(tokenizer: &crate::tokenizer::Tokenizer) -> (Option<&str>, Option<&str>) {
-    let token = |adds: bool, id: Option<u32>| id.filter(|_| adds).and_then(|id| tokenizer.token_text(id));
-    (token(tokenizer.adds_bos(), tokenizer.bos()), token(tokenizer.adds_eos(), tokenizer.eos()))
+pub fn strip_added_special<'t>(text: &'t str, tokenizer: &Tokenizer) -> &'t str {
+    &text[without_added(text, &[], tokenizer)]
 }
 
 /// [`strip_added_special`] of a text with data, of which nothing is removed.
-pub fn strip_added_special_traced(mut prompt: Rendered, tokenizer: &crate::tokenizer::Tokenizer) -> Rendered {
-    let (begin, end) = added_special(tokenizer);
-    let first = prompt.data.first().map_or(prompt.text.len(), |range| range.start);
-    if let Some(bos) = begin.filter(|bos| bos.len() <= first && prompt.text.starts_with(bos)) {
-        prompt.text.drain(..bos.len());
-        prompt.data.iter_mut().for_each(|range| *range = range.start - bos.len()..range.end - bos.len());
-    }
-    let last = prompt.data.last().map_or(0, |range| range.end);
-    if let Some(eos) = end.filter(|eos| last + eos.len() <= prompt.text.len() && prompt.text.ends_with(eos)) {
-        prompt.text.truncate(prompt.text.len() - eos.len());
-    }
+pub fn strip_added_special_traced(mut prompt: Rendered, tokenizer: &Tokenizer) -> Rendered {
+    let kept = without_added(&prompt.text, &prompt.data, tokenizer);
+    prompt.text.truncate(kept.end);
+    prompt.text.drain(..kept.start);
+    prompt.data.iter_mut().for_each(|range| *range = range.start - kept.start..range.end - kept.start);
     prompt
+}
+
+/// The part of a text without the tokens that `tokenizer` adds before and behind it, as far as they are no data.
+fn without_added(text: &str, data: &[Range<usize>], tokenizer: &Tokenizer) -> Range<usize> {
+    let token = |adds: bool, id: Option<u32>| {
+        id.filter(|_| adds).and_then(|id| tokenizer.token_text(id)).unwrap_or_default()
+    };
+    let first = data.first().map_or(text.len(), |range| range.start);
+    let bos = token(tokenizer.adds_bos(), tokenizer.bos());
+    let start = if text[..first].starts_with(bos) { bos.len() } else { 0 };
+    let last = data.last().map_or(start, |range| range.end);
+    let eos = token(tokenizer.adds_eos(), tokenizer.eos());
+    let end = if text[last..].ends_with(eos) { text.len() - eos.len() } else { text.len() };
+    start..end
 }
 
 #[cfg(test)]
