@@ -235,12 +235,16 @@ def saved(args):
             found[path.stem] = keys
         except (Wrong, NoEngine, gguf.Broken) as e:
             print(f"{path.stem}: left out: {e}", flush=True)
-    text, to = saver.table(found), FIXTURES / "saved.json"
-    if args.check and text != to.read_text():
-        raise Wrong(f"{to} has other keys")
-    if not args.check:
-        to.write_text(text)
+    keep(saver.table(found), FIXTURES / "saved.json", args.check)
     print(f"{len(found)} fixtures")
+
+
+def keep(text, to, check):
+    """Writes a fixture, or compares it with the one that is there."""
+    if not check:
+        to.write_text(text)
+    elif text != to.read_text():
+        raise Wrong(f"{to} has another text")
 
 
 def sampled(args):
@@ -255,11 +259,7 @@ def sampled(args):
             if text != rounded:
                 raise Wrong(f"seed {seed}: a draw so near the border of two tokens that an f16 cache changes it; take another seed")
             texts.append(text)
-    text, to = sampler.table(texts), FIXTURES / "storyteller/sampled.json"
-    if args.check and text != to.read_text():
-        raise Wrong(f"{to} has other texts")
-    if not args.check:
-        to.write_text(text)
+    keep(sampler.table(texts), FIXTURES / "storyteller/sampled.json", args.check)
     print(f"{len(texts)} texts")
 
 
