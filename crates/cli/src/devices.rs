@@ -9,7 +9,7 @@ use chaski::gpu::AdapterSummary;
 use serde_json::{Value, json};
 
 use crate::failure::Usage;
-use crate::options::{device, feature_word};
+use crate::options::{Form, device, feature_word};
 use crate::peaks;
 use crate::progress::Unit;
 use crate::ui::{Side, Ui, bytes, table};
@@ -28,15 +28,6 @@ pub(crate) struct Args {
     /// Output format
     #[arg(short, long, value_enum, default_value = "md")]
     output: Form,
-}
-
-/// Output format.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
-    /// Text and tables
-    Md,
-    /// One JSON value
-    Json,
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {

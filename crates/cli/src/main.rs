@@ -22,6 +22,7 @@ mod load;
 mod logits;
 mod lora;
 mod names;
+mod numbers;
 mod options;
 mod output;
 mod overrides;

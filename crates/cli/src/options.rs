@@ -14,7 +14,17 @@ use ggml_format::{FILE_TYPES, FileType};
 
 use crate::failure::Usage;
 use crate::lora::LoraArgs;
+use crate::numbers::{finite, positive};
 use crate::overrides::MetadataArgs;
+
+/// Output format of commands that describe something.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Form {
+    /// Text and tables
+    Md,
+    /// One JSON value
+    Json,
+}
 
 /// The source of a model named on the command line; the built-in model by default.
 pub(crate) fn source(model: Option<&Path>) -> Source {
@@ -464,18 +474,6 @@ fn letters(text: &str) -> Result<Sequence, String> {
         })
     };
     text.chars().map(kind).collect::<Result<_, _>>().map(Sequence)
-}
-
-fn finite(text: &str) -> Result<f32, String> {
-    match text.parse::<f32>() {
-        Ok(x) if x.is_finite() => Ok(x),
-        Ok(_) => Err("expected a finite number".into()),
-        Err(e) => Err(e.to_string()),
-    }
-}
-
-fn positive(text: &str) -> Result<f32, String> {
-    finite(text).and_then(|x| if x > 0.0 { Ok(x) } else { Err("expected more than 0; 1: off".into()) })
 }
 
 /// Parses `TOKEN+BIAS` or `TOKEN-BIAS`.

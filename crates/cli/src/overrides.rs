@@ -7,6 +7,7 @@ use chaski::text::CHATML;
 
 use crate::failure::Usage;
 use crate::input::read_text;
+use crate::numbers::positive;
 
 /// Keys and values.
 pub(crate) type Changes = Vec<(String, OwnedValue)>;
@@ -152,14 +153,6 @@ fn change(text: &str) -> Result<(String, OwnedValue), String> {
         _ => return Err(format!("unknown type `{kind}` (known: int, float, bool, str)")),
     };
     Ok((key.to_owned(), value))
-}
-
-fn positive(text: &str) -> Result<f32, String> {
-    match text.parse::<f32>() {
-        Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
-        Ok(_) => Err("expected a number above 0".into()),
-        Err(e) => Err(e.to_string()),
-    }
 }
 
 #[cfg(test)]

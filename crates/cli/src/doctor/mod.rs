@@ -15,7 +15,7 @@ use chaski::DeviceChoice;
 use self::private::Private;
 use self::report::{Build, Device, Report};
 use crate::failure::Reported;
-use crate::options::devices;
+use crate::options::{Form, devices};
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
@@ -32,15 +32,6 @@ pub(crate) struct Args {
     /// Output format
     #[arg(short, long, value_enum, default_value = "md")]
     output: Form,
-}
-
-/// Output format.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
-    /// Text
-    Md,
-    /// One JSON object
-    Json,
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {

@@ -25,6 +25,8 @@ impl Private {
             .filter_map(|(path, word)| Some((path?.to_string_lossy().into_owned(), word)))
             // The root of the file system names nobody.
             .filter(|(path, _)| Path::new(path).components().count() > 1)
+            // JSON doubles backslashes.
+            .flat_map(|(path, word)| [(path.replace('\\', r"\\"), word), (path, word)])
             .collect();
         known.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         Private(known)
