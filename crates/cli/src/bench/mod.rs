@@ -76,7 +76,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = range::list)]
     ubatch_size: Vec<List>,
     /// Threads that compute on the CPU; 0: one for each core [default: 0]
-    #[arg(short, long, value_name = "N", value_parser = range::list)]
+    #[arg(short, long, value_name = "N", value_parser = range::threads, allow_negative_numbers = true)]
     threads: Vec<List>,
     /// KV cache type of the keys: auto, f32, f16, bf16, q8_0, q4_0 ...; default auto, or f16 with -ctv (also -ctk)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]

@@ -15,6 +15,11 @@ pub(super) fn list(text: &str) -> Result<List, String> {
     Ok(List(values))
 }
 
+/// Numbers of threads. As in other commands, -1 is 0.
+pub(super) fn threads(text: &str) -> Result<List, String> {
+    if text.trim() == "-1" { Ok(List(vec![0])) } else { list(text) }
+}
+
 fn number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("`{text}` is not a number from 0 to {}", u32::MAX))
 }
@@ -65,6 +70,8 @@ mod tests {
     #[test]
     fn lists_and_ranges() {
         let values = |text: &str| list(text).unwrap().0;
+        assert_eq!(threads("-1").unwrap().0, [0]);
+        assert_eq!(threads("1,4").unwrap().0, [1, 4]);
         assert_eq!(values("512"), [512]);
         assert_eq!(values("0,512, 7"), [0, 512, 7]);
         assert_eq!(values("2-5"), [2, 3, 4, 5]);

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{Sources, Value, fitting, options};
 use crate::failure::Usage;
+use crate::options::Form;
 use crate::ui::one_line;
 
 pub(crate) const LONG: &str = "\
@@ -25,17 +26,8 @@ pub(crate) struct Args {
     #[arg(long)]
     path: bool,
     /// Output format
-    #[arg(short, long, value_enum, default_value = "text")]
+    #[arg(short, long, value_enum, default_value = "md")]
     output: Form,
-}
-
-/// Output format.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
-    /// A table
-    Text,
-    /// One JSON value
-    Json,
 }
 
 /// A row: option, value, source.
