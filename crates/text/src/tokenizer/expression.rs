@@ -46,16 +46,27 @@ impl Search<'_, '_> {
 
 #[cfg(not(target_arch = "wasm32"))]
 mod engine {
+    use std::collections::BTreeMap;
     use std::ops::Range;
+    use std::sync::{Arc, Mutex, PoisonError};
 
     use regex::Regex;
 
+    /// The expressions of all tokenizers so far: one takes a millisecond to compile, and there are few.
+    static COMPILED: Mutex<BTreeMap<String, Arc<Regex>>> = Mutex::new(BTreeMap::new());
+
     #[derive(Debug)]
-    pub(super) struct Engine(Regex);
+    pub(super) struct Engine(Arc<Regex>);
 
     impl Engine {
         pub(super) fn new(text: &str) -> Engine {
-            Engine(Regex::new(text).expect("our expressions are tested to compile"))
+            let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(regex) = compiled.get(text) {
+                return Engine(regex.clone());
+            }
+            let regex = Arc::new(Regex::new(text).expect("our expressions are tested to compile"));
+            compiled.insert(text.to_owned(), regex.clone());
+            Engine(regex)
         }
     }
 
