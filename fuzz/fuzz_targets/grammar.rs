@@ -7,5 +7,6 @@ use libfuzzer_sys::fuzz_target;
 #[allow(dead_code, reason = "each target uses one of the bodies")]
 #[path = "../../crates/text/tests/fuzz/bodies.rs"]
 mod bodies;
+mod hook;
 
-fuzz_target!(|bytes: &[u8]| bodies::grammar(bytes));
+fuzz_target!(init: hook::install(), |bytes: &[u8]| bodies::grammar(bytes));

@@ -33,6 +33,10 @@ impl Raw {
         self.put(&v.to_le_bytes())
     }
 
+    pub(crate) fn f32(self, v: f32) -> Raw {
+        self.put(&v.to_le_bytes())
+    }
+
     pub(crate) fn u64(self, v: u64) -> Raw {
         self.put(&v.to_le_bytes())
     }

@@ -1,13 +1,10 @@
 //! Reads a file, accesses everything in it, and asserts the invariants that hold for any bytes.
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use ggml_format::{Gguf, GgufError, Imatrix, SplitName, Value};
 
 /// Reads `bytes` as the first bytes of a file of `file_len` bytes.
 pub(crate) fn visit(bytes: &[u8], file_len: u64) -> Result<(), GgufError> {
-    // Importance matrices are GGUF or a format without a magic number.
-    if let Ok(imatrix) = Imatrix::parse(bytes.to_vec()) {
-        assert!(!imatrix.entries.is_empty());
-    }
     let gguf = match Gguf::parse(bytes.to_vec().into(), file_len) {
         Ok(gguf) => gguf,
         Err(GgufError::NeedMore { n_byte }) => {
@@ -39,4 +36,30 @@ pub(crate) fn visit(bytes: &[u8], file_len: u64) -> Result<(), GgufError> {
         assert_eq!(t.offset % u64::from(gguf.alignment()), 0);
     }
     Ok(())
+}
+
+/// Reads `bytes` as a whole file, and as the beginning of a longer one.
+pub(crate) fn any_length(bytes: &[u8]) {
+    let _ = visit(bytes, bytes.len() as u64);
+    let _ = visit(bytes, bytes.len() as u64 * 2);
+}
+
+/// Reads `bytes` as an importance matrix, which is GGUF or a format without a magic number.
+pub(crate) fn imatrix(bytes: &[u8]) {
+    let imatrix = match Imatrix::parse(bytes.to_vec()) {
+        Ok(imatrix) => imatrix,
+        Err(e) => return assert!(!e.to_string().is_empty()),
+    };
+    assert!(!imatrix.entries.is_empty());
+    for (name, entry) in &imatrix.entries {
+        let (n_value, n_mat) = (entry.sums().len(), entry.counts().len());
+        let means = imatrix.importance(name, n_value / n_mat, n_mat).expect("its own shape");
+        assert!(means.is_some_and(|means| means.len() == n_value && means.iter().all(|v| *v >= 0.0)));
+        assert!(imatrix.importance(name, n_value + 1, 1).is_err());
+        assert!(imatrix.importance(name, usize::MAX, 2).is_err());
+    }
+    // Names from the older format may be too long for GGUF.
+    if let Ok(file) = imatrix.write(Vec::new()) {
+        assert_eq!(Imatrix::parse(file).expect("a file that was written"), imatrix);
+    }
 }
