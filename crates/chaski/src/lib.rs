@@ -60,9 +60,10 @@ pub use turns::ChatPrompt;
 /// Tokenizers, chat templates, messages, samplers, grammars, and parsers of answers.
 pub mod text {
     pub use chaski_text::{
-        AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, CHATML, ChatTemplate, ChatTemplates,
-        Constraint, Content, Grammar, LocalTime, Logprobs, Message, Mirostat, ParseSpecial, RenderSpecial,
-        SamplerKind, SamplerParams, TemplateOptions, Tokenizer, ToolCall, byte_to_char, strip_added_special,
+        AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, CHATML, CallChoice, CallGrammarError,
+        ChatTemplate, ChatTemplates, Constraint, Content, Grammar, LocalTime, Logprobs, Message, Mirostat,
+        ParseSpecial, RenderSpecial, SamplerKind, SamplerParams, TemplateOptions, Tokenizer, ToolCall,
+        byte_to_char, strip_added_special,
     };
 }
 

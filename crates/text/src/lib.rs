@@ -18,7 +18,7 @@ mod tokenizer;
 #[cfg(feature = "constraint")]
 mod vocab_trie;
 
-pub use answer::{Answer, AnswerEvent, AnswerParser, AnswerSyntax, ToolCall};
+pub use answer::{Answer, AnswerEvent, AnswerParser, AnswerSyntax, CallChoice, CallGrammarError, ToolCall};
 pub use constraint::{Constraint, ConstraintError, Grammar};
 pub use sampler::{Candidate, Draws, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use stop::{StopStrings, Stopped};

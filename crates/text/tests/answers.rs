@@ -8,6 +8,8 @@ use chaski_text::{
     Answer, AnswerParser, AnswerSyntax, ChatTemplate, LocalTime, Message, TemplateOptions, Tokenizer,
     TokenizerSpec, ToolCall,
 };
+#[cfg(feature = "constraint")]
+use chaski_text::{CallChoice, Constraint};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -56,6 +58,71 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("muse-glimmer/2", "as above"),
 ];
 
+/// Fails if there are failures.
+fn assert_none(failures: &BTreeMap<String, String>, what: &str) {
+    let report: Vec<String> = failures.iter().map(|(name, text)| format!("{name}: {text}")).collect();
+    assert!(report.is_empty(), "{} {what}:\n{}", report.len(), report.join("\n"));
+}
+
+/// Templates whose calls are read but not in the grammar of calls, with the reason; as above.
+#[cfg(feature = "constraint")]
+const UNFORCED: &[(&str, &str)] = &[
+    ("ByteDance-Seed-OSS/2", "the template writes objects in Python's notation, the grammar in JSON"),
+    ("Kimi-K3/1", "the template writes an empty response before the calls"),
+    ("Kimi-K3/2", "as above"),
+    ("Reka-Edge/2", "the template escapes a letter that needs no escape"),
+    ("google-gemma-4-31B-it/2", "the template writes null in Python's notation"),
+];
+
+/// A tokenizer of single bytes.
+#[cfg(feature = "constraint")]
+static BYTES: std::sync::LazyLock<Tokenizer> = std::sync::LazyLock::new(|| {
+    let spec = TokenizerSpec {
+        model: "gpt2".into(),
+        tokens: (0..=255).map(|byte| chaski_text::byte_to_char(byte).to_string()).collect(),
+        merges: vec!["a b".to_owned()],
+        ..TokenizerSpec::default()
+    };
+    Tokenizer::from_spec(spec).unwrap()
+});
+
+/// Fails unless the grammar of calls takes the calls in `text`, after which comes the end of the turn.
+#[cfg(feature = "constraint")]
+fn check_forced(
+    syntax: &'static AnswerSyntax,
+    prompt: &str,
+    tools: &[Value],
+    n_call: usize,
+    text: &str,
+) -> Result<(), String> {
+    let choice = CallChoice {
+        parallel: n_call > 1,
+        prompt: prompt.to_owned(),
+        may_reason: true,
+        ..CallChoice::default()
+    };
+    let grammar = syntax.call_grammar(&BYTES, tools, &choice).map_err(|e| e.to_string())?;
+    let mut constraint = Constraint::new(&BYTES, &grammar).map_err(|e| format!("{e:?}"))?;
+    let mut n_complete = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if constraint.may_end().unwrap() {
+            n_complete = at;
+        }
+        if constraint.is_finished() || constraint.accept(byte.into()).is_err() {
+            let rest = &text.as_bytes()[n_complete..];
+            let has_call = rest.windows(5).any(|five| five == b"weath" || five == b"write");
+            return match n_complete > 0 && !has_call {
+                true => Ok(()),
+                false => Err(format!("stops before {:?}", String::from_utf8_lossy(&text.as_bytes()[at..]))),
+            };
+        }
+    }
+    match constraint.may_end() {
+        Ok(true) => Ok(()),
+        _ => Err("is not complete".to_owned()),
+    }
+}
+
 #[test]
 fn calls_that_templates_render_are_read_back() {
     let Some(folder) = common::test_data("templates") else { return };
@@ -93,7 +160,7 @@ fn calls_that_templates_render_are_read_back() {
         ..TemplateOptions::default()
     };
     let user = Message::new("user", "What is to be done?");
-    let mut failures = BTreeMap::new();
+    let (mut failures, mut unforced) = (BTreeMap::new(), BTreeMap::new());
     let (mut n_read, mut n_without) = (0, 0);
     let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "jinja"));
@@ -139,6 +206,10 @@ fn calls_that_templates_render_are_read_back() {
             };
             if is_read && is_end(&whole.content) && whole.reasoning.is_empty() {
                 n_read += 1;
+                #[cfg(feature = "constraint")]
+                if let Err(why) = check_forced(syntax, prompt, &tools, n_call, text) {
+                    unforced.insert(key.clone(), format!("{}: {text:?}\n   {why}", syntax.name()));
+                }
                 for n_char in [1, 2, 3, 5] {
                     let cut = parse(syntax, prompt, &tools, text, n_char);
                     assert_eq!(cut, whole, "{key} in pieces of {n_char} characters: {text}");
@@ -154,8 +225,12 @@ fn calls_that_templates_render_are_read_back() {
     for (name, reason) in EXCEPTIONS {
         assert!(failures.remove(*name).is_some(), "{name} is read back ({reason}): drop its exception");
     }
-    let report: Vec<String> = failures.iter().map(|(name, text)| format!("{name}: {text}")).collect();
-    assert!(report.is_empty(), "{} are not read back:\n{}", report.len(), report.join("\n"));
+    assert_none(&failures, "are not read back");
+    #[cfg(feature = "constraint")]
+    for (name, reason) in UNFORCED {
+        assert!(unforced.remove(*name).is_some(), "{name} is in the grammar ({reason}): drop its exception");
+    }
+    assert_none(&unforced, "are not in the grammar");
 }
 
 #[test]
@@ -310,6 +385,39 @@ fn a_megabyte_of_arguments_is_read_in_seconds() {
 }
 
 #[test]
+fn markers_and_numbers_of_any_size_within_json_are_part_of_it() {
+    let tools = [json!({"type": "function", "function": {"name": "f", "parameters": {
+        "properties": {"x": {"type": "object"}, "y": {"type": "number"}}}}})];
+    let marked = json!({"a": "</parameter>\"}<|end|>]</arg_value>", "b": [1]});
+    for (name, text) in [
+        ("harmony", format!("<|channel|>commentary to=functions.f<|message|> {{\"x\": {marked}}}<|call|>")),
+        (
+            "qwen3-coder",
+            format!("<tool_call><function=f><parameter=x>\n{marked}\n</parameter></function></tool_call>"),
+        ),
+        ("glm", format!("<tool_call>f<arg_key>x</arg_key><arg_value>{marked}</arg_value></tool_call>")),
+    ] {
+        let whole = parse(by_name(name), "", &tools, &text, usize::MAX);
+        assert_eq!(calls(&whole.calls), [call("f", json!({"x": marked}))], "{name}");
+        for n_char in [1, 3] {
+            assert_eq!(parse(by_name(name), "", &tools, &text, n_char), whole, "{name}");
+        }
+    }
+    for (name, text) in [
+        ("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"y\":1e999}}</tool_call>"),
+        ("apertus", "<|tools_prefix|>[{\"f\": {\"y\":1e999}}]<|tools_suffix|>"),
+        ("qwen3-coder", "<tool_call><function=f><parameter=y>1e999</parameter></function></tool_call>"),
+    ] {
+        let answer = parse(by_name(name), "", &tools, text, usize::MAX);
+        assert_eq!(
+            (answer.calls[0].arguments.as_str(), answer.calls[0].is_valid),
+            ("{\"y\":1e999}", true),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn arguments_come_before_the_call_is_complete() {
     let mut parser = AnswerParser::new(by_name("hermes"), "", &[]);
     let mut answer = Answer::default();
@@ -323,10 +431,12 @@ fn arguments_come_before_the_call_is_complete() {
 #[test]
 fn schemas_say_which_arguments_are_strings() {
     let tools = [json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object",
-        "properties": {"zip": {"type": "string"}, "n": {"type": "integer"}}}}})];
-    let text = "<tool_call><function=f><parameter=zip>\n01234\n</parameter><parameter=n>7</parameter></function></tool_call>";
+        "$defs": {"word": {"enum": ["1", "2"]}},
+        "properties": {"zip": {"type": "string"}, "n": {"type": "integer"}, "word": {"$ref": "#/$defs/word"},
+            "may": {"type": ["string", "null"]}}}}})];
+    let text = "<tool_call><function=f><parameter=zip>\n01234\n</parameter><parameter=n>7</parameter><parameter=word>1</parameter><parameter=may>3</parameter></function></tool_call>";
     let answer = parse(by_name("qwen3-coder"), "", &tools, text, 4);
-    assert_eq!(calls(&answer.calls), [call("f", json!({"zip": "01234", "n": 7}))]);
+    assert_eq!(calls(&answer.calls), [call("f", json!({"zip": "01234", "n": 7, "word": "1", "may": "3"}))]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The head of a tool call: the tool's name, up to the start of its arguments.
 
+use serde::de::IgnoredAny;
+
 use super::scan::{Head, JsonExtent, expect, find_near, json_string, json_value_end};
 use super::syntax::{Arguments, Form};
 use super::tool_name::tool_name;
@@ -145,7 +147,8 @@ fn object_head(text: &str, name_key: &str, arguments_key: &str, last: bool) -> H
 
 /// True if `text` is a JSON object.
 pub(super) fn is_object(text: &str) -> bool {
-    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
+    // Numbers and characters beyond what a `Value` can hold are JSON too.
+    text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 /// `{"f": {}}`, which is a call once it is complete.
@@ -161,13 +164,24 @@ fn name_is_key(text: &str, last: bool) -> Head<CallHead> {
     match JsonExtent::default().push(list.as_bytes()) {
         None if !last => Head::Wait,
         Some(Ok(end)) => {
-            let object: Result<serde_json::Map<String, serde_json::Value>, _> =
-                serde_json::from_str(&list[..end]);
-            match object.ok().map(|object| object.into_iter().collect::<Vec<_>>()).as_deref() {
-                Some([(name, arguments)]) if arguments.is_object() && !name.is_empty() => Head::Yes(
-                    n_before + end,
-                    CallHead { name: name.clone(), rest: Rest::Known(Some(arguments.to_string())) },
-                ),
+            let mut fields = Vec::new();
+            let walked = each_field(&list[..end], true, |key, at| {
+                let value = &list[at..end];
+                let value_end = json_value_end(value, true);
+                if let Head::Yes(n, ()) = value_end {
+                    fields.push((key.to_owned(), value[..n].to_owned()));
+                }
+                match value_end {
+                    Head::Yes(n, ()) => Head::Yes(n, true),
+                    _ => Head::No,
+                }
+            });
+            match (walked, fields.pop()) {
+                (Head::Yes(..), Some((name, arguments)))
+                    if fields.is_empty() && !name.is_empty() && is_object(&arguments) =>
+                {
+                    Head::Yes(n_before + end, CallHead { name, rest: Rest::Known(Some(arguments)) })
+                }
                 _ => Head::No,
             }
         }
@@ -228,7 +242,7 @@ fn each_field(text: &str, last: bool, mut visit: impl FnMut(&str, usize) -> Head
 mod tests {
     use super::*;
 
-    const OBJECT: Form = Form::Object { name: "name", arguments: "arguments", alone: false };
+    const OBJECT: Form = Form::Object { name: "name", arguments: "arguments", first: "", alone: false };
 
     #[test]
     fn the_head_of_an_object_ends_at_its_arguments() {

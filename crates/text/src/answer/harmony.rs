@@ -14,8 +14,13 @@ pub(super) enum Target {
 pub(super) const START: &str = "<|start|>";
 pub(super) const CHANNEL: &str = "<|channel|>";
 pub(super) const MESSAGE: &str = "<|message|>";
+/// Before the format of the text.
+pub(super) const CONSTRAIN: &str = "<|constrain|>";
+pub(super) const END: &str = "<|end|>";
+/// The end of a message that calls a tool.
+pub(super) const CALL: &str = "<|call|>";
 /// Markers that end a message; the start of the next message ends it too.
-pub(super) const ENDS: &[&str] = &["<|end|>", "<|return|>", "<|call|>", START];
+pub(super) const ENDS: &[&str] = &[END, "<|return|>", CALL, START];
 
 /// Maximum length of a header in bytes.
 const MAX_HEADER: usize = 512;
@@ -35,7 +40,7 @@ pub(super) fn header(text: &str, last: bool) -> Header {
         let may_come = !last && begins.iter().any(|begin| begin.starts_with(rest));
         return if may_come { Header::Wait } else { Header::No };
     }
-    match find_marker(text, &[MESSAGE, "<|end|>", "<|return|>", "<|call|>"], last) {
+    match find_marker(text, &[MESSAGE, END, "<|return|>", CALL], last) {
         Found::At { start, index: 0 } => Header::Yes(start + MESSAGE.len(), target(&text[..start])),
         Found::NotBefore(n) if !last && n <= MAX_HEADER => Header::Wait,
         _ => Header::No,

@@ -5,13 +5,16 @@
 
 mod call;
 mod event;
+mod force;
 mod harmony;
 mod parser;
 mod scan;
+mod schema;
 mod syntax;
 mod tool_name;
 mod value;
 
 pub use event::{Answer, AnswerEvent, ToolCall};
+pub use force::{CallChoice, CallGrammarError};
 pub use parser::AnswerParser;
 pub use syntax::AnswerSyntax;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::call::{CallHead, Rest, call_head, is_object};
 use super::harmony::{self, Header, Target};
 use super::scan::{Found, Head, JsonExtent, expect, find_marker};
+use super::schema::Types;
 use super::syntax::{Arguments, FRAMES, Form, REASONINGS, Reasoning};
 use super::value::{self, Tagged};
 use super::{Answer, AnswerEvent, AnswerSyntax};
@@ -52,8 +53,9 @@ enum State {
     Other { tool: String, n_argument: usize },
     /// The header of a message (Harmony).
     Header,
-    /// The text of a message; arguments are collected.
-    Message(Target, String),
+    /// The text of a message; arguments are collected. The extent is that of arguments that are not complete, in
+    /// which no marker counts.
+    Message(Target, String, Option<JsonExtent>),
 }
 
 impl AnswerParser {
@@ -405,7 +407,8 @@ impl AnswerParser {
                     "" => (calls.close, State::Text(None)),
                     _ => (close, State::Block),
                 };
-                match value::tagged(tags, close, &self.buffer, last) {
+                let types = |key: &str| types_by_schema(&self.tools, tool, key);
+                match value::tagged(tags, close, &self.buffer, types, last) {
                     Head::Wait => return false,
                     Head::No => self.end(false, next, out),
                     Head::Yes(n, Tagged::End) => {
@@ -416,9 +419,10 @@ impl AnswerParser {
                         self.end(true, next, out);
                     }
                     Head::Yes(n, Tagged::Argument { key, value, is_string }) => {
-                        let is_string = is_string.or_else(|| is_string_by_schema(&self.tools, tool, &key));
+                        let types = types(&key);
+                        let is_string = is_string.or_else(|| types.is_string());
                         let before = if *n_argument == 0 { '{' } else { ',' };
-                        let value = value::plain_value(&value, is_string);
+                        let value = value::plain_json(&value, is_string, types);
                         let text = format!("{before}{}:{value}", Value::String(key));
                         *n_argument += 1;
                         out.push(AnswerEvent::Arguments(text));
@@ -454,7 +458,8 @@ impl AnswerParser {
                     out.push(AnswerEvent::CallBegin { name: name.clone() });
                 }
                 self.take(n);
-                self.state = State::Message(target, String::new());
+                let extent = matches!(target, Target::Tool(_)).then(JsonExtent::default);
+                self.state = State::Message(target, String::new(), extent);
             }
             Header::No => {
                 // The marker is treated as text, so that it is not found again.
@@ -471,7 +476,30 @@ impl AnswerParser {
     }
 
     fn message(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> bool {
-        let State::Message(target, gathered) = &mut self.state else { return false };
+        let State::Message(target, gathered, extent) = &mut self.state else { return false };
+        if let Some(inside) = extent {
+            let rest = self.buffer.trim_start();
+            if rest.is_empty() && !last {
+                return false;
+            }
+            let found = match gathered.is_empty() && !rest.starts_with('{') {
+                true => Some(Ok(0)),
+                false => inside.push(self.buffer.as_bytes()),
+            };
+            let n_byte = match found {
+                Some(Ok(n) | Err(n)) => n,
+                None => self.buffer.len(),
+            };
+            if found.is_some() || last {
+                *extent = None;
+            }
+            gathered.push_str(&self.buffer[..n_byte]);
+            let piece = self.take(n_byte);
+            if !piece.is_empty() {
+                out.push(AnswerEvent::Arguments(piece));
+            }
+            return found.is_some() || last;
+        }
         let found = find_marker(&self.buffer, harmony::ENDS, last);
         let (n_all, marker) = match found {
             Found::At { start, index } => (start, Some(harmony::ENDS[index])),
@@ -511,10 +539,12 @@ impl AnswerParser {
     }
 }
 
-/// True if the argument `key` of `tool` is a string; `None` if the schemas do not say.
-fn is_string_by_schema(tools: &[Value], tool: &str, key: &str) -> Option<bool> {
-    let kind = function(tools, tool)?["parameters"]["properties"][key]["type"].as_str()?;
-    Some(kind == "string")
+/// The types that the argument `key` of `tool` may have.
+fn types_by_schema(tools: &[Value], tool: &str, key: &str) -> Types {
+    let parameters = function(tools, tool).and_then(|function| function.get("parameters"));
+    let schema =
+        parameters.and_then(|parameters| Some((parameters.get("properties")?.get(key)?, parameters)));
+    schema.map_or(Types::ANY, |(schema, root)| Types::of(schema, root))
 }
 
 /// The schema of the function called `name`.

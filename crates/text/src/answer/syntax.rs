@@ -33,6 +33,8 @@ pub(super) enum Form {
     Object {
         name: &'static str,
         arguments: &'static str,
+        /// Another field that models may write before these, with its comma, as a regular expression.
+        first: &'static str,
         /// True if an answer that begins with such an object is a call, without `open`.
         alone: bool,
     },
@@ -44,6 +46,7 @@ pub(super) enum Form {
         open: &'static str,
         name_end: &'static str,
         head_end: &'static str,
+        extras: Extras,
         arguments: Arguments,
         close: &'static str,
     },
@@ -52,6 +55,17 @@ pub(super) enum Form {
     /// Messages to channels and recipients (gpt-oss); the content is such a message too.
     Harmony,
 }
+
+/// Text in a call's head that models write and the parser skips: regular expressions, empty for none.
+#[derive(Debug)]
+pub(super) struct Extras {
+    pub(super) before_name: &'static str,
+    pub(super) after_name: &'static str,
+    /// Between `name_end` and `head_end`.
+    pub(super) attributes: &'static str,
+}
+
+const NO_EXTRAS: Extras = Extras { before_name: "", after_name: "", attributes: "" };
 
 /// The notation of the arguments after the tool's name.
 #[derive(Clone, Copy, Debug)]
@@ -64,20 +78,31 @@ pub(super) enum Arguments {
     Gemma,
 }
 
+/// The delimiter of strings in Gemma's notation.
+pub(super) const GEMMA_QUOTE: &str = "<|\"|>";
+
 /// `open`, the key, `key_end`, attributes, `value`, the value, `close`.
 #[derive(Debug)]
 pub(super) struct Tags {
     pub(super) open: &'static str,
     pub(super) key_end: &'static str,
+    /// Attributes of strings and of other values, as regular expressions; empty if models write none.
+    pub(super) attributes: [&'static str; 2],
     pub(super) value: &'static str,
     /// `{}` is replaced by the key.
     pub(super) close: &'static str,
 }
 
+const NO_ATTRIBUTES: [&str; 2] = ["", ""];
+
 const NO_CALLS: Calls = Calls { open: "", close: "", form: Form::None };
 
 const fn object(open: &'static str, close: &'static str) -> Calls {
-    Calls { open, close, form: Form::Object { name: "name", arguments: "arguments", alone: false } }
+    Calls {
+        open,
+        close,
+        form: Form::Object { name: "name", arguments: "arguments", first: "", alone: false },
+    }
 }
 
 /// `<function=f><parameter=x>1</parameter></function>`.
@@ -85,9 +110,11 @@ const FUNCTION_IS: Form = Form::Named {
     open: "<function=",
     name_end: ">",
     head_end: "",
+    extras: NO_EXTRAS,
     arguments: Arguments::Tagged(&Tags {
         open: "<parameter=",
         key_end: ">",
+        attributes: NO_ATTRIBUTES,
         value: "",
         close: "</parameter>",
     }),
@@ -111,9 +138,11 @@ static SYNTAXES: &[AnswerSyntax] = &[
                 open: "<|open|>call tool=\"",
                 name_end: "\"",
                 head_end: "<|sep|>",
+                extras: Extras { attributes: " index=\"[0-9]{1,2}\"", ..NO_EXTRAS },
                 arguments: Arguments::Tagged(&Tags {
                     open: "<|open|>argument key=\"",
                     key_end: "\"",
+                    attributes: [" type=\"string\"", " type=\"(number|boolean|null|array|object)\""],
                     value: "<|sep|>",
                     close: "<|close|>argument<|sep|>",
                 }),
@@ -131,6 +160,7 @@ static SYNTAXES: &[AnswerSyntax] = &[
                 open: "<|tool_call_begin|>",
                 name_end: "<|tool_call_argument_begin|>",
                 head_end: "",
+                extras: Extras { before_name: r"functions\.", after_name: ":[0-9]{1,3}", attributes: "" },
                 arguments: Arguments::Json,
                 close: "<|tool_call_end|>",
             },
@@ -156,6 +186,7 @@ static SYNTAXES: &[AnswerSyntax] = &[
                 open: "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
                 name_end: "```json",
                 head_end: "",
+                extras: Extras { after_name: r"\n", ..NO_EXTRAS },
                 arguments: Arguments::Json,
                 close: "```<｜tool▁call▁end｜>",
             },
@@ -171,6 +202,7 @@ static SYNTAXES: &[AnswerSyntax] = &[
                 open: "<｜tool▁call▁begin｜>",
                 name_end: "<｜tool▁sep｜>",
                 head_end: "",
+                extras: NO_EXTRAS,
                 arguments: Arguments::Json,
                 close: "<｜tool▁call▁end｜>",
             },
@@ -186,6 +218,7 @@ static SYNTAXES: &[AnswerSyntax] = &[
                 open: "call:",
                 name_end: "{",
                 head_end: "",
+                extras: NO_EXTRAS,
                 arguments: Arguments::Gemma,
                 close: "",
             },
@@ -201,9 +234,11 @@ static SYNTAXES: &[AnswerSyntax] = &[
                 open: "]<]minimax[>[<invoke name=\"",
                 name_end: "\">",
                 head_end: "",
+                extras: NO_EXTRAS,
                 arguments: Arguments::Tagged(&Tags {
                     open: "]<]minimax[>[<",
                     key_end: ">",
+                    attributes: NO_ATTRIBUTES,
                     value: "",
                     close: "]<]minimax[>[</{}>",
                 }),
@@ -236,9 +271,11 @@ static SYNTAXES: &[AnswerSyntax] = &[
                 open: "",
                 name_end: "",
                 head_end: "",
+                extras: NO_EXTRAS,
                 arguments: Arguments::Tagged(&Tags {
                     open: "<arg_key>",
                     key_end: "</arg_key>",
+                    attributes: NO_ATTRIBUTES,
                     value: "<arg_value>",
                     close: "</arg_value>",
                 }),
@@ -261,6 +298,7 @@ static SYNTAXES: &[AnswerSyntax] = &[
                 open: "",
                 name_end: ">",
                 head_end: "",
+                extras: NO_EXTRAS,
                 arguments: Arguments::Json,
                 close: "",
             },
@@ -273,7 +311,12 @@ static SYNTAXES: &[AnswerSyntax] = &[
         calls: Calls {
             open: "<|START_ACTION|>",
             close: "<|END_ACTION|>",
-            form: Form::Object { name: "tool_name", arguments: "parameters", alone: false },
+            form: Form::Object {
+                name: "tool_name",
+                arguments: "parameters",
+                first: r#""tool_call_id": "[0-9]{1,3}", "#,
+                alone: false,
+            },
         },
     },
     AnswerSyntax {
@@ -301,6 +344,7 @@ static SYNTAXES: &[AnswerSyntax] = &[
                 open: "",
                 name_end: "[CALL_ID]",
                 head_end: "[ARGS]",
+                extras: Extras { attributes: "[a-zA-Z0-9]{9}", ..NO_EXTRAS },
                 arguments: Arguments::Json,
                 close: "",
             },
@@ -316,6 +360,7 @@ static SYNTAXES: &[AnswerSyntax] = &[
                 open: "",
                 name_end: "[ARGS]",
                 head_end: "",
+                extras: NO_EXTRAS,
                 arguments: Arguments::Json,
                 close: "",
             },
@@ -346,10 +391,25 @@ static SYNTAXES: &[AnswerSyntax] = &[
         calls: Calls {
             open: "<|python_tag|>",
             close: "",
-            form: Form::Object { name: "name", arguments: "parameters", alone: true },
+            form: Form::Object {
+                name: "name",
+                arguments: "parameters",
+                first: r#""type": "function", "#,
+                alone: true,
+            },
         },
     },
     AnswerSyntax { name: "plain", signs: &[], calls: NO_CALLS },
+    // Behind the row that fits every template: only `or_object` chooses it.
+    AnswerSyntax {
+        name: "object",
+        signs: &[],
+        calls: Calls {
+            open: "",
+            close: "",
+            form: Form::Object { name: "name", arguments: "arguments", first: "", alone: true },
+        },
+    },
 ];
 
 /// `<｜DSML｜invoke name="f">`, and so on.
@@ -357,9 +417,11 @@ const DSML: Form = Form::Named {
     open: "<｜DSML｜invoke name=\"",
     name_end: "\">",
     head_end: "",
+    extras: NO_EXTRAS,
     arguments: Arguments::Tagged(&Tags {
         open: "<｜DSML｜parameter name=\"",
         key_end: "\"",
+        attributes: [" string=\"true\"", " string=\"false\""],
         value: ">",
         close: "</｜DSML｜parameter>",
     }),
@@ -371,9 +433,11 @@ const INVOKE: Form = Form::Named {
     open: "<invoke name=\"",
     name_end: "\">",
     head_end: "",
+    extras: NO_EXTRAS,
     arguments: Arguments::Tagged(&Tags {
         open: "<parameter name=\"",
         key_end: "\"",
+        attributes: NO_ATTRIBUTES,
         value: ">",
         close: "</parameter>",
     }),
@@ -432,12 +496,22 @@ impl AnswerSyntax {
     /// Detects the syntax from a chat template; `plain` (reasoning, but no calls) if no signs match.
     pub fn of_template(template: &str) -> &'static AnswerSyntax {
         let fits = |syntax: &&AnswerSyntax| syntax.signs.iter().all(|sign| template.contains(sign));
-        SYNTAXES.iter().find(fits).expect("the last row has no signs, so it fits")
+        SYNTAXES.iter().find(fits).expect("a row without signs fits")
     }
 
     /// The syntax with this name.
     pub fn by_name(name: &str) -> Option<&'static AnswerSyntax> {
         SYNTAXES.iter().find(|syntax| syntax.name == name)
+    }
+
+    /// This syntax if it has calls; otherwise `object`, in which an answer that is only the object
+    /// `{"name": "f", "arguments": {}}` is a call. Models without a notation of their own write it if a grammar
+    /// makes them ([`Self::call_grammar`]).
+    pub fn or_object(&'static self) -> &'static AnswerSyntax {
+        match self.calls.form {
+            Form::None => Self::by_name("object").expect("the table has this row"),
+            _ => self,
+        }
     }
 
     /// All names, without duplicates.
@@ -459,21 +533,21 @@ impl AnswerSyntax {
     }
 
     /// All fixed texts of the syntax.
-    fn marks(&self) -> Vec<&'static str> {
+    pub(super) fn marks(&self) -> Vec<&'static str> {
         let mut marks = vec![self.calls.open, self.calls.close];
         match self.calls.form {
-            Form::Named { open, name_end, head_end, arguments, close } => {
+            Form::Named { open, name_end, head_end, arguments, close, .. } => {
                 marks.extend([open, name_end, head_end, close]);
                 match arguments {
                     Arguments::Tagged(tags) => {
                         marks.extend([tags.open, tags.key_end, tags.value, tags.close])
                     }
-                    Arguments::Gemma => marks.push("<|\"|>"),
+                    Arguments::Gemma => marks.push(GEMMA_QUOTE),
                     Arguments::Json => {}
                 }
             }
             Form::Harmony => {
-                marks.extend([harmony::CHANNEL, harmony::MESSAGE, "<|constrain|>"]);
+                marks.extend([harmony::CHANNEL, harmony::MESSAGE, harmony::CONSTRAIN]);
                 marks.extend(harmony::ENDS);
             }
             Form::None | Form::Object { .. } | Form::NameIsKey | Form::Python => {}

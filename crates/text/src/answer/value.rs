@@ -1,9 +1,11 @@
 //! Arguments in notations other than JSON: between tags, in Gemma's, in Python's.
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Number, Value};
 
-use super::scan::{Head, expect, find_near};
-use super::syntax::Tags;
+use super::scan::{Head, expect, find_near, json_value_end};
+use super::schema::Types;
+use super::syntax::{GEMMA_QUOTE, Tags};
 
 /// The next item among tagged arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +21,15 @@ pub(super) enum Tagged {
     End,
 }
 
-/// Parses the next argument, or the `close` of the call.
-pub(super) fn tagged(tags: &Tags, close: &str, text: &str, last: bool) -> Head<Tagged> {
+/// Parses the next argument, or the `close` of the call. `types` gives the types that the argument of a key may
+/// have: in an object or list that cannot be a string, no marker counts.
+pub(super) fn tagged(
+    tags: &Tags,
+    close: &str,
+    text: &str,
+    types: impl Fn(&str) -> Types,
+    last: bool,
+) -> Head<Tagged> {
     let end = expect(text, close, last);
     if let Head::Yes(n, ()) = end {
         return Head::Yes(n, Tagged::End);
@@ -55,7 +64,17 @@ pub(super) fn tagged(tags: &Tags, close: &str, text: &str, last: bool) -> Head<T
         at += n;
     }
     let close = tags.close.replace("{}", key);
-    let Some(n_value) = text[at..].find(&close) else { return wait };
+    let is_json = is_string.or_else(|| types(key.trim()).is_string()) == Some(false);
+    let mut from = 0;
+    if is_json && text[at..].trim_start().starts_with(['{', '[']) {
+        let n_space = text[at..].len() - text[at..].trim_start().len();
+        match json_value_end(&text[at + n_space..], last) {
+            Head::Yes(n, ()) => from = n_space + n,
+            Head::Wait => return Head::Wait,
+            Head::No => {}
+        }
+    }
+    let Some(n_value) = text[at + from..].find(&close).map(|n| from + n) else { return wait };
     let value = &text[at..at + n_value];
     let value = value.strip_prefix('\n').unwrap_or(value);
     let value = value.strip_suffix('\n').unwrap_or(value);
@@ -63,19 +82,30 @@ pub(super) fn tagged(tags: &Tags, close: &str, text: &str, last: bool) -> Head<T
     Head::Yes(at + n_value + close.len(), argument)
 }
 
+/// Converts a value written as plain text to the text of JSON, as [`plain_value`].
+pub(super) fn plain_json(text: &str, is_string: Option<bool>, types: Types) -> String {
+    // Numbers and characters beyond what a `Value` can hold stay as they are.
+    let is_beyond =
+        || serde_json::from_str::<Value>(text).is_err() && serde_json::from_str::<IgnoredAny>(text).is_ok();
+    match is_string == Some(false) && is_beyond() {
+        true => text.trim().to_owned(),
+        false => plain_value(text, is_string, types).to_string(),
+    }
+}
+
 /// Converts a value written as plain text to JSON.
 ///
 /// A string if `is_string` is true. If it is unknown, the value is parsed as JSON, except for a quoted
-/// string, whose quotes are part of the value; if that fails, it is a string.
-pub(super) fn plain_value(text: &str, is_string: Option<bool>) -> Value {
+/// string, whose quotes are part of the value; if that fails, or gives none of `types`, it is a string.
+fn plain_value(text: &str, is_string: Option<bool>, types: Types) -> Value {
+    let string = || Value::String(text.to_owned());
     if is_string == Some(true) {
-        return Value::String(text.to_owned());
+        return string();
     }
-    match serde_json::from_str(text) {
-        Ok(Value::String(_)) if is_string.is_none() => Value::String(text.to_owned()),
-        Ok(value) => value,
-        Err(_) => python_value(text.trim()).unwrap_or_else(|| Value::String(text.to_owned())),
-    }
+    let value = serde_json::from_str(text).ok().or_else(|| python_value(text.trim()));
+    let fits =
+        |value: &Value| is_string.is_some() || (!value.is_string() && Types::of_value(value).meets(types));
+    value.filter(fits).unwrap_or_else(string)
 }
 
 /// A word, list or dictionary in Python's notation.
@@ -109,7 +139,7 @@ pub(super) struct Notation {
 }
 
 /// `key:<|"|>text<|"|>,other:1}`.
-pub(super) const GEMMA: Notation = Notation { quotes: &["<|\"|>"], equals: ':', end: '}' };
+pub(super) const GEMMA: Notation = Notation { quotes: &[GEMMA_QUOTE], equals: ':', end: '}' };
 /// `key="text", other=1)`.
 pub(super) const PYTHON: Notation = Notation { quotes: &["\"", "'"], equals: '=', end: ')' };
 
@@ -305,13 +335,16 @@ mod tests {
 
     #[test]
     fn plain_values_are_json_where_they_can_be() {
-        assert_eq!(plain_value("3", None), json!(3));
-        assert_eq!(plain_value("3", Some(true)), json!("3"));
-        assert_eq!(plain_value("Paris", None), json!("Paris"));
-        assert_eq!(plain_value("\"Paris\"", None), json!("\"Paris\""));
-        assert_eq!(plain_value("True", None), json!(true));
-        assert_eq!(plain_value("[1]", Some(false)), json!([1]));
-        assert_eq!(plain_value("{'a': [True, 'b']}", None), json!({"a": [true, "b"]}));
-        assert_eq!(plain_value("{'a'} is a set", None), json!("{'a'} is a set"));
+        assert_eq!(plain_value("3", None, Types::ANY), json!(3));
+        assert_eq!(plain_value("3", Some(true), Types::ANY), json!("3"));
+        assert_eq!(plain_value("Paris", None, Types::ANY), json!("Paris"));
+        assert_eq!(plain_value("\"Paris\"", None, Types::ANY), json!("\"Paris\""));
+        assert_eq!(plain_value("True", None, Types::ANY), json!(true));
+        assert_eq!(plain_value("[1]", Some(false), Types::ANY), json!([1]));
+        assert_eq!(plain_value("{'a': [True, 'b']}", None, Types::ANY), json!({"a": [true, "b"]}));
+        let text = Types::of(&json!({"type": ["string", "null"]}), &json!({}));
+        assert_eq!(plain_value("3", None, text), json!("3"));
+        assert_eq!(plain_value("null", None, text), json!(null));
+        assert_eq!(plain_value("{'a'} is a set", None, Types::ANY), json!("{'a'} is a set"));
     }
 }

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 
-use llguidance::Matcher;
-use llguidance::api::TopLevelGrammar;
-use llguidance::toktrie::SimpleVob;
-use serde_json::{Map, Value, json};
-
+use super::with_short_space;
 use super::{ConstraintError, Grammar};
 use super::{gbnf, limits};
 use crate::tokenizer::{RenderSpecial, TokenKind, Tokenizer};
 use crate::vocab_trie::VocabTrie;
+use llguidance::Matcher;
+use llguidance::api::TopLevelGrammar;
+use llguidance::toktrie::SimpleVob;
 
 /// A text under generation that must conform to a [`Grammar`].
 ///
@@ -32,20 +31,6 @@ use crate::vocab_trie::VocabTrie;
 pub struct Constraint {
     matcher: Matcher,
     n_token: usize,
-}
-
-/// Limits the white space between two JSON tokens of a schema to that of a well-formatted text. Without the
-/// limit, models generate spaces until their tokens run out.
-fn with_short_space(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    if let Some(schema) = schema.as_object_mut() {
-        let options = schema.entry("x-guidance").or_insert_with(|| json!({}));
-        let says = |options: &Map<String, Value>| options.keys().any(|k| k.starts_with("whitespace_"));
-        if let Some(options) = options.as_object_mut().filter(|o| !says(o)) {
-            options.insert("whitespace_pattern".into(), r" |(\r?\n){1,2}[ \t]{0,20}".into());
-        }
-    }
-    schema
 }
 
 /// The tokenizer's vocabulary in the form that grammars need.

@@ -13,6 +13,7 @@ mod limits;
 mod matcher;
 #[cfg(not(feature = "constraint"))]
 mod none;
+mod space;
 
 use serde_json::Value;
 
@@ -21,6 +22,7 @@ pub use error::ConstraintError;
 pub use matcher::Constraint;
 #[cfg(not(feature = "constraint"))]
 pub use none::Constraint;
+pub(crate) use space::{SPACE, with_short_space};
 
 /// The grammar of the output.
 #[derive(Clone, Debug, PartialEq)]
