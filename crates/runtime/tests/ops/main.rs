@@ -8,7 +8,7 @@
 
 mod random;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -22,8 +22,8 @@ use rayon::prelude::*;
 
 /// Random cases per operation and feature set, unless `PROPTEST_CASES` is set.
 const RANDOM: u32 = 20;
-/// By default each of the four devices runs the first case of an operation and one in this many, each another one: a
-/// quarter of all.
+/// By default each of the four devices runs one in this many of an operation's cases, each another one, and one random
+/// case; three of them also run the first, with bounds checks one feature set in turn.
 const TURNS: usize = 16;
 /// The same for kernels that take long to compile.
 const SLOW: &[(&str, usize)] = &[
@@ -79,38 +79,94 @@ fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("standard error");
 }
 
-/// Results of one device.
+/// Results of some operations.
 #[derive(Default)]
 struct Seen {
     failures: Vec<String>,
     n: usize,
-    /// Fingerprints of successful runs: kernels without team reductions are equal in all feature sets.
-    done: HashSet<u64>,
+    /// Fingerprints of successful runs, with or without bounds checks: kernels without team reductions are equal in all
+    /// feature sets.
+    done: HashSet<(bool, u64)>,
     /// Number of cases, and of those that ran, by operation.
     grids: BTreeMap<&'static str, (usize, usize)>,
     left_out: BTreeMap<String, usize>,
 }
 
+impl Seen {
+    /// Adds the results of other operations.
+    fn add(&mut self, other: Seen) {
+        self.failures.extend(other.failures);
+        self.n += other.n;
+        self.grids.extend(other.grids);
+        for (why, n) in other.left_out {
+            *self.left_out.entry(why).or_default() += n;
+        }
+    }
+}
+
+/// A configuration that the adapter supports.
+struct Device {
+    set: FeatureSet,
+    checked: bool,
+    caps: Caps,
+}
+
+impl Device {
+    fn options(set: FeatureSet, checked: bool) -> GpuOptions {
+        GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, checked, ..GpuOptions::default() }
+    }
+
+    /// Those of the adapter; prints them, and which it lacks.
+    fn all() -> Vec<Device> {
+        let mut all = Vec::new();
+        for set in [FeatureSet::Coop, FeatureSet::Alone, FeatureSet::Sg, FeatureSet::Base] {
+            for checked in [false, true] {
+                let gpu = Opened::new(&Device::options(set, checked));
+                let caps = gpu.caps().clone();
+                let lacks = match set {
+                    FeatureSet::Coop if !caps.coop => "cooperative matrices",
+                    FeatureSet::Alone | FeatureSet::Sg if caps.subgroup.is_none() => "subgroups",
+                    _ => "",
+                };
+                if !lacks.is_empty() {
+                    say(&format!("SKIPPED: {lacks}, which this adapter lacks"));
+                    break;
+                }
+                say(&format!("{}: {caps:?}, checks {checked}", gpu.summary().name));
+                all.push(Device { set, checked, caps });
+            }
+        }
+        all
+    }
+}
+
 #[test]
 fn every_operation_matches_its_reference() {
-    let wish = Wish::new();
-    // One device with bounds checks and one without, each on its own thread.
-    let seen: Vec<Seen> = std::thread::scope(|s| {
-        let threads = [false, true].map(|checked| {
-            let wish = &wish;
-            s.spawn(move || run(wish, checked))
-        });
-        threads.into_iter().map(|t| t.join().expect("a thread that ends")).collect()
+    let (wish, devices) = (Wish::new(), Device::all());
+    // Those that take longest first.
+    let mut ops: Vec<(usize, &Op)> = OPS.iter().enumerate().filter(|(_, op)| wish.op(op.name)).collect();
+    ops.sort_by_key(|(_, op)| std::cmp::Reverse(turns(op)));
+    let queue = Mutex::new(VecDeque::from(ops));
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let work = || {
+        let mut seen = Seen::default();
+        while let Some((nth_op, op)) = next() {
+            seen.add(run(&wish, nth_op, op, &devices));
+        }
+        seen
+    };
+    let mut seen = Seen::default();
+    std::thread::scope(|s| {
+        let threads: Vec<_> = (0..rayon::current_num_threads().max(2)).map(|_| s.spawn(work)).collect();
+        threads.into_iter().for_each(|t| seen.add(t.join().expect("a thread that ends")));
     });
-    let n: usize = seen.iter().map(|s| s.n).sum();
-    let failures: Vec<String> = seen.iter().flat_map(|s| s.failures.clone()).collect();
-    let [seen, ..] = &seen[..] else { unreachable!("two threads") };
     for (op, (ran, all)) in &seen.grids {
         say(&format!("  {op:16} {ran} of {all} cases of its grid"));
     }
     for (why, n) in &seen.left_out {
         say(&format!("SKIPPED: {n} cases: {why}"));
     }
+    let (n, failures) = (seen.n, seen.failures);
     say(&format!("{n} cases"));
     assert!(failures.is_empty(), "{} of {n} cases fail:\n{}", failures.len(), failures.join("\n"));
     assert!(n > 0, "no case has this name");
@@ -143,65 +199,53 @@ impl Drop for Opened {
     }
 }
 
-/// All cases on devices with or without bounds checks.
-fn run(wish: &Wish, checked: bool) -> Seen {
-    let mut seen = Seen::default();
-    for set in [FeatureSet::Coop, FeatureSet::Alone, FeatureSet::Sg, FeatureSet::Base] {
-        let options =
-            GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, checked, ..GpuOptions::default() };
+/// Each of the four devices runs one in this many cases.
+fn turns(op: &Op) -> usize {
+    SLOW.iter().find(|(name, _)| *name == op.name).map_or(TURNS, |(_, n)| *n)
+}
+
+/// Runs the cases of an operation, each of which is made once, on all devices, one after another: what a driver has
+/// compiled for one it need not compile for the next.
+fn run(wish: &Wish, nth_op: usize, op: &Op, devices: &[Device]) -> Seen {
+    let (mut seen, mut cases, n_turn) = (Seen::default(), (op.cases)(), turns(op));
+    cases.retain(|c| c.label.contains(&wish.word));
+    for d in devices.iter().filter(|d| op.is_for(d.set)) {
         // A device keeps all of its pipelines, so each operation has its own device.
-        let open = || Opened::new(&options);
-        let first = open();
-        let caps = first.caps().clone();
-        say(&format!("{}: {caps:?}, checks {checked}", first.summary().name));
-        drop(first);
-        let lacks = match set {
-            FeatureSet::Coop if !caps.coop => "cooperative matrices",
-            FeatureSet::Alone | FeatureSet::Sg if caps.subgroup.is_none() => "subgroups",
-            _ => "",
-        };
-        if !lacks.is_empty() {
-            say(&format!("SKIPPED: {lacks}, which this adapter lacks"));
-            continue;
+        let gpu = &Opened::new(&Device::options(d.set, d.checked));
+        let (start, mut worst) = (Instant::now(), 0.0f64);
+        // Cases rotate over bounds checks and feature sets.
+        let base = usize::from(d.set == FeatureSet::Base);
+        let device = usize::from(d.checked) + 2 * base;
+        let is_first = !d.checked || op.set().is_some() || nth_op % 2 == base;
+        let mut turns = (0..).map(|nth| nth == 0 && is_first || (nth + device * n_turn / 4) % n_turn == 0);
+        let mut next = || turns.next().expect("it has no end") || wish.full;
+        let on = Place { gpu, op, set: d.set, checked: d.checked };
+        for case in cases.iter().filter(|_| next()) {
+            worst = worst.max(on.check(case, &mut seen));
         }
-        for op in OPS.iter().filter(|op| wish.op(op.name) && op.is_for(set)) {
-            let (gpu, start, mut worst) = (open(), Instant::now(), 0.0f64);
-            // Cases rotate over bounds checks and feature sets.
-            let base = usize::from(set == FeatureSet::Base);
-            let device = usize::from(checked) + 2 * base;
-            let n_turn = SLOW.iter().find(|(name, _)| *name == op.name).map_or(TURNS, |(_, n)| *n);
-            let mut turns = (0..).map(|nth| nth == 0 || (nth + device * n_turn / 4) % n_turn == 0);
-            let mut next = || turns.next().expect("it has no end") || wish.full;
-            let mut cases = (op.cases)();
-            cases.retain(|c| c.label.contains(&wish.word));
-            let on = Place { gpu: &gpu, op, set };
-            for case in cases.iter().filter(|_| next()) {
-                worst = worst.max(on.check(case, &mut seen));
-            }
-            if let Some(grid) = &op.grid {
-                let chosen = chosen(wish, op, grid, &caps, &mut seen).into_iter();
-                let chosen: Vec<_> = chosen.filter(|_| next()).collect();
-                // References of long sequences take longer than the device, so all cores compute some concurrently.
-                for some in chosen.chunks(2 * rayon::current_num_threads()) {
-                    let cases: Vec<_> = some.par_iter().map(|p| (p, (grid.case)(p))).collect();
-                    for (params, case) in cases {
-                        match case {
-                            Ok(case) => worst = worst.max(on.check(&case, &mut seen)),
-                            Err(e) => seen.failures.push(format!("{params}: {e}")),
-                        }
+        if let Some(grid) = &op.grid {
+            let chosen = chosen(wish, op, grid, &d.caps, &mut seen).into_iter();
+            let chosen: Vec<_> = chosen.filter(|_| next()).collect();
+            // References of long sequences take longer than the device, so all cores compute some concurrently.
+            for some in chosen.chunks(2 * rayon::current_num_threads()) {
+                let cases: Vec<_> = some.par_iter().map(|p| (p, (grid.case)(p))).collect();
+                for (params, case) in cases {
+                    match case {
+                        Ok(case) => worst = worst.max(on.check(&case, &mut seen)),
+                        Err(e) => seen.failures.push(format!("{params}: {e}")),
                     }
                 }
-                if let Some(random) = grid.random {
-                    // Each of these devices has its own cases.
-                    let n = if wish.full { wish.random } else { wish.random.div_ceil(n_turn as u32) };
-                    let stream = [wish.seed, u64::from(checked), base as u64];
-                    worst = worst.max(random::check(&on, random, n, stream, &wish.word, &mut seen));
-                }
             }
-            let seconds = start.elapsed().as_secs_f64();
-            let (name, set, checks) = (op.name, set.word(), if checked { "checked" } else { "" });
-            say(&format!("  {name:18} {set:4} {checks:8} worst error {worst:.2e}, {seconds:.1} s"));
+            if let Some(random) = grid.random {
+                // Each of these devices has its own cases.
+                let n = if wish.full { wish.random } else { wish.random.div_ceil(2 * n_turn as u32) };
+                let stream = [wish.seed, u64::from(d.checked), base as u64];
+                worst = worst.max(random::check(&on, random, n, stream, &wish.word, &mut seen));
+            }
         }
+        let seconds = start.elapsed().as_secs_f64();
+        let (name, set, checks) = (op.name, d.set.word(), if d.checked { "checked" } else { "" });
+        say(&format!("  {name:18} {set:4} {checks:8} worst error {worst:.2e}, {seconds:.1} s"));
     }
     seen
 }
@@ -236,6 +280,7 @@ struct Place<'a> {
     gpu: &'a Gpu,
     op: &'a Op,
     set: FeatureSet,
+    checked: bool,
 }
 
 impl Place<'_> {
@@ -252,10 +297,10 @@ impl Place<'_> {
 
     /// Runs a case, unless the same kernel with the same constants has run it: returns its error, or the failure.
     fn run(&self, case: &Case, seen: &mut Seen) -> Result<f64, String> {
-        let Place { gpu, op, set } = *self;
+        let Place { gpu, op, set, checked } = *self;
         let (mut id, mut its) = (None, false);
         if let Ok(steps) = case.placed(gpu.caps()) {
-            let fingerprint = case.fingerprint(&steps);
+            let fingerprint = (checked, case.fingerprint(&steps));
             if seen.done.contains(&fingerprint) {
                 return Ok(0.0);
             }
