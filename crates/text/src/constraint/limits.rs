@@ -21,6 +21,13 @@ const MAX_LEVELS: usize = 100;
 const MAX_PROPERTIES: usize = 1000;
 /// Maximum number of references in a schema that are not followed here; they may form a chain.
 const MAX_ANCHORS: usize = 30;
+/// Maximum of the least common multiple of all `multipleOf` in a schema, as an integer without trailing zeros: the compiler
+/// has a state for each remainder.
+const MAX_MULTIPLE: u64 = 100_000;
+/// Maximum of the same with its zeros: remainders times 10 are computed in 32 bits.
+const MAX_REMAINDERS: u64 = 400_000_000;
+/// Maximum number of decimals of `multipleOf`.
+const MAX_DECIMALS: usize = 8;
 /// Maximum nesting of groups in an expression.
 const MAX_GROUPS: usize = 100;
 
@@ -68,7 +75,7 @@ impl Limits {
     /// Goes through a schema depth first, in order or in reverse, and through definitions at their first use.
     fn schema_from(&self, schema: &Value, is_reversed: bool) -> Result<(), ConstraintError> {
         let (mut n_value, mut n_byte, mut n_anchor) = (0, 0, 0);
-        let mut is_seen = HashSet::new();
+        let (mut is_seen, mut multiples) = (HashSet::new(), Vec::new());
         let mut stack = vec![(schema, 1)];
         while let Some((value, depth)) = stack.pop() {
             self.at_most("levels", MAX_LEVELS, depth)?;
@@ -88,6 +95,7 @@ impl Limits {
                                 None => n_anchor += 1,
                             },
                             ("pattern", Value::String(pattern)) => self.regex(pattern)?,
+                            ("multipleOf", Value::Number(n)) => multiples.extend(n.as_f64()),
                             ("$defs" | "definitions", _) => {}
                             _ => stack.push((value, depth + 1)),
                         }
@@ -100,8 +108,38 @@ impl Limits {
             }
             self.at_most("values", MAX_PARTS, n_value)?;
         }
+        self.multiples(&multiples)?;
         self.at_most("bytes", MAX_BYTES, n_byte)?;
         self.at_most("references by other names than paths", MAX_ANCHORS, n_anchor)
+    }
+
+    /// Numbers that values are multiples of; a value may have to be a multiple of several.
+    fn multiples(&self, all: &[f64]) -> Result<(), ConstraintError> {
+        // 0.07 times 100 is not quite 7.
+        let is_whole = |n: f64| (n - n.round()).abs() <= 1e-9 * n.abs();
+        let n_decimal = |n: f64| (0..=MAX_DECIMALS).find(|k| is_whole(n * 10f64.powi(*k as i32)));
+        let mut decimals = 0;
+        for n in all {
+            let n = n_decimal(*n).unwrap_or(MAX_DECIMALS + 1);
+            self.at_most("decimals of `multipleOf`", MAX_DECIMALS, n)?;
+            decimals = decimals.max(n);
+        }
+        let mut multiple = 1;
+        for n in all {
+            let n = (n.abs() * 10f64.powi(decimals as i32)).round();
+            // The compiler reports those that are not positive.
+            if n >= 1.0 {
+                multiple = lcm(multiple, n as u64);
+            }
+        }
+        let mut digits = multiple;
+        while digits.is_multiple_of(10) {
+            digits /= 10;
+        }
+        let what = "for the least common multiple of all `multipleOf`, as an integer without trailing zeros";
+        self.at_most(what, MAX_MULTIPLE as usize, usize::try_from(digits).unwrap_or(usize::MAX))?;
+        let what = "for the least common multiple of all `multipleOf`, as an integer";
+        self.at_most(what, MAX_REMAINDERS as usize, usize::try_from(multiple).unwrap_or(usize::MAX))
     }
 
     fn regex(&self, regex: &str) -> Result<(), ConstraintError> {
@@ -140,6 +178,15 @@ impl Limits {
         self.at_most("alternatives", MAX_ALTERNATIVES, rules.n_alternative)?;
         self.at_most("rules in a chain", MAX_CHAIN, rules.longest_chain())
     }
+}
+
+/// The least common multiple, at most `u64::MAX`.
+fn lcm(a: u64, b: u64) -> u64 {
+    let (mut gcd, mut rest) = (a, b);
+    while rest > 0 {
+        (gcd, rest) = (rest, gcd % rest);
+    }
+    (a / gcd).saturating_mul(b)
 }
 
 /// The rules of a grammar and what they refer to, in order.
@@ -317,6 +364,23 @@ mod tests {
         let error =
             check(&Grammar::JsonSchema(json!({"$defs": references, "$ref": "#/$defs/d0"}))).unwrap_err();
         assert_eq!(error.to_string(), "the JSON schema exceeds the limit of 100 levels");
+        let schema = |multiples: &[f64]| {
+            let all: Vec<Value> = multiples.iter().map(|n| json!({ "multipleOf": n })).collect();
+            check(&Grammar::JsonSchema(json!({ "allOf": all }))).err().map(|e| e.to_string())
+        };
+        let digits = "the JSON schema exceeds the limit of 100000 for the least common multiple of all `multipleOf`, as an \
+                      integer without trailing zeros";
+        for refused in
+            [&[1_999_999.0][..], &[-1_999_999.0], &[1009.0, 1013.0], &[f64::MAX], &[0.01, 100_000.07]]
+        {
+            assert_eq!(schema(refused).as_deref(), Some(digits), "{refused:?}");
+        }
+        let decimals = "the JSON schema exceeds the limit of 8 decimals of `multipleOf`";
+        assert_eq!(schema(&[1e-300]).as_deref(), Some(decimals));
+        let zeros = "the JSON schema exceeds the limit of 400000000 for the least common multiple of all `multipleOf`, as an \
+                     integer";
+        assert_eq!(schema(&[1e10]).as_deref(), Some(zeros));
+        assert_eq!(schema(&[0.01, 0.1, 0.07, 60.0, 1024.0, 0.0]), None);
         let deep = (0..120).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
         let error = check(&Grammar::JsonSchema(deep)).unwrap_err();
         assert_eq!(error.to_string(), "the JSON schema exceeds the limit of 100 levels");
