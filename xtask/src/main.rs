@@ -68,6 +68,8 @@ enum Command {
     },
     /// Build the test cases of operations for JavaScript in target/web-cases.
     WebCases,
+    /// Run the hostile templates and grammars of the tests as WebAssembly, in Node.js.
+    WebHostile,
     /// Compare the map in ARCHITECTURE.md with the code: crates, and module cycles.
     Map,
     /// Install the tools that the tests need (listing them), then run the tests.
@@ -93,6 +95,7 @@ fn main() -> ExitCode {
         Command::Web { constraint } => web::build(constraint),
         Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
         Command::WebCases => web::cases().map(drop),
+        Command::WebHostile => web::hostile(true).map(drop),
         Command::Map => map::check(),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };

@@ -92,12 +92,18 @@ fn apt(why: &str, what: &str, packages: &[&str], install: bool) -> anyhow::Resul
     Ok(())
 }
 
-/// A headless Chromium, whose path is returned, and Node.js to drive it.
-pub(crate) fn browser(install: bool) -> anyhow::Result<PathBuf> {
+/// Node.js and npm.
+pub(crate) fn node() -> anyhow::Result<()> {
     let node = output("node", &["--version"]).and_then(|v| v[1..].split('.').next()?.parse::<u32>().ok());
     if node.is_none_or(|major| major < 20) || output("npm", &["--version"]).is_none() {
         bail!("Node.js 20 or later, with npm, was not found: install it from https://nodejs.org");
     }
+    Ok(())
+}
+
+/// A headless Chromium, whose path is returned, and Node.js to drive it.
+pub(crate) fn browser(install: bool) -> anyhow::Result<PathBuf> {
+    node()?;
     if let Some(path) = std::env::var_os("CHASKI_CHROMIUM") {
         return Ok(path.into());
     }

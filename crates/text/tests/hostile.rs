@@ -1,22 +1,17 @@
 //! Hostile templates and grammars, each in a process of its own with little stack and memory: every one ends by
-//! itself, with a result or an error.
+//! itself, with a result or an error. `cargo xtask web-hostile` runs the same cases as WebAssembly (`hostile/wasm.rs`).
 #![cfg(all(target_os = "linux", feature = "constraint"))]
 
-#[path = "hostile/grammars.rs"]
-mod grammars;
-#[path = "hostile/templates.rs"]
-mod templates;
-
+#[path = "hostile/cases.rs"]
+mod cases;
 mod common;
 
-use std::error::Error;
-use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use chaski_text::{ChatTemplate, Constraint, LocalTime, Message, TemplateOptions, Tokenizer, TokenizerSpec};
+use cases::{grammars, run, templates};
 
 /// Address space of a process, in KiB.
 const MEMORY: u32 = 512 << 10;
@@ -30,63 +25,6 @@ const STACKS: [usize; 2] = [8 << 20, 1 << 20];
 const TEST: &str = "hostile_inputs_end_by_themselves";
 /// The case that a process is for: the size of the stack, the kind, the index.
 const CASE: &str = "CHASKI_HOSTILE_CASE";
-
-/// Ends in one line: the result's length or the error.
-fn run(case: &str) -> Result<usize, String> {
-    let (kind, index) = case.split_once(' ').unwrap();
-    let index: usize = index.parse().unwrap();
-    if kind == "template" {
-        let now = Some(LocalTime::from_unix(0, 0));
-        let options = TemplateOptions { now, ..TemplateOptions::default() };
-        let (_, source) = &templates::corpus()[index];
-        let template = ChatTemplate::new(source.as_str()).map_err(words)?;
-        return template
-            .render_exact(&[Message::new("user", "Hi")], &options)
-            .map(|text| text.len())
-            .map_err(words);
-    }
-    let grammar = grammars::corpus()[index].1();
-    let tokenizer = tokenizer();
-    let mut constraint = Constraint::new(&tokenizer, &grammar).map_err(words)?;
-    let mut n_token = 0;
-    // Some steps, too: the first allowed token each time.
-    while n_token < 20 && !constraint.is_finished() {
-        let mut logits = vec![0.0; tokenizer.n_vocab()];
-        constraint.mask(&mut logits).map_err(words)?;
-        let Some(token) = logits.iter().position(|logit| *logit == 0.0) else { break };
-        constraint.accept(token as u32).map_err(words)?;
-        n_token += 1;
-    }
-    Ok(n_token)
-}
-
-/// A vocabulary of all bytes and some words.
-fn tokenizer() -> Tokenizer {
-    let bytes = (0..=255).map(|byte| (format!("<0x{byte:02X}>"), 6));
-    let control = [("<unk>", 2), ("<s>", 3), ("</s>", 3)].map(|(text, kind)| (text.to_owned(), kind));
-    let letters = (' '..='~').map(|c| (c.to_string(), 1));
-    let words =
-        ["true", "false", "null", "\":", "\", \"", "w1", "aa", "abc"].map(|text| (text.to_owned(), 1));
-    let all = control.into_iter().chain(bytes).chain(letters).chain(words);
-    let (tokens, token_types) = all.unzip();
-    Tokenizer::from_spec(TokenizerSpec {
-        model: "llama".into(),
-        tokens,
-        token_types,
-        ..TokenizerSpec::default()
-    })
-    .unwrap()
-}
-
-fn words(error: impl Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let _ = write!(text, ": {error}");
-        cause = error.source();
-    }
-    text
-}
 
 /// The part of the test in the process that it starts for each case: says how the case ended, and the memory touched.
 fn child(case: &str) {
@@ -189,7 +127,7 @@ fn hostile_inputs_end_by_themselves() {
     });
     let (n_template, n_grammar) = (templates.len(), grammars.len());
     common::say(&format!(
-        "{n_template} hostile templates and {n_grammar} grammars, {} processes: {} ended otherwise",
+        "NOTE: {n_template} hostile templates and {n_grammar} grammars, {} processes: {} ended otherwise",
         cases.len(),
         problems.lock().unwrap().len()
     ));

@@ -143,7 +143,7 @@ fn notices(name: &str, stderr: impl Read) -> anyhow::Result<(BTreeMap<String, Sk
         println!("{name} | {line}");
         if let Some(skip) = Skip::parse(&line) {
             skips.insert(skip.test.clone(), skip);
-        } else if line.starts_with("SKIPPED: ") {
+        } else if line.starts_with("SKIPPED: ") || line.starts_with("NOTE: ") {
             notes.insert(line);
         }
     }

@@ -201,6 +201,24 @@ impl Run {
         let features: &[&str] =
             if names.contains(&"wgsl-pre") { &["--features", "wgsl-pre/wasm"] } else { &[] };
         self.command("web build", lints.args(features).args(DENY));
+        if names.contains(&"chaski-text") {
+            self.in_node("hostile inputs as WebAssembly", "cargo xtask web-hostile", web::hostile);
+        }
+    }
+
+    /// A step with WebAssembly in Node.js, and the line that it adds to the summary.
+    fn in_node(&mut self, name: &'static str, again: &str, f: fn(bool) -> anyhow::Result<String>) {
+        if let Err(e) = tools::node() {
+            let line = format!("SKIPPED: {name}: {e:#}");
+            println!("\n{line}");
+            self.report.notes.insert(line);
+            return;
+        }
+        let full = self.full;
+        self.report.step(name, again, |report| {
+            report.notes.insert(f(full)?);
+            Ok(())
+        });
     }
 
     fn documents(&mut self, packages: &[String]) {

@@ -51,7 +51,7 @@ pub(super) struct Binary {
     pub(super) output: String,
     pub(super) status: ExitStatus,
     pub(super) time: Duration,
-    /// Cases that it skipped.
+    /// Cases that it skipped, and its own counts.
     pub(super) notes: BTreeSet<String>,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct Report {
     pub(super) binaries: Vec<Binary>,
     /// Results of doc tests: the crate and the line of the harness.
     pub(super) documents: Vec<String>,
-    /// Cases, devices and programs that were skipped.
+    /// Cases, devices and programs that were skipped, and counts that tests report.
     pub(super) notes: BTreeSet<String>,
 }
 

@@ -66,12 +66,32 @@ pub(crate) fn cases() -> anyhow::Result<PathBuf> {
     Ok(out)
 }
 
+/// Builds the module with the hostile inputs, whose memory is limited, and its JavaScript, into `target/web-hostile`;
+/// returns the folder.
+///
+/// # Errors
+/// If a step fails.
+pub(crate) fn hostile() -> anyhow::Result<PathBuf> {
+    let limit = "-Clink-arg=--max-memory=536870912";
+    build_wasm("chaski-text", TESTS, &["rustc", "--example", "hostile"], &[limit])?;
+    let out = crate::root().join("target/web-hostile");
+    bind(&built(TESTS, "examples/hostile"), &out)?;
+    Ok(out)
+}
+
 /// Builds a crate for wasm32.
 fn compile(package: &str, profile: &str, features: &str) -> anyhow::Result<()> {
+    build_wasm(package, profile, &["build", "--features", features], &[])
+}
+
+/// Runs a command of cargo that builds a crate for wasm32; `flags` are those of the last target alone.
+fn build_wasm(package: &str, profile: &str, command: &[&str], flags: &[&str]) -> anyhow::Result<()> {
     let status = Command::new("cargo")
-        .args(["build", "-p", package, "--profile", profile, "--target", "wasm32-unknown-unknown"])
-        .args(["--features", features])
+        .args(command)
+        .args(["-p", package, "--profile", profile, "--target", "wasm32-unknown-unknown"])
         .args(["--config", &short_paths()?])
+        .args(if flags.is_empty() { &[][..] } else { &["--"] })
+        .args(flags)
         .current_dir(crate::root())
         .status()
         .context("could not run cargo")?;

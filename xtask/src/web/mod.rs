@@ -7,4 +7,4 @@ mod size;
 mod test;
 
 pub(crate) use build::{build, build_for_tests, cases, modules};
-pub(crate) use test::test;
+pub(crate) use test::{hostile, test};

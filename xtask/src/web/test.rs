@@ -1,11 +1,11 @@
 //! The tests that run in a browser.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
-use super::build::{cases, package, run};
+use super::build::{self, cases, package, run};
 use super::kernels;
 use crate::mesa;
 
@@ -62,4 +62,23 @@ pub(crate) fn test(
     run(node(&files).env("CHASKI_CHROMIUM", chromium).env("CHASKI_KERNELS", &texts))
         .context("tests in the browser")?;
     Ok(left_out)
+}
+
+/// Runs the hostile inputs as WebAssembly in Node.js, every second template unless `full`; returns the line for the summary.
+///
+/// # Errors
+/// The build fails, or an input ends otherwise than with a result or an error.
+pub(crate) fn hostile(full: bool) -> anyhow::Result<String> {
+    let folder = build::hostile()?;
+    let mut command = Command::new("node");
+    if full {
+        command.env("CHASKI_TEST_FULL", "1");
+    }
+    let script = crate::root().join("crates/text/tests/hostile/wasm.mjs");
+    let out =
+        command.arg(script).arg(folder).stderr(Stdio::inherit()).output().context("could not run node")?;
+    let line = String::from_utf8_lossy(&out.stdout).trim().to_owned();
+    println!("{line}");
+    ensure!(out.status.success(), "{}", out.status);
+    Ok(line)
 }
