@@ -69,9 +69,28 @@ enum Command {
     /// Build the test cases of operations for JavaScript in target/web-cases.
     WebCases,
     /// Run the hostile templates and grammars of the tests as WebAssembly, in Node.js.
-    WebHostile,
+    WebHostile {
+        /// Every second template.
+        #[arg(long)]
+        sample: bool,
+    },
     /// Compare the map in ARCHITECTURE.md with the code: crates, and module cycles.
     Map,
+    /// The step `browser` of the tests.
+    #[command(hide = true)]
+    TestBrowser {
+        /// A Chromium.
+        chromium: std::path::PathBuf,
+        /// The release module, and the tests of bundles, other devices and browsers, large models and the whole page.
+        #[arg(long)]
+        whole: bool,
+        /// All cases: sets CHASKI_TEST_FULL=1.
+        #[arg(long)]
+        full: bool,
+        /// Install nothing.
+        #[arg(long)]
+        no_install: bool,
+    },
     /// Install the tools that the tests need (listing them), then run the tests.
     Test {
         /// Tests to run.
@@ -95,8 +114,11 @@ fn main() -> ExitCode {
         Command::Web { constraint } => web::build(constraint),
         Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
         Command::WebCases => web::cases().map(drop),
-        Command::WebHostile => web::hostile(true).map(drop),
+        Command::WebHostile { sample } => web::hostile(!sample).map(drop),
         Command::Map => map::check(),
+        Command::TestBrowser { chromium, whole, full, no_install } => {
+            web::test(&chromium, !no_install, whole, full)
+        }
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };
     match result {

@@ -28,6 +28,25 @@ fn every_kernel_is_valid_and_in_the_index() {
     assert_eq!(n_file, index.len(), "files of operations that are gone");
 }
 
+#[test]
+fn samples_are_rendered_as_they_are_now() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("rendered");
+    let mut n_sample = 0;
+    for entry in fs::read_dir(&dir).expect("the samples") {
+        let path = entry.expect("a sample").path();
+        if path.is_dir() {
+            continue;
+        }
+        let file = path.file_name().expect("a file").to_string_lossy().into_owned();
+        let name = file.strip_suffix(".wgsl").unwrap_or_else(|| panic!("{file} is no sample"));
+        let kernel = Kernel::find(name).unwrap_or_else(|| panic!("{file}: no such kernel"));
+        let found = fs::read_to_string(&path).expect("a text");
+        assert!(found == kernel.source, "{file} is stale: run `cargo xtask gen-kernels`");
+        n_sample += 1;
+    }
+    assert!(n_sample > 0, "no samples");
+}
+
 /// Parses by the grammar of the language's specification, as browsers do. naga's parser accepts more: `a / b << c`, for
 /// one, where the grammar requires parentheses.
 fn parse(text: &str) -> Result<(), String> {

@@ -14,11 +14,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use super::cmd::Cmd;
+use super::cmd::{Cmd, Cpu};
 use super::report::{Binary, Outcome, Skip, Test};
 
 /// The longest binaries, which start first, so that only short ones remain at the end.
 const LONG: &[&str] = &["whole_model", "ops", "serve", "plans", "cli", "chaski", "chaski_runtime"];
+
+/// Binaries in which Mesa's software device compiles far longer than it runs, so it does without optimizations. What
+/// models compile runs many times.
+const COMPILES: &[&str] = &["ops"];
 
 /// Number of binaries that run at the same time. Most run their tests in several threads.
 const AT_ONCE: usize = 2;
@@ -104,6 +108,9 @@ fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
     if std::env::var_os("LP_NUM_THREADS").is_none() {
         command.env("LP_NUM_THREADS", "1");
     }
+    if COMPILES.contains(&exe.name.as_str()) && std::env::var_os("GALLIVM_PERF").is_none() {
+        command.env("GALLIVM_PERF", "nopt");
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("it does not start")?;
     let (stdout, stderr) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
@@ -118,6 +125,8 @@ fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
         )
     });
     let (output, (skips, notes)) = (output?, notices?);
+    let mut cpu = Cpu::default();
+    cpu.add(child.id());
     let status = child.wait()?;
     let mut tests = parse(&output);
     for test in tests.iter_mut().filter(|t| t.outcome == Outcome::Passed) {
@@ -131,6 +140,7 @@ fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
         output,
         status,
         time: start.elapsed(),
+        cpu,
         notes,
     })
 }

@@ -5,15 +5,15 @@ mod cmd;
 mod packages;
 mod report;
 
-use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 
-use self::cmd::{Cmd, check};
+use self::binaries::Executable;
+use self::cmd::{Cmd, Cpu};
 use self::packages::{Packages, changed};
 use self::report::Report;
-use crate::{kernels, tools, web};
+use crate::{tools, web};
 
 /// Crates that build for the web: its frontend, the test cases, and everything below the frontends.
 const FOR_WEB: &[&str] = &[
@@ -85,7 +85,7 @@ impl Scope {
 /// # Errors
 /// A tool is missing and cannot be installed, or a step fails.
 pub(crate) fn run(scope: Scope, full: bool, install: bool) -> anyhow::Result<()> {
-    let mut run = Run { full, install, report: Report::default() };
+    let run = Run { full, install, report: Report::new() };
     let ready = run.report.step("tools", "cargo xtask test", |_| bring(scope, install));
     // Without its tools, no step would give useful results.
     if ready {
@@ -108,12 +108,19 @@ fn bring(scope: Scope, install: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The CLI, built with the tests: on its own it would have other features, which would rebuild most dependencies.
-fn chaski() -> anyhow::Result<PathBuf> {
+/// A program of the workspace, built with the tests: on its own it would have other features, which would rebuild most
+/// dependencies.
+fn program(name: &str) -> anyhow::Result<PathBuf> {
     let exe = std::env::current_exe().context("this program's own path")?;
-    let chaski = exe.with_file_name(format!("chaski{}", std::env::consts::EXE_SUFFIX));
-    ensure!(chaski.is_file(), "{} is missing: its own tests should have built it", chaski.display());
-    Ok(chaski)
+    let program = exe.with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    ensure!(program.is_file(), "{} is missing: its own tests should have built it", program.display());
+    Ok(program)
+}
+
+/// A command of this program, in a process of its own.
+fn xtask(args: &[&str]) -> anyhow::Result<Cmd> {
+    let args = args.iter().map(|a| (*a).to_owned()).collect();
+    Ok(Cmd { env: vec![], program: program("xtask")?, args })
 }
 
 /// `-p NAME` for each name, or `--workspace`.
@@ -129,33 +136,39 @@ struct Run {
 }
 
 impl Run {
-    fn steps(&mut self, scope: Scope) -> anyhow::Result<()> {
+    fn steps(&self, scope: Scope) -> anyhow::Result<()> {
         if scope == Scope::Changed {
             return self.changed();
         }
+        let all = selection::<&str>(None);
+        let checks = || {
+            if scope.has(Scope::Unit) {
+                self.lints(&all);
+                self.features();
+            }
+            if scope.has(Scope::Wasm) {
+                self.wasm(FOR_WEB);
+            }
+            if scope.has(Scope::Unit) {
+                self.documents(&all);
+            }
+            if scope.has(Scope::Web) {
+                self.browser(scope == Scope::Web);
+            }
+        };
         if scope.has(Scope::Unit) {
             self.format();
-            self.kernels();
-            self.lints(&selection::<&str>(None));
-            self.features();
         }
-        if scope.has(Scope::Wasm) {
-            self.wasm(FOR_WEB);
-        }
-        if scope.has(Scope::Unit) {
-            self.documents(&selection::<&str>(None));
-        }
-        if !matches!(scope, Scope::Wasm | Scope::Web) {
-            self.tests(&selection(scope.packages()), scope != Scope::Unit);
-        }
-        if scope.has(Scope::Web) {
-            self.browser(scope == Scope::Web);
+        if matches!(scope, Scope::Wasm | Scope::Web) {
+            checks();
+        } else {
+            self.tests(&selection(scope.packages()), scope != Scope::Unit, checks);
         }
         Ok(())
     }
 
     /// Tests what the working tree's change affects; everything but the browser tests if that is all packages.
-    fn changed(&mut self) -> anyhow::Result<()> {
+    fn changed(&self) -> anyhow::Result<()> {
         let all = Packages::read()?;
         let touched = changed(&all)?;
         let has = |name: &str| touched.as_ref().is_none_or(|t| t.contains(name));
@@ -165,72 +178,71 @@ impl Run {
             return Ok(());
         }
         let packages = selection(names.as_deref());
-        if has("chaski-kernels") {
-            self.kernels();
-        }
-        self.lints(&packages);
-        let for_web: Vec<&str> = FOR_WEB.iter().copied().filter(|name| has(name)).collect();
-        if !for_web.is_empty() {
-            self.wasm(&for_web);
-        }
-        self.tests(&packages, has("chaski-cli"));
+        let checks = || {
+            self.lints(&packages);
+            let for_web: Vec<&str> = FOR_WEB.iter().copied().filter(|name| has(name)).collect();
+            if !for_web.is_empty() {
+                self.wasm(&for_web);
+            }
+        };
+        self.tests(&packages, has("chaski-cli"), checks);
         Ok(())
     }
 
-    fn command(&mut self, name: &'static str, cmd: Cmd) -> bool {
-        self.report.step(name, &cmd.to_string(), |_| cmd.execute())
+    fn command(&self, name: &'static str, cmd: &Cmd) -> bool {
+        self.report.step(name, &cmd.to_string(), |cpu| cmd.follow(name, cpu, |_| {}))
     }
 
-    fn format(&mut self) {
-        self.command("format", Cmd::cargo(&["fmt", "--all", "--check"]));
+    fn format(&self) {
+        self.command("format", &Cmd::cargo(&["fmt", "--all", "--check"]));
     }
 
-    fn kernels(&mut self) {
-        self.report.step("kernels", "cargo xtask gen-kernels --check", |_| kernels::generate(true, &[]));
-    }
-
-    fn lints(&mut self, packages: &[String]) {
+    fn lints(&self, packages: &[String]) {
         let lints = Cmd::cargo(&["clippy", "--all-targets", "--all-features", "--keep-going"]);
-        self.command("lints", lints.args(packages).args(DENY));
+        self.command("lints", &lints.args(packages).args(DENY));
     }
 
     /// The packages of `FOR_WEB` in `names`.
-    fn wasm(&mut self, names: &[&str]) {
+    fn wasm(&self, names: &[&str]) {
         let lints =
             Cmd::cargo(&["clippy", "--target", "wasm32-unknown-unknown"]).args(selection(Some(names)));
         let features: &[&str] =
             if names.contains(&"wgsl-pre") { &["--features", "wgsl-pre/wasm"] } else { &[] };
-        self.command("web build", lints.args(features).args(DENY));
+        self.command("web build", &lints.args(features).args(DENY));
         if names.contains(&"chaski-text") {
-            self.in_node("hostile inputs as WebAssembly", "cargo xtask web-hostile", web::hostile);
+            self.hostile();
         }
     }
 
-    /// A step with WebAssembly in Node.js, and the line that it adds to the summary.
-    fn in_node(&mut self, name: &'static str, again: &str, f: fn(bool) -> anyhow::Result<String>) {
+    /// Hostile inputs as WebAssembly in Node.js, and the line that they add to the summary.
+    fn hostile(&self) {
+        let name = "hostile inputs as WebAssembly";
         if let Err(e) = tools::node() {
             let line = format!("SKIPPED: {name}: {e:#}");
             println!("\n{line}");
-            self.report.notes.insert(line);
+            self.report.results().notes.insert(line);
             return;
         }
-        let full = self.full;
-        self.report.step(name, again, |report| {
-            report.notes.insert(f(full)?);
-            Ok(())
+        let sample: &[&str] = if self.full { &[] } else { &["--sample"] };
+        self.report.step(name, "cargo xtask web-hostile", |cpu| {
+            xtask(&["web-hostile"])?.args(sample).follow(name, cpu, |line| {
+                if line.starts_with("NOTE: ") {
+                    self.report.results().notes.insert(line.to_owned());
+                }
+            })
         });
     }
 
-    fn documents(&mut self, packages: &[String]) {
+    fn documents(&self, packages: &[String]) {
         let docs = Cmd::cargo(&["doc", "--all-features", "--no-deps", "--keep-going"]).args(packages);
-        self.command("documents", docs.env("RUSTDOCFLAGS", "-D warnings"));
+        self.command("documents", &docs.env("RUSTDOCFLAGS", "-D warnings"));
     }
 
     /// Compiles each library without features; with `--full` also each crate with each feature alone, without warnings.
-    fn features(&mut self) {
+    fn features(&self) {
         let full = self.full;
         let again = if full { "cargo xtask test unit --full" } else { "cargo xtask test unit" };
-        self.report.step("features", again, |_| {
+        self.report.step("features", again, |cpu| {
             let packages = Packages::read()?;
             let sets = packages.feature_sets();
             for (package, feature) in sets.iter().filter(|(p, f)| full || f.is_none() && packages.is_used(p))
@@ -243,72 +255,114 @@ impl Run {
                 ]);
                 let check = check.args(feature.iter().flat_map(|f| ["--features", f]));
                 let check = check.args(if full { DENY } else { &[] });
-                check.execute().with_context(|| format!("`{check}`"))?;
+                check.follow("features", cpu, |_| {}).with_context(|| format!("`{check}`"))?;
             }
             Ok(())
         });
     }
 
-    /// Builds and runs the tests of some packages, and their doc tests.
-    fn tests(&mut self, packages: &[String], needs_gpu: bool) {
+    /// Builds and runs the tests of some packages, and their doc tests. While tests run, which compile nothing, so do the
+    /// checks, which wait for each other: cargo runs once at a time.
+    fn tests(&self, packages: &[String], needs_gpu: bool, checks: impl FnOnce() + Send) {
         let test = Cmd::cargo(&["test", "--all-features"]).args(packages);
-        let mut built = None;
-        let build = test.clone().args(["--no-run"]);
-        let is_built = self.report.step("build tests", &build.to_string(), |_| {
-            built = Some(binaries::build(&build)?);
-            Ok(())
-        });
-        let Some(built) = built.filter(|_| is_built) else { return };
-        let install = self.install;
-        if needs_gpu && !self.report.step("GPU", "chaski devices", |_| tools::adapter(&chaski()?, install)) {
-            return;
-        }
-        let full = self.full;
-        let mut again = test.clone().args(["--no-fail-fast"]);
-        if full {
+        let built = self.build(&test);
+        let examples = built.is_some().then(|| test.clone().args(["--doc", "--no-fail-fast"]));
+        let mut again = test.args(["--no-fail-fast"]);
+        if self.full {
             again = again.env("CHASKI_TEST_FULL", "1");
         }
-        self.report.step("tests", &again.to_string(), |report| {
-            report.binaries = binaries::run(built, full)?;
-            for b in &report.binaries {
-                report.notes.extend(b.notes.iter().cloned());
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                examples.iter().for_each(|examples| self.examples(examples));
+                checks();
+            });
+            if let Some(built) = built.filter(|_| !needs_gpu || self.gpu()) {
+                self.report.step("tests", &again.to_string(), |cpu| self.run(built, cpu));
+                if needs_gpu {
+                    self.main_job();
+                }
             }
-            let failed: Vec<&str> =
-                report.binaries.iter().filter(|b| b.failed()).map(|b| b.name.as_str()).collect();
-            ensure!(failed.is_empty(), "{}", failed.join("; "));
+        });
+    }
+
+    /// Builds what a command of the form `cargo test ...` would run.
+    fn build(&self, test: &Cmd) -> Option<Vec<Executable>> {
+        let mut built = None;
+        let build = test.clone().args(["--no-run"]);
+        self.report.step("build tests", &build.to_string(), |cpu| {
+            // Nothing runs beside it.
+            let before = Cpu::of_children();
+            built = Some(binaries::build(&build)?);
+            *cpu = Cpu::of_children().since(before);
             Ok(())
         });
-        let examples = test.args(["--doc", "--no-fail-fast"]);
-        self.report.step("examples in documents", &examples.to_string(), |report| watch(report, &examples));
-        if needs_gpu {
-            self.main_job();
-        }
+        built
+    }
+
+    fn gpu(&self) -> bool {
+        self.report.step("GPU", "chaski devices", |_| tools::adapter(&program("chaski")?, self.install))
+    }
+
+    fn run(&self, built: Vec<Executable>, cpu: &mut Cpu) -> anyhow::Result<()> {
+        let binaries = binaries::run(built, self.full)?;
+        binaries.iter().for_each(|b| cpu.plus(b.cpu.0));
+        let failed: Vec<String> = binaries.iter().filter(|b| b.failed()).map(|b| b.name.clone()).collect();
+        let mut results = self.report.results();
+        results.notes.extend(binaries.iter().flat_map(|b| b.notes.iter().cloned()));
+        results.binaries = binaries;
+        ensure!(failed.is_empty(), "{}", failed.join("; "));
+        Ok(())
+    }
+
+    /// Runs doc tests and records their results.
+    fn examples(&self, examples: &Cmd) {
+        let name = "examples in documents";
+        self.report.step(name, &examples.to_string(), |cpu| {
+            let mut package = String::new();
+            examples.follow(name, cpu, |line| {
+                let text = line.trim();
+                if let Some(name) = text.strip_prefix("Doc-tests ") {
+                    package = name.to_owned();
+                } else if let Some(result) = text.strip_prefix("test result: ") {
+                    let line = format!("{package}, {name}: test result: {result}");
+                    self.report.results().documents.push(line);
+                }
+            })
+        });
     }
 
     /// The browser tests. Few machines have Node.js and a browser: unless requested explicitly, they may be skipped.
-    fn browser(&mut self, asked: bool) {
+    fn browser(&self, asked: bool) {
         let (install, full) = (self.install, self.full);
         let ready = tools::browser(install).and_then(|browser| web::modules().map(|()| browser));
+        let name = "browser";
         match ready {
             Err(e) if !asked => {
                 let line = format!("SKIPPED: tests in a browser (`cargo xtask test web`): {e:#}");
                 println!("\n{line}");
-                self.report.notes.insert(line);
+                self.report.results().notes.insert(line);
             }
             ready => {
-                self.report.step("browser", "cargo xtask test web", |report| {
-                    report.notes.extend(web::test(&ready?, install, asked || full, full)?);
-                    Ok(())
+                self.report.step(name, "cargo xtask test web", |cpu| {
+                    let flags = [("--whole", asked || full), ("--full", full), ("--no-install", !install)];
+                    let flags = flags.into_iter().filter(|(_, is)| *is).map(|(flag, _)| flag);
+                    let browser = ready?.display().to_string();
+                    let cmd = xtask(&["test-browser", &browser])?.args(flags);
+                    cmd.follow(name, cpu, |line| {
+                        if line.starts_with("SKIPPED: ") {
+                            self.report.results().notes.insert(line.to_owned());
+                        }
+                    })
                 });
             }
         }
     }
 
     /// The first command of a new user.
-    fn main_job(&mut self) {
+    fn main_job(&self) {
         self.report.step("main job", "cargo run --release -- run -p 'Once upon a time'", |_| {
             let args = ["run", "-p", "Once upon a time", "--temp", "0", "-n", "32"].map(str::to_owned);
-            let cmd = Cmd { env: vec![], program: chaski()?, args: args.to_vec() };
+            let cmd = Cmd { env: vec![], program: program("chaski")?, args: args.to_vec() };
             println!("$ {cmd}");
             let text = cmd.output()?;
             println!("{text}");
@@ -316,28 +370,4 @@ impl Run {
             Ok(())
         });
     }
-}
-
-/// Runs doc tests and records their results.
-fn watch(report: &mut Report, cmd: &Cmd) -> anyhow::Result<()> {
-    println!("$ {cmd}");
-    let (reader, writer) = std::io::pipe()?;
-    // The command holds the writing end of the pipe; drop it so that reading ends.
-    let mut child = {
-        let mut command = cmd.command();
-        command.stdout(writer.try_clone()?).stderr(writer);
-        command.spawn().with_context(|| format!("could not run `{cmd}`"))?
-    };
-    let mut package = String::new();
-    for line in BufReader::new(reader).split(b'\n') {
-        let line = String::from_utf8_lossy(&line?).into_owned();
-        println!("{line}");
-        let text = line.trim();
-        if let Some(name) = text.strip_prefix("Doc-tests ") {
-            package = name.to_owned();
-        } else if let Some(result) = text.strip_prefix("test result: ") {
-            report.documents.push(format!("{package}, examples in documents: test result: {result}"));
-        }
-    }
-    check(child.wait()?)
 }

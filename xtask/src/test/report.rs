@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitStatus;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+
+use super::cmd::{Cpu, age};
 
 /// Number of tests listed by time.
 const SLOWEST: usize = 10;
@@ -51,6 +54,7 @@ pub(super) struct Binary {
     pub(super) output: String,
     pub(super) status: ExitStatus,
     pub(super) time: Duration,
+    pub(super) cpu: Cpu,
     /// Cases that it skipped, and its own counts.
     pub(super) notes: BTreeSet<String>,
 }
@@ -84,7 +88,8 @@ impl Binary {
         if skipped > 0 {
             line += &format!("; SKIPPED {skipped} of {}", self.tests.len());
         }
-        format!("{line}; finished in {}", seconds(self.time))
+        let cpu = self.cpu.0.map(|t| format!(", {} of processor time", seconds(t))).unwrap_or_default();
+        format!("{line}; finished in {}{cpu}", seconds(self.time))
     }
 
     /// Prints its tests, and the harness's output for failures.
@@ -109,13 +114,20 @@ impl Binary {
 struct Step {
     name: &'static str,
     time: Duration,
+    cpu: Cpu,
     /// The command that reproduces the failure; `None` if it passed.
     failed: Option<String>,
 }
 
-/// Results of a run.
-#[derive(Default)]
+/// Results of a run, whose steps may run side by side.
 pub(super) struct Report {
+    start: Instant,
+    results: Mutex<Results>,
+}
+
+/// Results of the steps that have ended.
+#[derive(Default)]
+pub(super) struct Results {
     steps: Vec<Step>,
     pub(super) binaries: Vec<Binary>,
     /// Results of doc tests: the crate and the line of the harness.
@@ -125,16 +137,31 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Runs one step; returns whether it passed.
+    /// An empty report, but for the build of this command.
+    pub(super) fn new() -> Report {
+        let now = Instant::now();
+        let start = age().and_then(|age| now.checked_sub(age)).unwrap_or(now);
+        let results = Mutex::<Results>::default();
+        let cpu = Cpu::of_children();
+        let step = Step { name: "build of this command", time: now - start, cpu, failed: None };
+        results.lock().unwrap_or_else(PoisonError::into_inner).steps.push(step);
+        Report { start, results }
+    }
+
+    pub(super) fn results(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs one step, which adds its processor time; returns whether it passed.
     pub(super) fn step(
-        &mut self,
+        &self,
         name: &'static str,
         command: &str,
-        f: impl FnOnce(&mut Self) -> anyhow::Result<()>,
+        f: impl FnOnce(&mut Cpu) -> anyhow::Result<()>,
     ) -> bool {
         println!("\n=== {name}");
-        let start = Instant::now();
-        let result = f(self);
+        let (start, mut cpu) = (Instant::now(), Cpu::default());
+        let result = f(&mut cpu);
         let time = start.elapsed();
         let failed = match result {
             Ok(()) => {
@@ -147,7 +174,7 @@ impl Report {
             }
         };
         let passed = failed.is_none();
-        self.steps.push(Step { name, time, failed });
+        self.results().steps.push(Step { name, time, cpu, failed });
         passed
     }
 
@@ -155,17 +182,20 @@ impl Report {
     ///
     /// # Errors
     /// If a step failed.
-    pub(super) fn summary(mut self) -> anyhow::Result<()> {
+    pub(super) fn summary(self) -> anyhow::Result<()> {
+        let total = Cpu::of_children();
+        let results = self.results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.summary(self.start.elapsed(), total)
+    }
+}
+
+impl Results {
+    fn summary(mut self, time: Duration, cpu: Cpu) -> anyhow::Result<()> {
         println!("\n=== summary");
-        self.steps.sort_by_key(|s| std::cmp::Reverse(s.time));
-        for s in &self.steps {
-            let mark = if s.failed.is_none() { "ok" } else { "FAILED" };
-            println!("{mark:>6} {:>9}  {}", seconds(s.time), s.name);
-        }
-        println!("{:>16}  in all", seconds(self.steps.iter().map(|s| s.time).sum()));
         self.slowest();
         self.notes.iter().for_each(|line| println!("{line}"));
         self.results();
+        self.times(time, cpu);
         let failed: Vec<&Step> = self.steps.iter().filter(|s| s.failed.is_some()).collect();
         for s in &failed {
             println!("{} failed; to see it again: {}", s.name, s.failed.as_deref().unwrap_or_default());
@@ -175,6 +205,18 @@ impl Report {
         }
         println!("all {} steps passed", self.steps.len());
         Ok(())
+    }
+
+    /// The steps by time. They run side by side, so their times exceed that of the whole.
+    fn times(&mut self, time: Duration, cpu: Cpu) {
+        let column = |cpu: Cpu| cpu.0.map(seconds).unwrap_or_default();
+        self.steps.sort_by_key(|s| std::cmp::Reverse(s.time));
+        println!("{:6} {:>9} {:>10}  step", "", "time", "processor");
+        for s in &self.steps {
+            let mark = if s.failed.is_none() { "ok" } else { "FAILED" };
+            println!("{mark:>6} {:>9} {:>10}  {}", seconds(s.time), column(s.cpu), s.name);
+        }
+        println!("{:6} {:>9} {:>10}  in all", "", seconds(time), column(cpu));
     }
 
     fn slowest(&self) {
@@ -259,11 +301,14 @@ mod tests {
             output: String::new(),
             status: ExitStatus::default(),
             time: Duration::ZERO,
+            cpu: Cpu::default(),
             notes: BTreeSet::new(),
         };
         let line =
             "tokenizers, tests/tokenizers.rs: test result: ok. 1 passed; 0 failed; 0 ignored; SKIPPED 1 of 2";
         assert_eq!(binary.line(), format!("{line}; finished in 0.0 s"));
+        binary.cpu = Cpu(Some(Duration::from_millis(1500)));
+        assert_eq!(binary.line(), format!("{line}; finished in 0.0 s, 1.5 s of processor time"));
         binary.tests.push(test("c", Outcome::Failed));
         assert_eq!(binary.counts(), [1, 1, 0, 1]);
     }
