@@ -498,7 +498,7 @@ fn logits_of_all_families_on_the_cpu_match_the_golden_ones() {
 }
 
 /// A few modes each: chunked prompts with subgroups, token by token without, and two sequences. By default a set of
-/// families that covers every kernel.
+/// families that covers every operation.
 #[test]
 fn logits_of_all_families_on_the_gpu_match_the_golden_ones() {
     let _t = Timed::new("archs, all families, GPU");
@@ -506,7 +506,7 @@ fn logits_of_all_families_on_the_gpu_match_the_golden_ones() {
     let each = Mode { gpu: BASE, chunks: &[1], n_seq: 2, ..F32 };
     for mode in [some, each] {
         let subgroup = (mode.gpu == SG).then_some((8, 8));
-        let chosen = if full() { FAMILIES.to_vec() } else { covering(FAMILIES, subgroup) };
+        let chosen = if full() { FAMILIES.to_vec() } else { covering(FAMILIES, subgroup, 8) };
         say(format!("{}: {} of {} families", describe(&mode), chosen.len(), FAMILIES.len()));
         check_some(&[mode], |_| chosen.clone());
     }
@@ -556,7 +556,7 @@ fn moe_with_more_experts_matches_the_cpu() {
     let _t = Timed::new("archs, more experts");
     let mut failures = Failures::default();
     let f = Fixture::load("llama-moe");
-    for (n_expert, n_used) in [(8u32, 2u32), (5, 3), (40, 1)] {
+    for (nth, (n_expert, n_used)) in [(8u32, 2u32), (5, 3), (40, 1)].into_iter().enumerate() {
         let edit = |metadata: &mut Vec<(String, OwnedValue)>, tensors: &mut Vec<(String, Vec<u64>)>| {
             for (key, value) in metadata.iter_mut() {
                 match key.as_str() {
@@ -581,7 +581,7 @@ fn moe_with_more_experts_matches_the_cpu() {
         let expected = block_on(load(Target::Cpu, 64).eval_all(&f.tokens, 48)).expect("48 tokens run");
         for set in in_turns(n_used as usize, &[FeatureSet::Sg, FeatureSet::Base]) {
             let mut runner = load(Target::Gpu(shared_gpu(set, false)), 64);
-            for chunk in [48, 7, 1] {
+            for chunk in in_turns(nth, &[[48, 1], [7, 1], [1, 48]]).concat() {
                 runner.truncate(0);
                 let found = block_on(runner.eval_all(&f.tokens, chunk)).expect("48 tokens run");
                 let e = nmse(&found, &expected);

@@ -49,17 +49,21 @@ fn sequences_of_families_with_other_caches_can_be_cut_anywhere() {
                         format!("{name}, {device}, {kv}, {what}: {e:.2e} > {limit:.0e}")
                     });
                 };
-                for piece in [16, 7, 1] {
+                // By default a whole chunk or less, each with its own pipelines, and single tokens.
+                let many = in_turns(nth, &[16, 7]);
+                for piece in many.iter().copied().chain([1]) {
                     r.truncate(0);
                     let all = block_on(r.eval_all(&f.tokens, piece)).expect("48 tokens run");
                     compare(format!("pieces of {piece}"), &all, 0, 48);
                 }
                 // Other tokens in place of the last ones, which are rewound.
                 r.truncate(20);
-                block_on(r.prefill(&f.tokens[..11])).expect("other tokens");
-                r.truncate(20);
-                let rest = block_on(r.eval_all(&f.tokens[20..], 9)).expect("28 tokens run");
-                compare("set back".into(), &rest, 20, 48);
+                f.tokens[..14].chunks(many[0]).for_each(|t| block_on(r.prefill(t)).expect("other tokens"));
+                for piece in many {
+                    r.truncate(20);
+                    let rest = block_on(r.eval_all(&f.tokens[20..], piece)).expect("28 tokens run");
+                    compare(format!("set back, pieces of {piece}"), &rest, 20, 48);
+                }
             }
         }
     }
@@ -144,7 +148,7 @@ fn latents_of_several_heads_agree_in_both_kinds_of_files() {
         for (nth, (device, target)) in some.into_iter().enumerate() {
             for (half, old) in in_turns(nth + n_head as usize, &files) {
                 let mut r = runner(file(half, old), &target, KvType::F32);
-                for piece in [16, 1] {
+                for piece in in_turns(n_head as usize / 2 + nth, &[16, 1]) {
                     r.truncate(0);
                     let found = block_on(r.eval_all(&f.tokens, piece)).expect("48 tokens run");
                     let e = nmse(&found, &expected);

@@ -8,7 +8,7 @@ use chaski::{DeviceChoice, EmbedOptions, Engine, KvType, Source};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted};
-use crate::common::{Failures, Timed, block_on, build, chain, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, build, chain, in_turns, nmse, say, shared_gpu};
 
 /// Fixtures whose logits are products of the output matrix only: norms fused with the head or before it, layer norms,
 /// recurrent state, tied embeddings.
@@ -19,7 +19,7 @@ const FIXTURES: &[&str] =
 fn hidden_states_times_the_output_matrix_are_the_golden_logits() {
     let _t = Timed::new("embeddings, fixtures");
     let mut failures = Failures::default();
-    for &name in FIXTURES.iter().filter(|n| wanted(n)) {
+    for (nth, &name) in FIXTURES.iter().enumerate().filter(|(_, n)| wanted(n)) {
         let f = Fixture::load(name);
         let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
         let tied = model.tensors().iter().all(|t| t.name != "output.weight");
@@ -28,7 +28,8 @@ fn hidden_states_times_the_output_matrix_are_the_golden_logits() {
         let (n_embd, n_vocab) = (c.n_embd as usize, c.n_vocab as usize);
         let head = f.weights_of(head, (n_embd * n_vocab) as u64);
         let limit = if name == "gpt2-dense" { GELU } else { 1e-11 };
-        for set in [None, Some(FeatureSet::Sg), Some(FeatureSet::Base)] {
+        let on_gpu = in_turns(nth, &[FeatureSet::Sg, FeatureSet::Base]).into_iter().map(Some);
+        for set in [None].into_iter().chain(on_gpu) {
             let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
             let config = RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk: 16, ..RunnerConfig::default() };
             let mut runner = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a runner");

@@ -163,34 +163,65 @@ fn per_layer(name: &'static str) -> usize {
     (body.len() - first).div_ceil(segments.n_layer)
 }
 
-/// A few families that together use every kernel that any of them uses on a device with such subgroups, chosen
-/// greedily; without subgroups a kernel of each operation, since compiling all of both takes minutes.
+/// Kernel and constants, as bits.
+type Pipeline = (&'static str, Vec<(&'static str, u64)>);
+
+/// The pipelines of a family for single tokens and for at most `max_col` at once.
+fn pipelines(name: &'static str, subgroup: Option<(u32, u32)>, max_col: u32) -> BTreeSet<Pipeline> {
+    let caps = Caps { subgroup, f16: subgroup.is_some(), ..Caps::base() };
+    let s = segments(name, &caps, GgmlType::F32);
+    let decode = s.decode.iter().flat_map(|p| dispatches(&p.body));
+    let prompt = s.prompt.iter().filter(|p| p.max_col <= max_col).flat_map(|p| dispatches(&p.body));
+    let constants = |p: &Planned| {
+        let mut all: Vec<_> = p.dispatch.constants.iter().map(|(name, v)| (*name, v.to_bits())).collect();
+        all.sort_unstable();
+        all
+    };
+    decode.chain(prompt).map(|p| (p.dispatch.kernel.name, constants(p))).collect()
+}
+
+/// The operations of pipelines.
+fn operations(of: &BTreeSet<Pipeline>) -> BTreeSet<&'static str> {
+    of.iter().filter_map(|(kernel, _)| kernel.split('.').next()).collect()
+}
+
+/// A few families that together use every operation that any of them uses for at most `max_col` tokens on a device with
+/// such subgroups. Chosen greedily: each time the family that has the most operations left for the pipelines that it
+/// adds, since compiling those is what takes the time.
 pub(crate) fn covering(
     families: &[(&'static str, f64)],
     subgroup: Option<(u32, u32)>,
+    max_col: u32,
 ) -> Vec<(&'static str, f64)> {
-    let caps = Caps { subgroup, f16: subgroup.is_some(), ..Caps::base() };
-    let kernels = |name| {
-        let s = segments(name, &caps, GgmlType::F32);
-        let decode = s.decode.iter().flat_map(|p| dispatches(&p.body));
-        let all = decode.chain(s.prompt.iter().flat_map(|p| dispatches(&p.body)));
-        let names = all.map(|p| p.dispatch.kernel.name);
-        let of = |name: &'static str| {
-            if subgroup.is_some() { name } else { name.split('.').next().unwrap_or(name) }
+    let all: Vec<_> = families.iter().map(|f| (*f, pipelines(f.0, subgroup, max_col))).collect();
+    let mut left: BTreeSet<&str> = all.iter().flat_map(|(_, p)| operations(p)).collect();
+    let (mut chosen, mut compiled) = (Vec::new(), BTreeSet::new());
+    while !left.is_empty() {
+        let gain = |of: &BTreeSet<Pipeline>| {
+            let n_op = operations(of).intersection(&left).count();
+            n_op as f64 / of.difference(&compiled).count().max(1) as f64
         };
-        names.map(of).collect::<BTreeSet<&str>>()
-    };
-    let mut left: Vec<_> = families.iter().map(|f| (*f, kernels(f.0))).collect();
-    let mut chosen = Vec::new();
-    while let Some(best) = (0..left.len()).max_by_key(|i| (left[*i].1.len(), usize::MAX - i)) {
-        let (family, added) = left.swap_remove(best);
-        if added.is_empty() {
-            break;
-        }
-        left.iter_mut().for_each(|(_, kernels)| kernels.retain(|k| !added.contains(k)));
-        chosen.push(family);
+        let best = all.iter().max_by(|a, b| gain(&a.1).total_cmp(&gain(&b.1)));
+        let (family, added) = best.expect("a family of each operation that is left");
+        let added_ops = operations(added);
+        left.retain(|op| !added_ops.contains(op));
+        compiled.extend(added.iter().cloned());
+        chosen.push(*family);
     }
+    say(format!("{} families with {} pipelines use every operation", chosen.len(), compiled.len()));
     chosen
+}
+
+#[test]
+fn families_of_the_default_tests_use_every_operation_that_any_family_uses() {
+    for subgroup in [Some((8, 8)), None] {
+        let chosen = covering(FAMILIES, subgroup, 8);
+        let used = |families: &[(&'static str, f64)]| -> BTreeSet<&str> {
+            families.iter().flat_map(|f| operations(&pipelines(f.0, subgroup, 8))).collect()
+        };
+        assert_eq!(used(&chosen), used(FAMILIES), "{subgroup:?}");
+        assert!(chosen.len() < FAMILIES.len() / 2, "{} of {}", chosen.len(), FAMILIES.len());
+    }
 }
 
 #[test]

@@ -114,11 +114,13 @@ fn logits_match_the_golden_ones() {
             for (chunk, pieces) in in_turns(nth / 2, chunks) {
                 let mut r = runner_of(&f, &target, Way { chunk, ..way });
                 let mut errors = Vec::new();
+                // Pieces of other sizes take other pipelines.
+                let pieces = if device == "CPU" { pieces.to_vec() } else { in_turns(nth / 4, pieces) };
                 for n in pieces {
                     r.truncate(0);
-                    let all = block_on(r.eval_all(&f.tokens, *n)).expect("48 tokens run");
+                    let all = block_on(r.eval_all(&f.tokens, n)).expect("48 tokens run");
                     r.truncate(0);
-                    f.tokens.chunks(*n).for_each(|part| block_on(r.prefill(part)).expect("48 tokens run"));
+                    f.tokens.chunks(n).for_each(|part| block_on(r.prefill(part)).expect("48 tokens run"));
                     let last = block_on(r.logits()).expect("logits of the last token");
                     let e = nmse(&all, f.logits_of(0, 48)).max(nmse(&last, f.logits_of(47, 48)));
                     failures.check(e <= LIMIT, || {

@@ -13,7 +13,7 @@ use chaski_runtime::plan::{Fusions, PlanConfig};
 use chaski_runtime::{Column, ColumnOutput, StepOutputs, Tensors};
 
 use crate::archs::{Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, in_turns, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, say, shared_gpu};
 use crate::stages::gpus;
 use crate::streaming::{bits, config};
 
@@ -126,7 +126,9 @@ fn embeddings_of_tokens_as_rows_give_the_same_bits() {
         let model = opened(&f);
         let tokens = &f.tokens[..20];
         let rows = embeddings(&f, &model, tokens, is_scaled);
-        for set in in_turns(nth, &[FeatureSet::Sg, FeatureSet::Base]) {
+        // By default half of them; most of the others run in `inputs`.
+        let on_gpu = in_turns(nth / 2, &[FeatureSet::Sg, FeatureSet::Base]);
+        for set in on_gpu.into_iter().filter(|_| full() || nth % 2 == 0) {
             let gpu = shared_gpu(set, false);
             let mut plain = gpu_model(&model, &gpu, |plan| plan);
             let mut with_rows = gpu_model(&model, &gpu, |plan| PlanConfig { rows: true, ..plan });
@@ -231,7 +233,7 @@ fn sections_follow_their_components() {
         let expected = run_cpu(&mut cpu, &columns);
         failures.check(nmse(&expected, &of_text) > 1e-6, || format!("{name}: components change nothing"));
         let mut plain = gpu_model(&model, &gpu, |plan| plan);
-        for fusions in [Fusions::ALL, Fusions::NONE] {
+        for fusions in in_turns(nth, &[Fusions::ALL, Fusions::NONE]) {
             let mut m = gpu_model(&model, &gpu, |plan| PlanConfig { rows: true, fusions, ..plan });
             let e = nmse(&run(&mut m, &columns), &expected);
             failures.check(e <= 1e-10, || format!("{name}, prompt: {e:.1e}"));

@@ -31,6 +31,9 @@ const FIXTURES: &[&str] = &[
     "qwen3next-moe",
 ];
 
+/// Those that run with several sequences on two devices; by default only so.
+const SEVERAL: [&str; 2] = ["gemma3-dense", "lfm2-full-attention"];
+
 /// Separately opened devices of one adapter: none sees the buffers of another.
 pub(crate) fn gpus(n: usize, set: FeatureSet) -> Vec<Arc<Gpu>> {
     let options = GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, ..GpuOptions::default() };
@@ -56,6 +59,9 @@ fn a_plan_cut_over_two_devices_gives_the_same_bits() {
     let _t = Timed::new("stages, two devices");
     let mut failures = Failures::default();
     for (nth, name) in FIXTURES.iter().copied().enumerate().filter(|(_, n)| wanted(n)) {
+        if !full() && SEVERAL.contains(&name) {
+            continue;
+        }
         let f = Fixture::load(name);
         let file = if name.ends_with("moe") {
             with_experts(&f, N_EXPERT, N_USED, None)
@@ -121,7 +127,7 @@ fn offloaded_experts_come_to_the_device_of_their_layer() {
 #[test]
 fn sequences_and_their_copies_lie_on_all_devices() {
     let _t = Timed::new("stages, sequences");
-    for name in ["gemma3-dense", "lfm2-full-attention"] {
+    for name in SEVERAL {
         let f = Fixture::load(name);
         let model = open(f.gguf(true, &|_, _| {})).expect("a fixture is a model");
         let gpus = gpus(2, FeatureSet::Sg);

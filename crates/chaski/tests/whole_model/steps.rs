@@ -239,6 +239,8 @@ fn sequences_together_wait_as_often_as_one() {
     // A device of its own, whose counters no other test changes.
     let gpu = gpus(1, FeatureSet::Sg).remove(0);
     let mut r = runner(&f, &Target::Gpu(gpu.clone()), 0);
+    // However busy the machine is, no step exceeds it.
+    r.set_prompt_bound(Duration::from_secs(3600));
     let row = |seq: u32, pos, input| Row { seq, pos, components: None, input, want: Want::Choose };
     for n_seq in [1, 2, 3] {
         let first = |seq| row(seq, 0, Input::Token(f.tokens[seq as usize]));

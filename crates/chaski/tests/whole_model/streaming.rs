@@ -16,7 +16,7 @@ use chaski_runtime::gpu::{ExpertReads, Gpu};
 use chaski_runtime::plan::PlanError;
 
 use crate::archs::{Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, build, chain, full, greedy, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, build, chain, full, greedy, nmse, one_in, say, shared_gpu};
 use crate::serve::outcome;
 
 /// Every family with experts.
@@ -105,10 +105,10 @@ pub(crate) fn bits(v: &[f32]) -> Vec<u32> {
     v.iter().map(|v| v.to_bits()).collect()
 }
 
-/// Logits of the tokens at once, in pieces and one by one, and the last ones as in decode.
+/// Logits of the tokens at once, by default not in pieces, and one by one, and the last ones as in decode.
 pub(crate) fn logits(r: &mut Runner, tokens: &[u32]) -> Vec<(String, Vec<u32>)> {
     let mut out = Vec::new();
-    for (n, piece) in [(48, 48), (20, 7), (9, 1)] {
+    for (n, piece) in one_in(2, [(48, 48), (20, 7), (9, 1)]) {
         r.truncate(0);
         let found = block_on(r.eval_all(&tokens[..n], piece)).expect("tokens run");
         out.push((format!("{n} tokens in pieces of {piece}"), bits(&found)));
@@ -208,7 +208,7 @@ fn places_lie_in_several_buffers_and_apart_where_they_must() {
         }
     }
     let f = Fixture::load("nemotron_h_moe-plain");
-    for n_ff in [30, 37] {
+    for n_ff in [37, 30].into_iter().take(if full() { 2 } else { 1 }) {
         let model = open(with_experts(&f, N_EXPERT, N_USED, Some(n_ff))).expect("a fixture is a model");
         let gpu = shared_gpu(FeatureSet::Sg, false);
         let expected = logits(&mut load(&model, &gpu, &config(None)), &f.tokens);
@@ -282,7 +282,7 @@ impl ByteSource for Faulty {
 fn a_read_that_fails_names_the_tensor_and_harms_nothing() {
     let _t = Timed::new("streaming, reads that fail");
     // Without and with recurrent state.
-    for name in ["olmoe-moe", "lfm2moe-choice"] {
+    for name in one_in(2, ["llama-moe", "olmoe-moe", "qwen3next-moe", "lfm2moe-choice"]) {
         let f = Fixture::load(name);
         let file = MemorySource::new("faulty.gguf", with_experts(&f, N_EXPERT, N_USED, None));
         let left = Arc::new(Mutex::new(usize::MAX));
@@ -315,7 +315,8 @@ fn a_read_that_fails_names_the_tensor_and_harms_nothing() {
 fn engine(f: &Fixture, slots: Option<u32>) -> EngineBuilder {
     let bytes: &'static [u8] = with_experts(f, N_EXPERT, N_USED, None).leak();
     let source = Source::Bytes { name: "fixture.gguf".into(), bytes };
-    let builder = Engine::builder(source).gpu(shared_gpu(FeatureSet::Sg, false)).context(64).sequences(2);
+    let gpu = shared_gpu(FeatureSet::Sg, false);
+    let builder = Engine::builder(source).gpu(gpu).context(64).chunk(64).sequences(3);
     match slots {
         Some(n) => builder.experts_on_cpu(u32::MAX).expert_slots(n),
         None => builder,
@@ -373,11 +374,11 @@ fn answers_are_the_same_wherever_experts_are() {
 #[test]
 fn a_service_answers_the_same_wherever_experts_are() {
     let _t = Timed::new("streaming, serve");
-    for name in ["gpt-oss-moe", "qwen3next-moe"] {
+    for name in ["gpt-oss-moe", "qwen3next-moe"].into_iter().take(if full() { 2 } else { 1 }) {
         let f = Fixture::load(name);
         let drawn = SamplerParams { seed: Some(7), temp: 2.0, ..SamplerParams::default() };
         let all = |slots: Option<u32>| {
-            let handle = build(engine(&f, slots).sequences(3)).spawn().expect("a thread");
+            let handle = build(engine(&f, slots)).spawn().expect("a thread");
             let ask = |i: usize| {
                 let options = if i % 2 == 0 {
                     greedy(6 + i)
@@ -423,7 +424,7 @@ fn memory_is_told_before_anything_is_loaded() {
     let f = Fixture::load("gpt-oss-moe");
     for slots in [None, Some(2), Some(5), Some(8)] {
         let e = build(engine(&f, slots));
-        let config = RunnerConfig { n_seq: 2, kv: KvType::Auto, chunk: 512, ..config(slots) };
+        let config = RunnerConfig { n_seq: 3, kv: KvType::Auto, ..config(slots) };
         let caps = e.gpu().expect("a GPU").caps().clone();
         let told = block_on(chaski::tools::memory_need(e.model(), &config, Some(&caps))).expect("a plan");
         assert_eq!(told, e.memory(), "{slots:?}");
