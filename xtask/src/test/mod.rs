@@ -153,6 +153,8 @@ impl Run {
                 self.documents(&all);
             }
             if scope.has(Scope::Web) {
+                let ready = tools::node().and_then(|()| web::modules());
+                self.in_node("package of wgsl-pre", &["wgsl-pre"], ready);
                 self.browser(scope == Scope::Web);
             }
         };
@@ -210,22 +212,29 @@ impl Run {
             if names.contains(&"wgsl-pre") { &["--features", "wgsl-pre/wasm"] } else { &[] };
         self.command("web build", &lints.args(features).args(DENY));
         if names.contains(&"chaski-text") {
-            self.hostile();
+            self.in_node(
+                "hostile inputs as WebAssembly",
+                &[&["web-hostile"], self.sample()].concat(),
+                tools::node(),
+            );
         }
     }
 
-    /// Hostile inputs as WebAssembly in Node.js, and the line that they add to the summary.
-    fn hostile(&self) {
-        let name = "hostile inputs as WebAssembly";
-        if let Err(e) = tools::node() {
+    /// Options of a command that by default takes a part of its cases.
+    fn sample(&self) -> &'static [&'static str] {
+        if self.full { &[] } else { &["--sample"] }
+    }
+
+    /// A command of this program that needs Node.js, and the lines that it adds to the summary.
+    fn in_node(&self, name: &'static str, command: &[&str], ready: anyhow::Result<()>) {
+        if let Err(e) = ready {
             let line = format!("SKIPPED: {name}: {e:#}");
             println!("\n{line}");
             self.report.results().notes.insert(line);
             return;
         }
-        let sample: &[&str] = if self.full { &[] } else { &["--sample"] };
-        self.report.step(name, "cargo xtask web-hostile", |cpu| {
-            xtask(&["web-hostile"])?.args(sample).follow(name, cpu, |line| {
+        self.report.step(name, &format!("cargo xtask {}", command.join(" ")), |cpu| {
+            xtask(command)?.follow(name, cpu, |line| {
                 if line.starts_with("NOTE: ") {
                     self.report.results().notes.insert(line.to_owned());
                 }

@@ -21,7 +21,7 @@ pub(crate) fn package() -> PathBuf {
 /// A step fails, or the result exceeds its size limit (unless it includes optional features).
 pub(crate) fn build(constraint: bool) -> anyhow::Result<()> {
     let out = assemble("web", if constraint { "constraint" } else { "" })?;
-    optimise(&out.join("chaski_web_bg.wasm"))?;
+    optimize(&out.join("chaski_web_bg.wasm"))?;
     page()?;
     if constraint { Ok(()) } else { size::check(&package()) }
 }
@@ -49,7 +49,7 @@ fn assemble(profile: &str, features: &str) -> anyhow::Result<PathBuf> {
 const TESTS: &str = "web-tests";
 
 /// Path of a crate's module in a profile.
-fn built(profile: &str, name: &str) -> PathBuf {
+pub(super) fn built(profile: &str, name: &str) -> PathBuf {
     crate::root().join("target/wasm32-unknown-unknown").join(profile).join(name).with_extension("wasm")
 }
 
@@ -85,7 +85,12 @@ fn compile(package: &str, profile: &str, features: &str) -> anyhow::Result<()> {
 }
 
 /// Runs a command of cargo that builds a crate for wasm32; `flags` are those of the last target alone.
-fn build_wasm(package: &str, profile: &str, command: &[&str], flags: &[&str]) -> anyhow::Result<()> {
+pub(super) fn build_wasm(
+    package: &str,
+    profile: &str,
+    command: &[&str],
+    flags: &[&str],
+) -> anyhow::Result<()> {
     let status = Command::new("cargo")
         .args(command)
         .args(["-p", package, "--profile", profile, "--target", "wasm32-unknown-unknown"])
@@ -117,7 +122,7 @@ fn short_paths() -> anyhow::Result<String> {
 }
 
 /// The JavaScript bindings, and the module adapted to them.
-fn bind(input: &Path, out: &Path) -> anyhow::Result<()> {
+pub(super) fn bind(input: &Path, out: &Path) -> anyhow::Result<()> {
     if out.is_dir() {
         fs::remove_dir_all(out).with_context(|| format!("could not empty {}", out.display()))?;
     }
@@ -168,7 +173,7 @@ fn page() -> anyhow::Result<()> {
 }
 
 /// Copies a file, or a folder recursively.
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let failed = || format!("could not copy {} to {}", from.display(), to.display());
     if from.is_dir() {
         fs::create_dir_all(to).with_context(failed)?;
@@ -183,7 +188,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// Shrinks the module with Binaryen.
-fn optimise(wasm: &Path) -> anyhow::Result<()> {
+pub(super) fn optimize(wasm: &Path) -> anyhow::Result<()> {
     let tool = package().join("node_modules/binaryen/bin/wasm-opt");
     let features = [
         "--enable-bulk-memory",

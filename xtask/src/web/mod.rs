@@ -5,6 +5,7 @@ pub(crate) mod kernels;
 mod notices;
 mod size;
 mod test;
+pub(crate) mod wgsl_pre;
 
 pub(crate) use build::{build, build_for_tests, cases, modules};
 pub(crate) use test::{hostile, test};

@@ -35,6 +35,20 @@ pub(crate) fn check(package: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The sizes of a module, raw and compressed, in words.
+///
+/// # Errors
+/// If one exceeds its limit.
+pub(super) fn module(path: &Path, limits: [usize; 2]) -> anyhow::Result<String> {
+    let wasm = read(path)?;
+    let found = [wasm.len(), gzip(&wasm)?];
+    let line = format!("{} bytes, {} with gzip", found[0], found[1]);
+    if found.iter().zip(limits).any(|(n, limit)| *n > limit) {
+        bail!("{}: {line}; at most {limits:?} are allowed", path.display());
+    }
+    Ok(line)
+}
+
 /// JavaScript files among the package's `files`.
 fn scripts(package: &Path) -> anyhow::Result<Vec<std::path::PathBuf>> {
     let mut found = Vec::new();
