@@ -129,8 +129,22 @@ impl fmt::Display for FaultKind {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.kind)?;
-        self.included_from.iter().try_for_each(|place| write!(f, "\n  included from {place}"))
+        let places = &self.included_from;
+        let n_inner = match places.len() {
+            n if n > MAX_PLACES => MAX_PLACES / 2,
+            n => n,
+        };
+        let (inner, rest) = places.split_at(n_inner);
+        let outer = &rest[rest.len().saturating_sub(MAX_PLACES / 2)..];
+        inner.iter().try_for_each(|place| write!(f, "\n  included from {place}"))?;
+        if rest.len() > outer.len() {
+            write!(f, "\n  included from {} places more", rest.len() - outer.len())?;
+        }
+        outer.iter().try_for_each(|place| write!(f, "\n  included from {place}"))
     }
 }
+
+/// Places of a message; templates that include themselves have hundreds.
+const MAX_PLACES: usize = 10;
 
 impl Error for Fault {}

@@ -9,9 +9,10 @@ pub(crate) enum Global {
     Joiner,
     RaiseException,
     StrftimeNow,
+    Lipsum,
 }
 
-const GLOBALS: [(&str, Global); 7] = [
+const GLOBALS: [(&str, Global); 8] = [
     ("range", Global::Range),
     ("dict", Global::Dict),
     ("namespace", Global::Namespace),
@@ -19,6 +20,7 @@ const GLOBALS: [(&str, Global); 7] = [
     ("joiner", Global::Joiner),
     ("raise_exception", Global::RaiseException),
     ("strftime_now", Global::StrftimeNow),
+    ("lipsum", Global::Lipsum),
 ];
 
 impl Global {

@@ -39,6 +39,7 @@ pub(super) fn call(global: Global, run: &mut Run<'_>, args: Args) -> Result<Valu
             let message = run.str(&message.unwrap_or(Value::None))?;
             Err(Fault::raised(message.as_str().unwrap_or_default().to_owned()))
         }
+        Global::Lipsum => fail("lipsum() makes random text, and the same prompt should have the same text"),
         Global::StrftimeNow => {
             let [format] = args.bind("strftime_now", ["format"], 1)?;
             let Some(now) = run.now else { return fail("there is no time") };

@@ -34,6 +34,8 @@ mod ops;
 mod parser;
 mod print;
 mod run;
+#[cfg(test)]
+mod scope_tests;
 mod split;
 mod tests;
 mod text_methods;
