@@ -30,7 +30,7 @@ fn a_module_has_its_own_names_and_sees_those_of_the_importer() {
     assert_eq!(render(&[lib, ("main", main)]), Err("main:1:29: 'a' is undefined".into()));
     let main = "{% from 'lib' import a as b, m %}{{ b }}{{ m() }}";
     assert_eq!(render(&[lib, ("main", main)]), ok("444"));
-    // What a module prints is dropped.
+    // The text of a module is dropped.
     assert_eq!(
         render(&[("lib", "text{% set a = 3 %}"), ("main", "{% import 'lib' as l %}{{ l.a }}")]),
         ok("3")
