@@ -21,11 +21,11 @@ const MAX_LEVELS: usize = 100;
 const MAX_PROPERTIES: usize = 1000;
 /// Maximum number of references in a schema that are not followed here; they may form a chain.
 const MAX_ANCHORS: usize = 30;
-/// Maximum of the least common multiple of all `multipleOf` in a schema, as an integer without trailing zeros: the compiler
-/// has a state for each remainder.
+/// Maximum of the least common multiple of all `multipleOf` in a schema, as an integer: the compiler has a state for each
+/// remainder.
 const MAX_MULTIPLE: u64 = 100_000;
-/// Maximum of the same with its zeros: remainders times 10 are computed in 32 bits.
-const MAX_REMAINDERS: u64 = 400_000_000;
+/// Maximum of the same if it is a power of ten, for which few remainders matter; they are computed in 32 bits.
+const MAX_POWER: u64 = 100_000_000;
 /// Maximum number of decimals of `multipleOf`.
 const MAX_DECIMALS: usize = 8;
 /// Maximum nesting of groups in an expression.
@@ -136,10 +136,9 @@ impl Limits {
         while digits.is_multiple_of(10) {
             digits /= 10;
         }
-        let what = "for the least common multiple of all `multipleOf`, as an integer without trailing zeros";
-        self.at_most(what, MAX_MULTIPLE as usize, usize::try_from(digits).unwrap_or(usize::MAX))?;
+        let limit = if digits == 1 { MAX_POWER } else { MAX_MULTIPLE };
         let what = "for the least common multiple of all `multipleOf`, as an integer";
-        self.at_most(what, MAX_REMAINDERS as usize, usize::try_from(multiple).unwrap_or(usize::MAX))
+        self.at_most(what, limit as usize, usize::try_from(multiple).unwrap_or(usize::MAX))
     }
 
     fn regex(&self, regex: &str) -> Result<(), ConstraintError> {
@@ -369,7 +368,7 @@ mod tests {
             check(&Grammar::JsonSchema(json!({ "allOf": all }))).err().map(|e| e.to_string())
         };
         let digits = "the JSON schema exceeds the limit of 100000 for the least common multiple of all `multipleOf`, as an \
-                      integer without trailing zeros";
+                      integer";
         for refused in
             [&[1_999_999.0][..], &[-1_999_999.0], &[1009.0, 1013.0], &[f64::MAX], &[0.01, 100_000.07]]
         {
@@ -377,10 +376,11 @@ mod tests {
         }
         let decimals = "the JSON schema exceeds the limit of 8 decimals of `multipleOf`";
         assert_eq!(schema(&[1e-300]).as_deref(), Some(decimals));
-        let zeros = "the JSON schema exceeds the limit of 400000000 for the least common multiple of all `multipleOf`, as an \
+        let zeros = "the JSON schema exceeds the limit of 100000000 for the least common multiple of all `multipleOf`, as an \
                      integer";
         assert_eq!(schema(&[1e10]).as_deref(), Some(zeros));
-        assert_eq!(schema(&[0.01, 0.1, 0.07, 60.0, 1024.0, 0.0]), None);
+        assert_eq!(schema(&[1_000_000.0]), None);
+        assert_eq!(schema(&[0.01, 0.1, 0.07, 60.0, 0.0]), None);
         let deep = (0..120).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
         let error = check(&Grammar::JsonSchema(deep)).unwrap_err();
         assert_eq!(error.to_string(), "the JSON schema exceeds the limit of 100 levels");
