@@ -1,9 +1,11 @@
 //! One model, many requests, callers on any thread.
 
+use std::sync::Arc;
+
 use chaski_models::serve::{self, Answer, Load, Refused, Request, ServeError};
 use chaski_models::{GenerateOptions, ModelError};
 use chaski_text::{
-    AddSpecial, AnswerParser, AnswerSyntax, Message, ParseSpecial, TemplateOptions, Tokenizer,
+    AddSpecial, AnswerParser, AnswerSyntax, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer,
 };
 
 use serde_json::Value;
@@ -93,18 +95,30 @@ impl Handle {
     /// Queues the prompt of a conversation ([`Self::chat_prompt`], [`Self::fit_prompt`]) with these tools.
     ///
     /// # Errors
-    /// As [`Self::generate`]; [`Error::Model`] if the template cannot be parsed.
+    /// As [`Self::answer_to`].
     pub fn answer(
         &self,
         prompt: &ChatPrompt,
         tools: &[Value],
-        mut options: GenerateOptions,
+        options: GenerateOptions,
     ) -> Result<Chat, Error> {
-        let template = self.text.templates.get(!tools.is_empty()).map_err(ModelError::from)?;
+        self.answer_to(Request::new(prompt.tokens.clone(), options), &prompt.text, tools)
+    }
+
+    /// Queues a request whose tokens are those of a conversation's prompt with this text, and these tools. A grammar is
+    /// that of the text after the reasoning, if the prompt opens it.
+    ///
+    /// # Errors
+    /// As [`Self::generate`]; [`Error::Model`] if the template cannot be parsed.
+    pub fn answer_to(&self, mut request: Request, text: &str, tools: &[Value]) -> Result<Chat, Error> {
+        let template = self.template(!tools.is_empty())?;
         let syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
+        let parser = AnswerParser::new(syntax, text, tools);
+        let options = &mut request.options;
         options.shown.extend(syntax.marker_tokens(&self.text.tokenizer));
-        let parser = AnswerParser::new(syntax, &prompt.text, tools);
-        Ok(Chat::new(self.generate_tokens(Request::new(prompt.tokens.clone(), options))?, parser))
+        options.grammar_after =
+            options.grammar_after.take().or_else(|| parser.reasoning_end().map(String::from));
+        Ok(Chat::new(self.generate_tokens(request)?, parser))
     }
 
     /// The prompt of a conversation, from the model's template; from the tool template if there are tools.
@@ -141,8 +155,21 @@ impl Handle {
         Ok(prompt)
     }
 
+    /// Context size in tokens.
+    pub fn n_ctx(&self) -> usize {
+        self.handle.n_ctx()
+    }
+
+    /// The template of conversations, with or without tools; `None` if the model has none.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if it cannot be parsed.
+    pub fn template(&self, has_tools: bool) -> Result<Option<&ChatTemplate>, Error> {
+        Ok(self.text.templates.get(has_tools).map_err(ModelError::from)?)
+    }
+
     /// The tokenizer.
-    pub fn tokenizer(&self) -> &Tokenizer {
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
         &self.text.tokenizer
     }
 

@@ -199,6 +199,7 @@ impl Request {
             stop: self.stop.clone(),
             interval: self.interval,
             grammar,
+            grammar_after: None,
             logprobs: self.logprobs,
             special: if self.special { RenderSpecial::Yes } else { RenderSpecial::No },
             shown: Vec::new(),

@@ -20,6 +20,8 @@ pub struct GenerateOptions {
     pub interval: u32,
     /// A grammar for the text. Each token is read back for the mask of the next one, which runs on the device meanwhile.
     pub grammar: Option<Grammar>,
+    /// The grammar is that of the text after this one, such as the end of reasoning; everything before it is free.
+    pub grammar_after: Option<String>,
     /// Log probabilities of each token and of this many most probable tokens. The CPU then samples, one token at a
     /// time.
     pub logprobs: Option<usize>,
@@ -49,6 +51,7 @@ impl Default for GenerateOptions {
             stop: Vec::new(),
             interval: 0,
             grammar: None,
+            grammar_after: None,
             logprobs: None,
             speculate: None,
             shift: None,
@@ -105,6 +108,8 @@ pub struct Stats {
     pub n_accepted: usize,
     /// Tokens dropped by context shifts ([`GenerateOptions::shift`]).
     pub n_dropped: usize,
+    /// The stop string that ended it ([`Finish::StopText`]), an index of [`GenerateOptions::stop`].
+    pub stop: Option<usize>,
     /// The answer ended before its text was complete by the grammar ([`GenerateOptions::grammar`]): its length, the context
     /// or a stop string cut it.
     pub is_incomplete: bool,

@@ -3,6 +3,7 @@
 mod embed;
 mod eval;
 mod executor;
+mod gate;
 mod generate;
 mod imatrix;
 mod pages;

@@ -2,16 +2,16 @@
 
 use web_time::Instant;
 
+use super::gate::Gate;
 use super::generate::{Finish, GenerateOptions, Piece, Stats};
 use crate::error::ModelError;
-use chaski_text::Constraint;
 use chaski_text::{Logprobs, Sampler};
 use chaski_text::{RenderSpecial, Tokenizer};
 use chaski_text::{StopStrings, Stopped, TextStream};
 
 pub(crate) struct Writer {
     pub(crate) options: GenerateOptions,
-    constraint: Option<Constraint>,
+    gate: Option<Gate>,
     stream: TextStream,
     stop: StopStrings,
     /// Tokens so far.
@@ -26,10 +26,8 @@ impl Writer {
     /// # Errors
     /// [`ModelError::Constraint`] for an unusable grammar.
     pub(crate) fn new(tokenizer: &Tokenizer, options: GenerateOptions) -> Result<Self, ModelError> {
-        let grammar = options.grammar.as_ref();
-        let constraint = grammar.map(|grammar| Constraint::new(tokenizer, grammar)).transpose()?;
         Ok(Writer {
-            constraint,
+            gate: Gate::new(tokenizer, &options)?,
             stop: StopStrings::new(options.stop.iter().cloned()),
             // The text continues a prompt: a leading space is part of it.
             stream: TextStream::new(),
@@ -57,7 +55,7 @@ impl Writer {
 
     /// True if tokens must be chosen under masks.
     pub(crate) fn is_constrained(&self) -> bool {
-        self.constraint.is_some()
+        self.gate.is_some()
     }
 
     /// The mask of the next token, as bits; without a constraint all tokens are allowed.
@@ -65,24 +63,26 @@ impl Writer {
     /// # Errors
     /// [`ModelError::Constraint`] if the constraint fails.
     pub(crate) fn mask(&mut self, words: &mut [u32]) -> Result<(), ModelError> {
-        match &mut self.constraint {
-            Some(constraint) => constraint.allowed(words)?,
-            None => words.fill(u32::MAX),
+        match &mut self.gate {
+            Some(gate) => gate.allowed(words),
+            None => {
+                words.fill(u32::MAX);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Advances the constraint by a token that the device chose, before [`Self::accept`].
     ///
     /// # Errors
     /// [`ModelError::Constraint`] if the constraint fails.
-    pub(crate) fn advance(&mut self, token: u32) -> Result<(), ModelError> {
-        Ok(self.constraint.as_mut().map_or(Ok(()), |constraint| constraint.accept(token))?)
+    pub(crate) fn advance(&mut self, tokenizer: &Tokenizer, token: u32) -> Result<(), ModelError> {
+        self.gate.as_mut().map_or(Ok(()), |gate| gate.accept(tokenizer, token))
     }
 
     /// The end, if no further token is needed.
     pub(crate) fn due_end(&mut self) -> Option<Piece> {
-        if self.constraint.as_ref().is_some_and(Constraint::is_finished) {
+        if self.gate.as_ref().is_some_and(Gate::is_finished) {
             return Some(self.end(Finish::Stop));
         }
         (self.accepted.len() >= self.max_tokens()).then(|| self.end(Finish::Length))
@@ -90,11 +90,7 @@ impl Writer {
 
     /// True if the text so far is not complete by the grammar.
     pub(crate) fn is_incomplete(&mut self) -> bool {
-        match &mut self.constraint {
-            // A constraint that fails completes nothing.
-            Some(constraint) => !constraint.is_finished() && !constraint.may_end().unwrap_or(false),
-            None => false,
-        }
+        self.gate.as_mut().is_some_and(|gate| !gate.is_complete())
     }
 
     /// Samples the next token from logits, with log probabilities if requested.
@@ -103,19 +99,18 @@ impl Writer {
     /// Logits that are not finite.
     pub(crate) fn choose(
         &mut self,
+        tokenizer: &Tokenizer,
         sampler: &mut Sampler,
         logits: &mut [f32],
     ) -> Result<(u32, Option<Logprobs>), ModelError> {
         // The constraint changes the logits; keep the model's own.
         let model_logits = self.options.logprobs.map(|n_top| (n_top, logits.to_vec()));
-        if let Some(constraint) = &mut self.constraint {
-            constraint.mask(logits)?;
+        if let Some(gate) = &mut self.gate {
+            gate.mask(logits)?;
         }
         let token = sampler.sample(logits)?;
         sampler.accept(token);
-        if let Some(constraint) = &mut self.constraint {
-            constraint.accept(token)?;
-        }
+        self.advance(tokenizer, token)?;
         Ok((token, model_logits.map(|(n_top, logits)| Logprobs::new(&logits, token, n_top))))
     }
 
@@ -140,8 +135,9 @@ impl Writer {
         let text = self.stream.push(&bytes).unwrap_or("").to_owned();
         let (text, stopped) = self.stop.push(&text);
         let text = text.to_owned();
-        if let Stopped::Yes { .. } = stopped {
+        if let Stopped::Yes { index } = stopped {
             self.finish = Some(Finish::StopText);
+            self.stats.stop = Some(index);
         }
         Piece { text, token: Some(token), logprobs }
     }

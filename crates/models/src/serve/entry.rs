@@ -185,9 +185,13 @@ impl Served {
     }
 
     /// Samples its next token from logits.
-    pub(super) fn choose(&mut self, logits: &mut [f32]) -> Result<(u32, Option<Logprobs>), ModelError> {
+    pub(super) fn choose(
+        &mut self,
+        tokenizer: &Tokenizer,
+        logits: &mut [f32],
+    ) -> Result<(u32, Option<Logprobs>), ModelError> {
         let Entry { writer, sampler, .. } = &mut self.entry;
-        writer.choose(sampler, logits)
+        writer.choose(tokenizer, sampler, logits)
     }
 
     /// The mask of the next token.
@@ -196,8 +200,8 @@ impl Served {
     }
 
     /// Advances the constraint by a token that the device chose.
-    pub(super) fn advance(&mut self, token: u32) -> Result<(), ModelError> {
-        self.entry.writer.advance(token)
+    pub(super) fn advance(&mut self, tokenizer: &Tokenizer, token: u32) -> Result<(), ModelError> {
+        self.entry.writer.advance(tokenizer, token)
     }
 
     /// Accepts a token chosen in a step and sends its events; returns the end if it is the last.

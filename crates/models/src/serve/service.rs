@@ -246,7 +246,8 @@ impl<E: Executor> Service<E> {
                     self.fail(id, ModelError::from(SampleError::NothingLeft).into());
                 }
                 schedule::Event::Token { id, token } => {
-                    match self.served.get_mut(&id).and_then(|served| served.advance(token).err()) {
+                    let tokenizer = &self.shared.tokenizer;
+                    match self.served.get_mut(&id).and_then(|served| served.advance(tokenizer, token).err()) {
                         Some(error) => self.fail(id, error.into()),
                         None => self.accept(id, token, None),
                     }
@@ -288,7 +289,7 @@ impl<E: Executor> Service<E> {
         for (i, logits) in rows.enumerate() {
             let Some(served) = self.served.get_mut(&id) else { return };
             served.accepted(usize::from(i > 0));
-            match served.choose(logits) {
+            match served.choose(&self.shared.tokenizer, logits) {
                 Err(error) => return self.fail(id, error.into()),
                 Ok((token, logprobs)) => {
                     let Chosen { end, was_guessed } = self.scheduler.choose(id, token);

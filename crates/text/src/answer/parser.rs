@@ -81,6 +81,14 @@ impl AnswerParser {
         }
     }
 
+    /// The marker that ends the reasoning, if the text so far is in the midst of it.
+    pub fn reasoning_end(&self) -> Option<&'static str> {
+        match self.state {
+            State::Text(reasoning) => reasoning.map(|reasoning| reasoning.close),
+            _ => None,
+        }
+    }
+
     /// Parses a whole text.
     pub fn parse(mut self, text: &str) -> Answer {
         let mut answer = Answer::default();

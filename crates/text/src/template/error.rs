@@ -32,6 +32,9 @@ pub enum TemplateError {
         /// The limit.
         limit: u64,
     },
+    /// There is no last message to continue.
+    #[error("{0}, so it cannot be continued")]
+    Continue(&'static str),
     /// Evaluation failed.
     #[error("chat template, line {line}")]
     Render {

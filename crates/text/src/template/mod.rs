@@ -96,7 +96,12 @@ impl ChatTemplate {
         options: &TemplateOptions,
     ) -> Result<Rendered, TemplateError> {
         let capabilities = self.capabilities.get_or_init(|| Capabilities::probe(self));
-        self.render_variables(&prepare::prepare(messages, capabilities), options)
+        let messages = prepare::prepare(messages, capabilities);
+        if !options.continue_last {
+            return self.render_variables(&messages, options);
+        }
+        let options = TemplateOptions { add_generation_prompt: false, ..options.clone() };
+        up_to_last(self.render_variables(&messages, &options)?, &messages)
     }
 
     /// Renders `messages` unchanged, like Hugging Face's `apply_chat_template`.
@@ -149,6 +154,24 @@ impl ChatTemplate {
     }
 }
 
+/// The text up to the end of the last message's content.
+fn up_to_last(mut rendered: Rendered, messages: &[Message]) -> Result<Rendered, TemplateError> {
+    let last = messages.last().filter(|last| last.role == "assistant");
+    let last = last.ok_or(TemplateError::Continue("the last message is not the assistant's"))?;
+    // Templates may trim it.
+    let text = last.text();
+    let content = [text.as_str(), text.trim_end(), text.trim()]
+        .into_iter()
+        .find_map(|content| rendered.text.rfind(content).map(|at| at + content.len()))
+        .ok_or(TemplateError::Continue("the chat template changes the last message"))?;
+    rendered.text.truncate(content);
+    rendered.data.retain(|range| range.start < content);
+    if let Some(last) = rendered.data.last_mut() {
+        last.end = last.end.min(content);
+    }
+    Ok(rendered)
+}
+
 /// Removes the special tokens from `text` that `tokenizer` will add itself: one BOS at the start, one EOS at
 /// the end.
 ///
@@ -183,6 +206,21 @@ fn without_added(text: &str, data: &[Range<usize>], tokenizer: &Tokenizer) -> Ra
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_message_is_continued_where_it_ends() {
+        let source = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</end>{% endfor %}\
+                      {% if add_generation_prompt %}<assistant>{% endif %}";
+        let template = ChatTemplate::new(source).unwrap();
+        let options = TemplateOptions { continue_last: true, ..TemplateOptions::default() };
+        let say = |role: &str, text: &str| Message::new(role, text);
+        let messages = [say("user", "Hi"), say("assistant", "Once upon ")];
+        let rendered = template.render_traced(&messages, &options).unwrap();
+        assert_eq!(rendered.text, "<user>Hi</end><assistant>Once upon");
+        assert_eq!(rendered.data.last().map(|range| range.end), Some(rendered.text.len()));
+        let error = template.render_traced(&messages[..1], &options).unwrap_err();
+        assert_eq!(error.to_string(), "the last message is not the assistant's, so it cannot be continued");
+    }
 
     fn render(source: &str) -> Result<String, TemplateError> {
         let now = LocalTime { year: 2026, month: 1, day: 2, hour: 3, minute: 4, second: 5 };
