@@ -62,6 +62,12 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
         .self_test(move |adapter| no_self_test || (remembers && cache::is_tested(adapter)))
         .pipeline_cache(cache.as_ref().and_then(WarmCache::data))
         .on_progress(progress.callback());
+    if let Some(service) = args.service {
+        builder = builder.max_waiting(service.max_waiting);
+        if let Some(n) = service.kv_tokens {
+            builder = builder.kv_tokens(n);
+        }
+    }
     if let Some(set) = args.features {
         builder = builder.feature_set(set.into());
     }

@@ -32,6 +32,7 @@ mod progress;
 mod quantize;
 mod reserved;
 mod run;
+mod serve;
 mod show;
 mod stats;
 mod synth;
@@ -63,6 +64,7 @@ Examples:
   chaski run -p \"Once upon a time\"              continue a text with the built-in model
   chaski run model.gguf \"Why is the sky blue?\"  ask a model
   chaski run model.gguf                         talk to it
+  chaski serve model.gguf                       let programs ask it, by the API of OpenAI
   chaski bench model.gguf                       how fast it is here
   chaski devices                                which GPUs there are
   chaski doctor                                 whether everything works here
@@ -89,6 +91,9 @@ enum Command {
     /// Run a prompt, or start a chat
     #[command(long_about = run::LONG)]
     Run(Box<run::Args>),
+    /// Serve models to programs over HTTP
+    #[command(long_about = serve::LONG)]
+    Serve(Box<serve::Args>),
     /// Show a model file's contents and memory needs
     Show(show::Args),
     /// List the GPUs, or measure one
@@ -164,6 +169,10 @@ fn main() -> ExitCode {
     line.notes.iter().for_each(|note| ui.detail(note));
     let result = match cli.command {
         Command::Run(a) => run::run(*a, &ui),
+        Command::Serve(a) => match serve::run(&a, &ui) {
+            Ok(code) => return code,
+            Err(e) => Err(e),
+        },
         Command::Show(a) => show::run(&a),
         Command::Devices(a) => devices::run(&a, &ui),
         Command::Doctor(a) => doctor::run(&a, &ui),

@@ -235,9 +235,12 @@ pub(crate) struct EngineArgs {
     /// Limit the GPU features in use to this set
     #[arg(long, value_enum, value_name = "SET")]
     pub(crate) features: Option<Features>,
-    /// Sequences at once; only a benchmark has several
+    /// Sequences at once; benchmarks and servers have several
     #[arg(skip = 1u32)]
     pub(crate) sequences: u32,
+    /// Capacities of a server
+    #[arg(skip)]
+    pub(crate) service: Option<Service>,
     /// Prompt tokens per chunk
     #[arg(long, alias = "ubatch-size", value_name = "N", default_value_t = 512)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -271,6 +274,15 @@ pub(crate) struct EngineArgs {
     pub(crate) lora: LoraArgs,
     #[command(flatten)]
     pub(crate) metadata: MetadataArgs,
+}
+
+/// Capacities of a server's engine.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Service {
+    /// Tokens of the KV cache; a context for each sequence if unset.
+    pub(crate) kv_tokens: Option<u32>,
+    /// Requests that may wait.
+    pub(crate) max_waiting: usize,
 }
 
 /// Threads of the CPU backend.

@@ -8,10 +8,9 @@ use clap::Command;
 use crate::failure::Instead;
 
 /// Names, and what to do instead.
-const RESERVED: [(&str, &str); 3] = [
+const RESERVED: [(&str, &str); 2] = [
     ("pull", "download a GGUF file, for instance from huggingface.co, then `chaski run FILE`"),
     ("list", "models are files of yours, and `chaski show FILE` describes one"),
-    ("serve", "`chaski run` answers on the command line, and the library serves programs"),
 ];
 
 /// The answer to a command line of `root` whose command is such a name.

@@ -391,6 +391,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                 let engine = EngineArgs {
                                     ctx_size: n_ctx,
                                     sequences,
+                                    service: None,
                                     kv,
                                     cache_type_k: None,
                                     cache_type_v: None,

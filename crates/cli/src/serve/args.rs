@@ -1,0 +1,172 @@
+//! The options of `chaski serve`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use chaski_server::{Key, Level, Listen, Log, ServerConfig};
+
+use super::log::LogFormat;
+use crate::failure::Usage;
+use crate::input::read_text;
+use crate::options::{EngineArgs, ModelArg, SamplingArgs, Service};
+use crate::overrides::TemplateArgs;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) model: ModelArg,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    host: String,
+    /// Port to listen on; 0: any free one
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    port: u16,
+    /// Listen on a socket of the file system instead; unix:PATH; may be repeated
+    #[arg(long, value_name = "unix:PATH")]
+    listen: Vec<String>,
+    /// Requests that run at once (also -np)
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) parallel: u32,
+    /// Tokens that the KV cache has room for, shared by all requests [default: a context for each of --parallel]
+    #[arg(long, value_name = "N")]
+    kv_tokens: Option<u32>,
+    /// Requests that may wait [default: 4 for each of --parallel, at least 16]
+    #[arg(long, value_name = "N")]
+    max_queue: Option<usize>,
+    /// Name of the model in the API, and further names after commas [default: that of the file]
+    #[arg(short, long, value_name = "NAMES")]
+    pub(crate) alias: Option<String>,
+    /// Most tokens of an answer; -1: up to the end of the context
+    #[arg(short = 'n', long, value_name = "N", default_value_t = -1, allow_negative_numbers = true)]
+    pub(crate) n_predict: i64,
+    /// When the context is full, drop its older half and go on
+    #[arg(long)]
+    pub(crate) context_shift: bool,
+    /// Keys of clients, with commas between them; without any, everybody on this machine may ask
+    #[arg(long, value_name = "KEYS", env = "CHASKI_API_KEY", hide_env_values = true)]
+    api_key: Option<String>,
+    /// File of keys, a line each: KEY, NAME:KEY or NAME:KEY:admin; the key may be sha256:HASH
+    #[arg(long, value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
+    /// Listen beyond this machine without a key
+    #[arg(long)]
+    insecure_open: bool,
+    /// Another name of this machine that clients may use; may be repeated
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<String>,
+    /// Origins of pages that may use the server, with commas between them; *: all [default: pages of this machine]
+    #[arg(long, value_name = "ORIGINS")]
+    cors_origins: Option<String>,
+    /// Largest body of a request, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 32)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=4096))]
+    max_body: u64,
+    /// Seconds until the first token of an answer [default: no limit]
+    #[arg(long, value_name = "SECONDS")]
+    request_timeout: Option<u64>,
+    /// Answer requests for models with other names, too [default: without keys]
+    #[arg(long, overrides_with = "no_any_model")]
+    any_model: bool,
+    /// Refuse requests for models with other names
+    #[arg(long)]
+    no_any_model: bool,
+    /// Offer /metrics; the default
+    #[arg(long, hide = true, overrides_with = "no_metrics")]
+    metrics: bool,
+    /// Do not offer /metrics
+    #[arg(long)]
+    no_metrics: bool,
+    /// Offer /slots; the default
+    #[arg(long, hide = true, overrides_with = "no_slots")]
+    slots: bool,
+    /// Do not offer /slots
+    #[arg(long)]
+    no_slots: bool,
+    /// Seconds after the signal to end in which requests are still taken
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    drain_delay: u64,
+    /// Seconds after that in which answers may end
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    drain_timeout: u64,
+    /// Status of a full queue: 429 or 503
+    #[arg(long, value_name = "STATUS", default_value_t = 429)]
+    #[arg(value_parser = clap::value_parser!(u16).range(429..=503))]
+    full_status: u16,
+    /// Form of the log on stderr
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    pub(crate) log_format: LogFormat,
+    #[command(flatten)]
+    pub(crate) template: TemplateArgs,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
+}
+
+fn commas(text: &Option<String>) -> Vec<String> {
+    let words = text.iter().flat_map(|text| text.split(',')).map(|word| word.trim().to_owned());
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+impl Args {
+    /// Capacities of the engine.
+    pub(crate) fn service(&self) -> Service {
+        let max_waiting = self.max_queue.unwrap_or_else(|| (4 * self.parallel as usize).max(16));
+        Service { kv_tokens: self.kv_tokens, max_waiting }
+    }
+
+    /// How the server is set up.
+    pub(crate) fn config(&self, log: Log) -> anyhow::Result<ServerConfig> {
+        let mut config = ServerConfig::default();
+        config.listen = self.listen()?;
+        let keys = commas(&self.api_key);
+        let named =
+            keys.iter().enumerate().map(|(i, key)| Key::new(format!("key{}", i + 1), key, Level::Admin));
+        config.keys = named.collect();
+        if let Some(file) = &self.api_key_file {
+            let more = Key::parse(&read_text(file)?).with_context(|| format!("`{}`", file.display()))?;
+            config.keys.extend(more);
+        }
+        let is_open = config.listen.iter().any(|listen| match listen {
+            Listen::Tcp(address) => !address.ip().is_loopback(),
+            Listen::Unix(_) => false,
+        });
+        if is_open && config.keys.is_empty() && !self.insecure_open {
+            let message = "others could reach this server without a key: set --api-key, or --insecure-open if that is intended";
+            return Err(Usage(message.into()).into());
+        }
+        config.allowed_hosts = self.allowed_host.clone();
+        config.cors_origins = commas(&self.cors_origins);
+        config.max_body = (self.max_body as usize) << 20;
+        config.request_timeout = self.request_timeout.map(Duration::from_secs);
+        config.any_model = match (self.any_model, self.no_any_model) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        };
+        config.metrics = !self.no_metrics;
+        config.slots = !self.no_slots;
+        config.drain_delay = Duration::from_secs(self.drain_delay);
+        config.drain_timeout = Duration::from_secs(self.drain_timeout);
+        config.full_status = self.full_status;
+        config.log = Some(log);
+        Ok(config)
+    }
+
+    fn listen(&self) -> anyhow::Result<Vec<Listen>> {
+        if !self.listen.is_empty() {
+            let unix = |text: &String| match text.strip_prefix("unix:") {
+                Some(path) if !path.is_empty() => Ok(Listen::Unix(path.into())),
+                _ => Err(Usage(format!("`{text}` is no socket: --listen unix:PATH")).into()),
+            };
+            return self.listen.iter().map(unix).collect();
+        }
+        let host = if self.host == "localhost" { "127.0.0.1" } else { &self.host };
+        let ip: IpAddr =
+            host.parse().map_err(|_| Usage(format!("`{host}` is no address: --host 127.0.0.1")))?;
+        Ok(vec![Listen::Tcp(SocketAddr::new(ip, self.port))])
+    }
+}

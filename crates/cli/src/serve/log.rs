@@ -1,0 +1,89 @@
+//! The log of a server: a line for each answer, and with `-v` for each request.
+
+use std::sync::Arc;
+
+use chaski_server::{Access, Answered, Entry, Log};
+use serde_json::json;
+
+use crate::ui::Ui;
+
+/// Form of the log.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines to read
+    #[default]
+    Text,
+    /// A JSON object a line
+    Json,
+    /// No log
+    None,
+}
+
+/// The log in this form.
+pub(crate) fn log(form: LogFormat, ui: &Ui) -> Log {
+    let ui = ui.clone();
+    match form {
+        LogFormat::Text => Arc::new(move |entry| text(entry, &ui)),
+        LogFormat::Json => Arc::new(|entry| eprintln!("{}", object(entry))),
+        LogFormat::None => Arc::new(|_| {}),
+    }
+}
+
+fn now() -> String {
+    chrono::Local::now().format("%H:%M:%S").to_string()
+}
+
+/// A text of others without control characters.
+fn plain(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
+fn text(entry: &Entry, ui: &Ui) {
+    match entry {
+        Entry::Answered(a) => ui.say(&format!(
+            "{} {} {}: {} tokens in ({} cached), {} out, first after {:.0} ms, {:.1}/s, {}",
+            now(),
+            plain(&a.id),
+            plain(&a.model),
+            a.n_prompt,
+            a.n_cached,
+            a.n_token,
+            a.ttft.as_secs_f64() * 1e3,
+            a.rate,
+            a.finish,
+        )),
+        Entry::Access(a) => {
+            let key = a.key.as_deref().map(|key| format!(" [{}]", plain(key))).unwrap_or_default();
+            let time = a.time.as_secs_f64() * 1e3;
+            ui.detail(&format!(
+                "{} {} {} {} -> {} in {time:.1} ms{key}",
+                now(),
+                plain(&a.id),
+                a.method,
+                plain(&a.path),
+                a.status
+            ));
+        }
+        Entry::Note(text) => ui.note(text),
+        _ => {}
+    }
+}
+
+fn object(entry: &Entry) -> serde_json::Value {
+    let time = chrono::Utc::now().to_rfc3339();
+    match entry {
+        Entry::Access(Access { id, key, method, path, status, time: took }) => json!({
+            "time": time, "event": "request", "id": id, "key": key, "method": method, "path": path,
+            "status": status, "seconds": took.as_secs_f64(),
+        }),
+        Entry::Answered(Answered { id, model, n_prompt, n_cached, n_token, ttft, rate, finish, .. }) => {
+            json!({
+                "time": time, "event": "answer", "id": id, "model": model, "prompt_tokens": n_prompt,
+                "cached_tokens": n_cached, "completion_tokens": n_token, "ttft_seconds": ttft.as_secs_f64(),
+                "tokens_per_second": rate, "finish": finish,
+            })
+        }
+        Entry::Note(text) => json!({"time": time, "event": "note", "message": text}),
+        _ => json!({"time": time, "event": "other"}),
+    }
+}

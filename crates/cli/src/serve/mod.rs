@@ -1,0 +1,127 @@
+//! `chaski serve`: models over HTTP.
+
+mod args;
+mod log;
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use chaski::SamplerParams;
+use chaski_server::{Adder, ModelOptions, Server};
+
+pub(crate) use args::Args;
+
+use crate::failure::INTERRUPTED;
+use crate::load;
+use crate::options::source;
+use crate::ui::Ui;
+
+pub(crate) const LONG: &str = "\
+Serves models to programs: the APIs of OpenAI, Anthropic, ollama and llama.cpp's server.
+
+  chaski serve MODEL            on http://127.0.0.1:8080
+  chaski serve                  the built-in model, to try a client
+
+Requests run side by side: prompts and answers of several clients in the same steps, up to --parallel of them. A \
+client that leaves ends its request at once.
+
+Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once.";
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<ExitCode> {
+    let config = args.config(log::log(args.log_format, ui))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let server = runtime.block_on(Server::bind(config))?;
+    announce(&server, ui);
+    let adder = server.adder();
+    let serving = runtime.spawn(server.run(until_signal()));
+    let loaded = add_model(args, &adder, ui);
+    if let Err(error) = loaded {
+        // Nobody waits for answers yet.
+        runtime.shutdown_background();
+        return Err(error);
+    }
+    let again = runtime.block_on(async {
+        tokio::select! {
+            all_ended = serving => Some(all_ended.unwrap_or(false)),
+            () = twice() => None,
+        }
+    });
+    runtime.shutdown_background();
+    Ok(match again {
+        Some(_) => ExitCode::SUCCESS,
+        None => ExitCode::from(INTERRUPTED),
+    })
+}
+
+/// The address, and what to try there.
+fn announce(server: &Server, ui: &Ui) {
+    for url in server.urls() {
+        ui.say(&format!("listening on {url}"));
+    }
+    if let Some(url) = server.urls().into_iter().find(|url| url.starts_with("http")) {
+        ui.say(&format!(
+            "  curl {url}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n  \
+             curl {url}/v1/completions -d '{{\"prompt\": \"Once upon a time\", \"max_tokens\": 32}}'"
+        ));
+    }
+}
+
+/// Loads the model and adds it.
+fn add_model(args: &Args, adder: &Adder, ui: &Ui) -> anyhow::Result<()> {
+    let path = args.model.path();
+    let mut engine_args = args.engine.clone();
+    let is_on_terminal = std::io::stderr().is_terminal();
+    engine_args.sequences = args.parallel;
+    engine_args.service = Some(args.service());
+    engine_args.metadata.more.extend(args.template.changes()?);
+    let engine = load::load(source(path), &engine_args, ui)?.engine;
+    let mut sampler = SamplerParams::default();
+    sampler.apply_metadata(engine.model().metadata());
+    args.sampling.apply(&mut sampler);
+    let mut names = args.alias.iter().flat_map(|names| names.split(',')).map(|name| name.trim().to_owned());
+    let options = ModelOptions {
+        id: names.next(),
+        aliases: names.collect(),
+        sampler: Some(sampler),
+        max_tokens: usize::try_from(args.n_predict).ok(),
+        context_shift: args.context_shift,
+        n_seq: args.parallel,
+    };
+    let (file, n_ctx) = (engine.info().file, engine.loaded().n_ctx());
+    adder.add(engine, options).context("the model cannot be served")?;
+    if is_on_terminal || ui.verbose() {
+        ui.say(&format!("ready: {file}, {} requests at once, {n_ctx} tokens each", args.parallel));
+    }
+    Ok(())
+}
+
+/// Ready at the first Ctrl-C or SIGTERM.
+async fn until_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let Ok(mut term) = signal(SignalKind::terminate()) else {
+            return interrupted().await;
+        };
+        tokio::select! {
+            _ = term.recv() => {}
+            () = interrupted() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    interrupted().await;
+}
+
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Without signals it runs until it is killed.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Ready at the second signal.
+async fn twice() {
+    until_signal().await;
+    until_signal().await;
+}

@@ -1,0 +1,179 @@
+//! Several answers as one stream of events.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use chaski::serve::{Answer, Event};
+use chaski::text::{Answer as Text, AnswerEvent, Logprobs};
+use chaski::{Chat, ChatEvent, Finish, Stats};
+use futures_util::stream::{SelectAll, Stream, StreamExt as _};
+
+use crate::error::ApiError;
+
+/// Events with the index of their answer, each in order. Dropping it ends all answers within a step.
+#[derive(Default)]
+pub(crate) struct Answers {
+    streams: SelectAll<One>,
+    n: usize,
+}
+
+/// The events of an answer.
+struct One {
+    index: usize,
+    kind: Events,
+}
+
+enum Events {
+    Chat(Box<Chat>),
+    /// An answer without parts: all of it is content. The text so far, and the content of the last piece.
+    Text {
+        answer: Box<Answer>,
+        text: String,
+        part: Option<String>,
+    },
+}
+
+impl Answers {
+    pub(crate) fn push_chat(&mut self, chat: Chat) {
+        self.push(Events::Chat(Box::new(chat)));
+    }
+
+    pub(crate) fn push_text(&mut self, answer: Answer) {
+        self.push(Events::Text { answer: Box::new(answer), text: String::new(), part: None });
+    }
+
+    fn push(&mut self, kind: Events) {
+        self.streams.push(One { index: self.n, kind });
+        self.n += 1;
+    }
+
+    /// The next event; `None` after the last of all.
+    pub(crate) async fn next(&mut self) -> Option<(usize, ChatEvent)> {
+        self.streams.next().await
+    }
+
+    /// All answers, in order.
+    ///
+    /// # Errors
+    /// The first that fails.
+    pub(crate) async fn whole(mut self) -> Result<Vec<Outcome>, ApiError> {
+        let mut gathered: Vec<Gathered> = (0..self.n).map(|_| Gathered::default()).collect();
+        while let Some((index, event)) = self.next().await {
+            if let ChatEvent::Failed { error } = event {
+                return Err(error.into());
+            }
+            gathered[index].take(&event);
+        }
+        let lost = || ApiError::new(crate::error::Kind::Internal, "the service ended before the answer did");
+        gathered.into_iter().map(|one| one.outcome.ok_or_else(lost)).collect()
+    }
+}
+
+impl Stream for One {
+    type Item = (usize, ChatEvent);
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let index = self.index;
+        let event = match &mut self.kind {
+            Events::Chat(chat) => Pin::new(chat.as_mut()).poll_next(cx),
+            Events::Text { answer, text, part } => poll_text(answer, text, part, cx),
+        };
+        event.map(|event| event.map(|event| (index, event)))
+    }
+}
+
+/// The next event of a text.
+fn poll_text(
+    answer: &mut Answer,
+    text: &mut String,
+    part: &mut Option<String>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<ChatEvent>> {
+    if let Some(part) = part.take() {
+        return Poll::Ready(Some(ChatEvent::Part(AnswerEvent::Content(part))));
+    }
+    loop {
+        let event = match Pin::new(&mut *answer).poll_next(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Ready(Some(event)) => event,
+        };
+        let event = match event {
+            Event::Started { n_prompt, n_cached, on_cpu } => {
+                ChatEvent::Started { n_prompt, n_cached, on_cpu }
+            }
+            Event::Prompt { n_sent } => ChatEvent::Prompt { n_sent },
+            Event::Piece(piece) => {
+                text.push_str(&piece.text);
+                *part = Some(piece.text.clone()).filter(|text| !text.is_empty());
+                ChatEvent::Piece(piece)
+            }
+            Event::Finished { finish, stats } => {
+                let answer = Text { content: std::mem::take(text), ..Text::default() };
+                ChatEvent::Finished { answer, finish, stats }
+            }
+            Event::Failed { error } => ChatEvent::Failed { error },
+            // No other events exist here.
+            _ => continue,
+        };
+        return Poll::Ready(Some(event));
+    }
+}
+
+/// A token of an answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    pub(crate) id: u32,
+    pub(crate) logprobs: Option<Logprobs>,
+}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) answer: Text,
+    /// Its tokens, without the one that ended it.
+    pub(crate) tokens: Vec<Token>,
+    /// How many of them are reasoning.
+    pub(crate) n_reasoning: usize,
+    pub(crate) finish: Finish,
+    pub(crate) stats: Stats,
+}
+
+/// What is known of an answer so far.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) n_reasoning: usize,
+    in_reasoning: bool,
+    pub(crate) n_prompt: usize,
+    pub(crate) n_cached: usize,
+    pub(crate) outcome: Option<Outcome>,
+}
+
+impl Gathered {
+    /// Takes note of an event.
+    pub(crate) fn take(&mut self, event: &ChatEvent) {
+        match event {
+            ChatEvent::Started { n_prompt, n_cached, .. } => {
+                (self.n_prompt, self.n_cached) = (n_prompt + n_cached, *n_cached);
+            }
+            ChatEvent::Piece(piece) => {
+                if let Some(id) = piece.token {
+                    self.n_reasoning += usize::from(self.in_reasoning);
+                    self.tokens.push(Token { id, logprobs: piece.logprobs.clone() });
+                }
+            }
+            ChatEvent::Part(part) => self.in_reasoning = matches!(part, AnswerEvent::Reasoning(_)),
+            ChatEvent::Finished { answer, finish, stats } => {
+                self.outcome = Some(Outcome {
+                    answer: answer.clone(),
+                    tokens: std::mem::take(&mut self.tokens),
+                    n_reasoning: self.n_reasoning,
+                    finish: *finish,
+                    stats: stats.clone(),
+                });
+            }
+            _ => {}
+        }
+    }
+}

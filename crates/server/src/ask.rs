@@ -1,0 +1,131 @@
+//! The request of all dialects, and its way into the engine.
+
+use std::sync::Arc;
+
+use chaski::serve::Request;
+use chaski::text::TemplateOptions;
+use chaski::{GenerateOptions, Message};
+
+use crate::answers::Answers;
+use crate::error::{ApiError, Kind};
+use crate::model::{Facts, Served};
+
+/// A request for answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) prompt: Prompt,
+    pub(crate) options: GenerateOptions,
+    /// Answers to each prompt.
+    pub(crate) n: usize,
+    /// Send events while the answer is made.
+    pub(crate) stream: bool,
+    pub(crate) priority: i32,
+    /// Cut a prompt that is longer than the context, at turns of the conversation.
+    pub(crate) truncate: bool,
+}
+
+/// A part of a plain prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Part {
+    Text(String),
+    Tokens(Vec<u32>),
+}
+
+/// What is to be answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Prompt {
+    /// A conversation.
+    Chat { messages: Vec<Message>, template: Box<TemplateOptions> },
+    /// Texts to continue; each has parts.
+    Texts(Vec<Vec<Part>>),
+}
+
+/// A prompt as the model gets it.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub(crate) text: String,
+    pub(crate) tokens: Vec<u32>,
+}
+
+impl Ask {
+    /// One answer to a prompt.
+    pub(crate) fn new(prompt: Prompt, options: GenerateOptions) -> Ask {
+        Ask { prompt, options, n: 1, stream: false, priority: 0, truncate: false }
+    }
+
+    /// The prompts in tokens.
+    ///
+    /// # Errors
+    /// Those of the template and the tokenizer, and prompts longer than the context.
+    pub(crate) fn read(&self, served: &Served) -> Result<Vec<Read>, ApiError> {
+        let read = match &self.prompt {
+            Prompt::Chat { messages, template } => {
+                let prompt = if self.truncate {
+                    let options = GenerateOptions { drop_turns: true, ..self.options.clone() };
+                    served.handle.fit_prompt(messages, template, &options)?
+                } else {
+                    served.handle.chat_prompt(messages, template)?
+                };
+                vec![Read { text: prompt.text, tokens: prompt.tokens }]
+            }
+            Prompt::Texts(texts) => {
+                texts.iter().map(|parts| read_parts(&served.facts, parts)).collect::<Result<_, _>>()?
+            }
+        };
+        for prompt in &read {
+            check_length(prompt.tokens.len(), served.facts.n_ctx)?;
+        }
+        Ok(read)
+    }
+
+    /// Queues the answers to the prompts, those of each prompt side by side. It compiles grammars, which takes time.
+    ///
+    /// # Errors
+    /// As those of [`chaski::Handle::answer_to`].
+    pub(crate) fn submit(&self, served: &Served, prompts: &[Read], client: u64) -> Result<Answers, ApiError> {
+        let mut answers = Answers::default();
+        for prompt in prompts {
+            for i in 0..self.n {
+                let mut options = self.options.clone();
+                // Answers to one prompt differ.
+                options.sampler.seed = options.sampler.seed.map(|seed| seed.wrapping_add(i as u32));
+                let (priority, tokens) = (self.priority, prompt.tokens.clone());
+                let request = Request { priority, client, ..Request::new(tokens, options) };
+                match &self.prompt {
+                    Prompt::Chat { template, .. } => {
+                        answers.push_chat(served.handle.answer_to(request, &prompt.text, &template.tools)?);
+                    }
+                    Prompt::Texts(_) => answers.push_text(served.handle.generate_tokens(request)?),
+                }
+            }
+        }
+        Ok(answers)
+    }
+}
+
+/// Refuses a prompt that leaves no room for a token.
+fn check_length(found: usize, n_ctx: usize) -> Result<(), ApiError> {
+    match found {
+        0 => Err(ApiError::new(Kind::Invalid, "the prompt is empty")),
+        n if n >= n_ctx => Err(ApiError::context(found, n_ctx)),
+        _ => Ok(()),
+    }
+}
+
+/// The tokens of a text in parts. The first part gets the tokens that the tokenizer adds, unless it is made of tokens.
+pub(crate) fn read_parts(facts: &Arc<Facts>, parts: &[Part]) -> Result<Read, ApiError> {
+    let (mut text, mut tokens) = (String::new(), Vec::new());
+    for (i, part) in parts.iter().enumerate() {
+        match part {
+            Part::Text(part) => {
+                text.push_str(part);
+                tokens.extend(facts.tokens(part, i == 0, true)?);
+            }
+            Part::Tokens(part) => {
+                tokens.extend(part);
+                text.push_str(&facts.text_of(part)?);
+            }
+        }
+    }
+    Ok(Read { text, tokens })
+}

@@ -1,0 +1,138 @@
+//! How a server is set up.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::keys::Key;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// An address and a port; port 0 takes a free one.
+    Tcp(SocketAddr),
+    /// A socket of the file system.
+    Unix(PathBuf),
+}
+
+/// A request that has ended, for a log.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Its name, also in the header `x-request-id`.
+    pub id: String,
+    /// Name of its key, if keys are required.
+    pub key: Option<String>,
+    /// Method and path.
+    pub method: String,
+    /// Path, without the query.
+    pub path: String,
+    /// The status of the response.
+    pub status: u16,
+    /// From the head of the request to the head of the response.
+    pub time: Duration,
+}
+
+/// An answer that has ended, for a log.
+#[derive(Clone, Debug, Default)]
+pub struct Answered {
+    /// Name of the request.
+    pub id: String,
+    /// Name of the model.
+    pub model: String,
+    /// Tokens of the prompt.
+    pub n_prompt: usize,
+    /// Those of them that were cached.
+    pub n_cached: usize,
+    /// Tokens of the answer.
+    pub n_token: usize,
+    /// Time to the first token.
+    pub ttft: Duration,
+    /// Tokens per second after the first.
+    pub rate: f64,
+    /// `stop`, `length`, `abort` or `error`.
+    pub finish: &'static str,
+}
+
+/// A line of a log.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Entry {
+    /// A request whose response began.
+    Access(Access),
+    /// An answer that ended.
+    Answered(Answered),
+    /// Something that its operator should know.
+    Note(String),
+}
+
+/// Takes the lines of a log.
+pub type Log = Arc<dyn Fn(&Entry) + Send + Sync>;
+
+/// How a server is set up.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ServerConfig {
+    /// Where it listens.
+    pub listen: Vec<Listen>,
+    /// Keys of clients; without any, everybody may ask.
+    pub keys: Vec<Key>,
+    /// Further keys from this file, which is read again when it changes.
+    pub key_file: Option<PathBuf>,
+    /// Names under which clients may reach it besides those of the loopback interface and its own addresses. Others are
+    /// refused where no key is required, so that no page of the web can reach it by a name of its own.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of pages that may use it; by default those on the loopback interface. `*` allows all.
+    pub cors_origins: Vec<String>,
+    /// Bytes of a body, after it is unpacked.
+    pub max_body: usize,
+    /// Time until the first token; `None` for no limit.
+    pub request_timeout: Option<Duration>,
+    /// Answer requests for unknown models; by default if there are neither keys nor a second model.
+    pub any_model: Option<bool>,
+    /// Offer `/metrics`.
+    pub metrics: bool,
+    /// Offer `/slots`.
+    pub slots: bool,
+    /// Offer `/props`.
+    pub props: bool,
+    /// After the signal to end: time in which requests are still taken, so that routers notice.
+    pub drain_delay: Duration,
+    /// After that: time in which those that run may end.
+    pub drain_timeout: Duration,
+    /// Open requests without a step for this long mean that the server is not healthy.
+    pub stall: Duration,
+    /// Status of a full queue: 429, or 503 for routers that expect it.
+    pub full_status: u16,
+    /// The log.
+    pub log: Option<Log>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> ServerConfig {
+        ServerConfig {
+            listen: vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)))],
+            keys: Vec::new(),
+            key_file: None,
+            allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
+            max_body: 32 << 20,
+            request_timeout: None,
+            any_model: None,
+            metrics: true,
+            slots: true,
+            props: true,
+            drain_delay: Duration::from_secs(5),
+            drain_timeout: Duration::from_secs(120),
+            stall: Duration::from_secs(60),
+            full_status: 429,
+            log: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerConfig").field("listen", &self.listen).finish_non_exhaustive()
+    }
+}

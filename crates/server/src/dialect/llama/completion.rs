@@ -1,0 +1,239 @@
+//! `/completion`.
+
+use chaski::text::AnswerEvent;
+use chaski::{ChatEvent, Finish, GenerateOptions, Stats};
+use serde_json::{Value, json};
+
+use crate::answers::{Outcome, Token};
+use crate::ask::{Ask, Prompt};
+use crate::dialect::openai::completions::prompts;
+use crate::dialect::timings::timings;
+use crate::dialect::{Frame, Told, Writer, per_answer};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::model::Facts;
+use crate::sampling;
+
+/// Reads a body.
+pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
+    let fields = Fields::of(body, "")?;
+    let prompts = prompts(&fields, "prompt")?;
+    let mut options = sampling::options(&fields, facts)?;
+    options.max_tokens = sampling::max_tokens(&fields, &["n_predict", "max_tokens"], facts)?;
+    let n_probs = fields.integer("n_probs", 0..=100)?.unwrap_or(0) as usize;
+    options.logprobs = (n_probs > 0).then_some(n_probs);
+    if let Some(keep) = fields.integer("n_keep", -1..=i64::from(u32::MAX))? {
+        options.shift = options.shift.map(|_| usize::try_from(keep).unwrap_or(usize::MAX));
+    }
+    let writer = Completion {
+        options: options.clone(),
+        stream: fields.flag("stream")?.unwrap_or(false),
+        tokens: fields.flag("return_tokens")?.unwrap_or(false),
+        timings: fields.flag("timings_per_token")?.unwrap_or(false),
+        progress: fields.flag("return_progress")?.unwrap_or(false),
+        chosen: fields.texts("response_fields", 64)?.unwrap_or_default(),
+        answers: Vec::new(),
+    };
+    let ask = Ask { stream: writer.stream, ..Ask::new(Prompt::Texts(prompts), options) };
+    Ok((ask, Box::new(writer)))
+}
+
+/// Writes answers.
+struct Completion {
+    options: GenerateOptions,
+    stream: bool,
+    tokens: bool,
+    timings: bool,
+    progress: bool,
+    /// Only these fields are told.
+    chosen: Vec<String>,
+    answers: Vec<OneAnswer>,
+}
+
+#[derive(Clone, Default)]
+struct OneAnswer {
+    pending: Vec<Token>,
+    n_token: usize,
+    text: String,
+    stats: Stats,
+}
+
+/// Log probabilities of tokens in llama-server's names.
+fn probabilities(facts: &Facts, tokens: &[Token]) -> Value {
+    let entry = |id: u32, logprob: f32| {
+        let bytes = facts.bytes_of(id);
+        json!({
+            "id": id,
+            "token": String::from_utf8_lossy(&bytes),
+            "bytes": bytes,
+            "logprob": logprob.max(-9999.0),
+        })
+    };
+    let told = |token: &Token| {
+        let found = token.logprobs.as_ref()?;
+        let mut told = entry(token.id, found.logprob);
+        told["top_logprobs"] = found.top.iter().map(|(id, logprob)| entry(*id, *logprob)).collect();
+        Some(told)
+    };
+    tokens.iter().filter_map(told).collect()
+}
+
+/// A value below these names, `a/b`.
+fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('/').try_fold(value, |value, name| value.get(name))
+}
+
+impl Completion {
+    /// What was in force.
+    fn settings(&self, told: &Told) -> Value {
+        let mut settings = sampling::told(&self.options.sampler);
+        let limit = self.options.max_tokens.map_or(json!(-1), |n| json!(n));
+        for (name, value) in [
+            ("max_tokens", limit.clone()),
+            ("n_predict", limit),
+            ("n_keep", json!(self.options.shift.unwrap_or(0))),
+            ("n_discard", json!(0)),
+            ("stop", json!(self.options.stop)),
+            ("stream", json!(self.stream)),
+            ("n_probs", json!(self.options.logprobs.unwrap_or(0))),
+            ("n_ctx", json!(told.facts.n_ctx)),
+            ("timings_per_token", json!(self.timings)),
+            ("lora", json!([])),
+        ] {
+            settings.insert(name.into(), value);
+        }
+        settings.into()
+    }
+
+    /// The last object of an answer.
+    fn last(
+        &self,
+        told: &Told,
+        index: usize,
+        text: &str,
+        ids: Vec<u32>,
+        finish: Finish,
+        stats: &Stats,
+    ) -> Value {
+        let (kind, word) = match finish {
+            Finish::Stop => ("eos", ""),
+            Finish::StopText => ("word", stats.stop.map_or("", |i| &*self.options.stop[i])),
+            Finish::Length | Finish::Context => ("limit", ""),
+        };
+        let n_prompt = stats.n_prompt + stats.n_cached;
+        json!({
+            "index": index,
+            "content": text,
+            "tokens": ids,
+            "id_slot": 0,
+            "stop": true,
+            "model": told.model,
+            "tokens_predicted": stats.n_token,
+            "tokens_evaluated": n_prompt,
+            "generation_settings": self.settings(told),
+            "prompt": told.prompts[index / told.n].text,
+            "has_new_line": text.contains('\n'),
+            "truncated": stats.n_dropped > 0,
+            "stop_type": kind,
+            "stopping_word": word,
+            "tokens_cached": n_prompt + stats.n_token.saturating_sub(1),
+            "timings": timings(stats),
+        })
+    }
+
+    /// The asked fields; the last name of a path is its name.
+    fn choose(&self, value: Value) -> Value {
+        if self.chosen.is_empty() {
+            return value;
+        }
+        let field = |path: &String| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            at(&value, path).map(|value| (name.to_owned(), value.clone()))
+        };
+        Value::Object(self.chosen.iter().filter_map(field).collect())
+    }
+
+    fn piece(&mut self, told: &Told, index: usize, text: &str) -> Frame {
+        let answer = &mut self.answers[index];
+        answer.text.push_str(text);
+        let tokens = std::mem::take(&mut answer.pending);
+        let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
+        let n_prompt = answer.stats.n_prompt + answer.stats.n_cached;
+        let mut chunk = json!({
+            "index": index,
+            "content": text,
+            "tokens": ids,
+            "stop": false,
+            "id_slot": 0,
+            "tokens_predicted": answer.n_token,
+            "tokens_evaluated": n_prompt,
+        });
+        if self.options.logprobs.is_some() {
+            chunk["completion_probabilities"] = probabilities(&told.facts, &tokens);
+        }
+        if self.timings {
+            chunk["timings"] = timings(&answer.stats);
+        }
+        Frame::Data(chunk)
+    }
+
+    fn progress(&self, index: usize, n_sent: usize) -> Frame {
+        let stats = &self.answers[index].stats;
+        let progress = json!({
+            "total": stats.n_prompt + stats.n_cached,
+            "cache": stats.n_cached,
+            "processed": stats.n_cached + n_sent,
+        });
+        Frame::Data(json!({"index": index, "content": "", "stop": false, "prompt_progress": progress}))
+    }
+}
+
+impl Writer for Completion {
+    fn whole(&mut self, told: &Told, outcomes: &[Outcome]) -> Value {
+        let object = |(index, outcome): (usize, &Outcome)| {
+            let ids = outcome.tokens.iter().filter(|_| self.tokens).map(|token| token.id).collect();
+            let text = &outcome.answer.content;
+            let mut value = self.last(told, index, text, ids, outcome.finish, &outcome.stats);
+            if self.options.logprobs.is_some() {
+                value["completion_probabilities"] = probabilities(&told.facts, &outcome.tokens);
+            }
+            self.choose(value)
+        };
+        let mut objects: Vec<Value> = outcomes.iter().enumerate().map(object).collect();
+        match objects.len() {
+            1 => objects.remove(0),
+            _ => objects.into(),
+        }
+    }
+
+    fn event(&mut self, told: &Told, index: usize, event: &ChatEvent) -> Vec<Frame> {
+        per_answer(told, &mut self.answers);
+        match event {
+            ChatEvent::Started { n_prompt, n_cached, .. } => {
+                let stats = &mut self.answers[index].stats;
+                (stats.n_prompt, stats.n_cached) = (*n_prompt, *n_cached);
+                if self.progress { vec![self.progress(index, 0)] } else { Vec::new() }
+            }
+            ChatEvent::Prompt { n_sent } if self.progress => vec![self.progress(index, *n_sent)],
+            ChatEvent::Piece(piece) => {
+                if let Some(id) = piece.token {
+                    let answer = &mut self.answers[index];
+                    answer.n_token += 1;
+                    answer.stats.n_token += 1;
+                    answer.pending.push(Token { id, logprobs: piece.logprobs.clone() });
+                }
+                Vec::new()
+            }
+            ChatEvent::Part(AnswerEvent::Content(text)) => vec![self.piece(told, index, text)],
+            ChatEvent::Finished { finish, stats, .. } => {
+                let last = self.last(told, index, "", Vec::new(), *finish, stats);
+                vec![Frame::Data(self.choose(last))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn end(&mut self, _: &Told) -> Vec<Frame> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,49 @@
+//! `/props` and `/slots`.
+
+use chaski::serve::Load;
+use serde_json::{Value, json};
+
+use crate::config::ServerConfig;
+use crate::dialect::FINGERPRINT;
+use crate::model::Facts;
+use crate::sampling;
+
+/// The properties of a model and its server.
+pub(crate) fn props(facts: &Facts, config: &ServerConfig) -> Value {
+    let mut params = sampling::told(&facts.sampler);
+    let limit = facts.max_tokens.map_or(json!(-1), |n| json!(n));
+    params.insert("max_tokens".into(), limit.clone());
+    params.insert("n_predict".into(), limit);
+    params.insert("stream".into(), false.into());
+    let token = |id: Option<u32>| id.and_then(|id| facts.text_of(&[id]).ok()).unwrap_or_default();
+    let ends = facts.with_tokenizer(|tokenizer| (tokenizer.bos(), tokenizer.eos())).unwrap_or_default();
+    json!({
+        "default_generation_settings": {"params": params, "n_ctx": facts.n_ctx},
+        "total_slots": facts.n_seq,
+        "model_alias": facts.id,
+        "model_ftype": facts.ftype,
+        "model_path": facts.file,
+        "modalities": {"vision": false, "video": false, "audio": false},
+        "endpoint_slots": config.slots,
+        "endpoint_props": false,
+        "endpoint_metrics": config.metrics,
+        "chat_template": facts.template,
+        "chat_template_caps": {
+            "supports_tools": facts.has_tools,
+            "supports_tool_calls": facts.has_tools,
+        },
+        "bos_token": token(ends.0),
+        "eos_token": token(ends.1),
+        "build_info": FINGERPRINT,
+        "is_sleeping": false,
+    })
+}
+
+/// A place for each sequence. Requests have no fixed places: as many count as taken as run.
+pub(crate) fn slots(facts: &Facts, load: &Load) -> Value {
+    let slot = |id: u32| {
+        let is_processing = (id as usize) < load.n_running;
+        json!({"id": id, "n_ctx": facts.n_ctx, "speculative": false, "is_processing": is_processing})
+    };
+    (0..facts.n_seq).map(slot).collect()
+}

@@ -1,0 +1,194 @@
+//! `/v1/completions`.
+
+use chaski::text::AnswerEvent;
+use chaski::{ChatEvent, Stats};
+use serde_json::{Map, Value, json};
+
+use super::{Usage, finish_reason, logprobs, n_answers, stream_options};
+use crate::answers::{Outcome, Token};
+use crate::ask::{Ask, Part, Prompt};
+use crate::dialect::timings::timings;
+use crate::dialect::{FINGERPRINT, Frame, Told, Writer, per_answer};
+use crate::error::{ApiError, Kind};
+use crate::fields::Fields;
+use crate::model::Facts;
+use crate::sampling;
+
+/// Most prompts in a request.
+const MOST_PROMPTS: usize = 64;
+
+/// Reads a body.
+pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
+    let fields = Fields::of(body, "")?;
+    if fields.text("suffix")?.is_some_and(|suffix| !suffix.is_empty()) {
+        return Err(ApiError::new(Kind::Unsupported, "`suffix` is not supported; use /infill"));
+    }
+    let prompts = prompts(&fields, "prompt")?;
+    let mut options = sampling::options(&fields, facts)?;
+    options.max_tokens = sampling::max_tokens(&fields, &["max_tokens", "n_predict"], facts)?;
+    let echo = fields.flag("echo")?.unwrap_or(false);
+    options.logprobs = fields.integer("logprobs", 0..=20)?.map(|n| n as usize);
+    if echo && options.logprobs.is_some() {
+        let message = "`logprobs` beside `echo` is not supported: log probabilities are those of the answer";
+        return Err(ApiError { param: Some("logprobs".into()), ..ApiError::new(Kind::Unsupported, message) });
+    }
+    let (stream, usage, _) = stream_options(&fields)?;
+    let writer = Completions { usage, echo, logprobs: options.logprobs.is_some(), answers: Vec::new() };
+    let ask = Ask {
+        n: n_answers(&fields)?,
+        stream,
+        priority: fields.integer("priority", -1000..=1000)?.unwrap_or(0) as i32,
+        ..Ask::new(Prompt::Texts(prompts), options)
+    };
+    Ok((ask, Box::new(writer)))
+}
+
+/// Prompts: a text, texts, tokens, or lists of tokens. A list that mixes texts and tokens is one prompt.
+pub(crate) fn prompts(fields: &Fields<'_>, name: &str) -> Result<Vec<Vec<Part>>, ApiError> {
+    let wrong = || fields.wrong(name, "a string, strings, tokens, or lists of tokens");
+    let value = fields.need(name, fields.get(name))?;
+    let found = match value {
+        Value::String(text) => vec![vec![Part::Text(text.clone())]],
+        Value::Array(list) if list.iter().any(Value::is_number) && !list.iter().any(Value::is_array) => {
+            vec![parts(list).ok_or_else(wrong)?]
+        }
+        Value::Array(list) if !list.is_empty() => {
+            let prompt = |value: &Value| match value {
+                Value::String(text) => Some(vec![Part::Text(text.clone())]),
+                Value::Array(list) => parts(list).filter(|parts| !parts.is_empty()),
+                _ => None,
+            };
+            list.iter().map(prompt).collect::<Option<_>>().ok_or_else(wrong)?
+        }
+        _ => return Err(wrong()),
+    };
+    if found.len() > MOST_PROMPTS {
+        return Err(fields.wrong(name, format!("a list of at most {MOST_PROMPTS} prompts")));
+    }
+    Ok(found)
+}
+
+/// Texts and tokens in a row.
+fn parts(list: &[Value]) -> Option<Vec<Part>> {
+    let mut parts: Vec<Part> = Vec::new();
+    for value in list {
+        match value {
+            Value::String(text) => parts.push(Part::Text(text.clone())),
+            value => {
+                let token = value.as_u64().and_then(|id| u32::try_from(id).ok())?;
+                match parts.last_mut() {
+                    Some(Part::Tokens(tokens)) => tokens.push(token),
+                    _ => parts.push(Part::Tokens(vec![token])),
+                }
+            }
+        }
+    }
+    Some(parts)
+}
+
+/// Writes answers.
+struct Completions {
+    usage: bool,
+    echo: bool,
+    logprobs: bool,
+    answers: Vec<OneAnswer>,
+}
+
+#[derive(Clone, Default)]
+struct OneAnswer {
+    pending: Vec<Token>,
+    /// Characters so far.
+    n_char: usize,
+    stats: Stats,
+}
+
+fn head(told: &Told) -> Map<String, Value> {
+    let mut head = Map::new();
+    head.insert("id".into(), told.id.as_str().into());
+    head.insert("object".into(), "text_completion".into());
+    head.insert("created".into(), told.created.into());
+    head.insert("model".into(), told.model.as_str().into());
+    head.insert("system_fingerprint".into(), FINGERPRINT.into());
+    head
+}
+
+impl Completions {
+    /// The text of an answer's prompt, if it is echoed.
+    fn echoed<'a>(&self, told: &'a Told, index: usize) -> &'a str {
+        if self.echo { &told.prompts[index / told.n].text } else { "" }
+    }
+
+    fn chunk(&mut self, told: &Told, index: usize, text: &str, finish: Option<&str>) -> Frame {
+        let answer = &mut self.answers[index];
+        let logprobs = self.logprobs.then(|| logprobs::lists(&told.facts, &answer.pending, answer.n_char));
+        answer.pending.clear();
+        answer.n_char += text.chars().count();
+        let mut chunk = head(told);
+        let choice = json!({"index": index, "text": text, "finish_reason": finish, "logprobs": logprobs});
+        chunk.insert("choices".into(), json!([choice]));
+        if self.usage {
+            chunk.insert("usage".into(), Value::Null);
+        }
+        Frame::Data(chunk.into())
+    }
+}
+
+impl Writer for Completions {
+    fn whole(&mut self, told: &Told, outcomes: &[Outcome]) -> Value {
+        let mut body = head(told);
+        let choice = |(index, outcome): (usize, &Outcome)| {
+            let echoed = self.echoed(told, index);
+            let tokens = &outcome.tokens;
+            let lists = self.logprobs.then(|| logprobs::lists(&told.facts, tokens, 0));
+            json!({
+                "index": index,
+                "text": format!("{echoed}{}", outcome.answer.content),
+                "finish_reason": finish_reason(outcome.finish, false),
+                "logprobs": lists,
+            })
+        };
+        body.insert("choices".into(), outcomes.iter().enumerate().map(choice).collect());
+        body.insert("usage".into(), Usage::of(outcomes).json(told));
+        if let [outcome] = outcomes {
+            body.insert("timings".into(), timings(&outcome.stats));
+        }
+        body.into()
+    }
+
+    fn event(&mut self, told: &Told, index: usize, event: &ChatEvent) -> Vec<Frame> {
+        per_answer(told, &mut self.answers);
+        match event {
+            ChatEvent::Started { .. } if self.echo => {
+                let echoed = self.echoed(told, index).to_owned();
+                vec![self.chunk(told, index, &echoed, None)]
+            }
+            ChatEvent::Piece(piece) => {
+                if let Some(id) = piece.token {
+                    self.answers[index].pending.push(Token { id, logprobs: piece.logprobs.clone() });
+                }
+                Vec::new()
+            }
+            ChatEvent::Part(AnswerEvent::Content(text)) => vec![self.chunk(told, index, text, None)],
+            ChatEvent::Finished { finish, stats, .. } => {
+                self.answers[index].stats = stats.clone();
+                vec![self.chunk(told, index, "", Some(finish_reason(*finish, false)))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn end(&mut self, told: &Told) -> Vec<Frame> {
+        if !self.usage {
+            return Vec::new();
+        }
+        let mut chunk = head(told);
+        chunk.insert("choices".into(), json!([]));
+        let usage = self.answers.iter().fold(Usage::default(), |sum, one| Usage {
+            n_cached: sum.n_cached.max(one.stats.n_cached),
+            n_token: sum.n_token + one.stats.n_token,
+            n_reasoning: 0,
+        });
+        chunk.insert("usage".into(), usage.json(told));
+        vec![Frame::Data(chunk.into())]
+    }
+}

@@ -1,0 +1,232 @@
+//! Errors of requests: what happened, and how each dialect says it.
+
+use chaski::errors::ModelError;
+use chaski::serve::{Refused, ServeError};
+use serde_json::{Map, Value, json};
+
+/// Kinds of errors, the rows of [`Kind::row`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// JSON that cannot be read, or a field that is missing or wrong.
+    Invalid,
+    /// A prompt longer than the context.
+    Context,
+    /// A grammar or schema that cannot be used.
+    Grammar,
+    /// A missing or unknown key.
+    Key,
+    /// A host, an origin, or an endpoint that this key may not use.
+    Forbidden,
+    /// An unknown path.
+    Path,
+    /// A method that the path does not have.
+    Method,
+    /// An unknown model.
+    Model,
+    /// A body that does not arrive, or an answer that does not begin, in time.
+    Timeout,
+    /// A body that is too large.
+    Large,
+    /// A limit of the key.
+    Rate,
+    /// A full queue.
+    Full,
+    /// A model that is being loaded.
+    Loading,
+    /// A server that is about to end.
+    Draining,
+    /// Something that the model or the server cannot do.
+    Unsupported,
+    /// A lost device.
+    DeviceLost,
+    /// No memory left.
+    Memory,
+    /// A defect.
+    Internal,
+}
+
+/// How an error is said.
+pub(crate) struct Row {
+    /// The status.
+    pub(crate) status: u16,
+    /// The status in Anthropic's dialect.
+    anthropic_status: u16,
+    /// `error.type` of OpenAI.
+    openai: &'static str,
+    /// `error.code` of OpenAI.
+    code: Option<&'static str>,
+    /// `error.type` of Anthropic.
+    anthropic: &'static str,
+}
+
+impl Kind {
+    /// Its row.
+    pub(crate) fn row(self) -> Row {
+        let same = |status, openai, code, anthropic| Row {
+            status,
+            anthropic_status: status,
+            openai,
+            code,
+            anthropic,
+        };
+        let invalid = "invalid_request_error";
+        match self {
+            Kind::Invalid => same(400, invalid, None, invalid),
+            Kind::Context => same(400, invalid, Some("context_length_exceeded"), invalid),
+            Kind::Grammar => same(400, invalid, Some("invalid_grammar"), invalid),
+            Kind::Key => same(401, "authentication_error", Some("invalid_api_key"), "authentication_error"),
+            Kind::Forbidden => same(403, "permission_error", None, "permission_error"),
+            Kind::Path => same(404, "not_found_error", None, "not_found_error"),
+            Kind::Method => same(405, invalid, Some("method_not_allowed"), invalid),
+            Kind::Model => same(404, "not_found_error", Some("model_not_found"), "not_found_error"),
+            Kind::Timeout => same(408, "timeout_error", Some("request_timeout"), "timeout_error"),
+            Kind::Large => same(413, invalid, Some("request_too_large"), "request_too_large"),
+            Kind::Rate => same(429, "rate_limit_error", Some("rate_limit_exceeded"), "rate_limit_error"),
+            Kind::Full => Row {
+                anthropic_status: 529,
+                ..same(429, "server_error", Some("server_overloaded"), "overloaded_error")
+            },
+            Kind::Loading => same(503, "unavailable_error", Some("model_loading"), "overloaded_error"),
+            Kind::Draining => same(503, "unavailable_error", Some("draining"), "overloaded_error"),
+            Kind::Unsupported => {
+                Row { anthropic_status: 400, ..same(501, "not_supported_error", None, invalid) }
+            }
+            Kind::DeviceLost => same(500, "server_error", Some("device_lost"), "api_error"),
+            Kind::Memory => same(500, "server_error", Some("out_of_memory"), "api_error"),
+            Kind::Internal => same(500, "server_error", Some("internal"), "api_error"),
+        }
+    }
+}
+
+/// An error of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError {
+    pub(crate) kind: Kind,
+    pub(crate) message: String,
+    /// Path of the field that is to blame.
+    pub(crate) param: Option<String>,
+    /// Further numbers for programs.
+    pub(crate) extra: Map<String, Value>,
+    /// Seconds after which to try again.
+    pub(crate) retry_after: Option<u64>,
+}
+
+impl ApiError {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> ApiError {
+        ApiError { kind, message: message.into(), param: None, extra: Map::new(), retry_after: None }
+    }
+
+    /// A field that is missing or wrong.
+    pub(crate) fn field(param: impl Into<String>, message: impl Into<String>) -> ApiError {
+        ApiError { param: Some(param.into()), ..ApiError::new(Kind::Invalid, message) }
+    }
+
+    /// The same, after which to try again in so many seconds.
+    pub(crate) fn retry(mut self, seconds: u64) -> ApiError {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// A prompt longer than the context.
+    pub(crate) fn context(found: usize, limit: usize) -> ApiError {
+        let message = format!("prompt is too long: {found} tokens > {limit} maximum");
+        let mut error = ApiError::new(Kind::Context, message);
+        error.extra.insert("n_prompt_tokens".into(), found.into());
+        error.extra.insert("n_ctx".into(), limit.into());
+        error
+    }
+
+    /// OpenAI's body; its `code` is the status where `number` is set, as llama-server has it.
+    pub(crate) fn openai(&self, number: bool) -> Value {
+        let row = self.kind.row();
+        let code = match number {
+            true => json!(row.status),
+            false => json!(row.code),
+        };
+        let mut error =
+            json!({"message": self.message, "type": row.openai, "param": self.param, "code": code});
+        error.as_object_mut().expect("it was made as an object").extend(self.extra.clone());
+        json!({"error": error})
+    }
+
+    /// Anthropic's body.
+    pub(crate) fn anthropic(&self, request_id: &str) -> Value {
+        let error = json!({"type": self.kind.row().anthropic, "message": self.message});
+        json!({"type": "error", "error": error, "request_id": request_id})
+    }
+
+    /// The status in Anthropic's dialect.
+    pub(crate) fn anthropic_status(&self) -> u16 {
+        self.kind.row().anthropic_status
+    }
+
+    /// ollama's body.
+    pub(crate) fn ollama(&self) -> Value {
+        json!({"error": self.message})
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+impl From<ServeError> for ApiError {
+    fn from(error: ServeError) -> ApiError {
+        chaski::Error::from(error).into()
+    }
+}
+
+impl From<chaski::Error> for ApiError {
+    fn from(error: chaski::Error) -> ApiError {
+        if let chaski::Error::Serve(ServeError::Refused(Refused::Context { found, limit })) = error {
+            return ApiError::context(found, limit);
+        }
+        let kind = match error.code() {
+            "busy" => Kind::Full,
+            "device_lost" => Kind::DeviceLost,
+            "out_of_memory" => Kind::Memory,
+            "context_overflow" => Kind::Context,
+            "unsupported" => Kind::Unsupported,
+            "no_template" | "template" => Kind::Invalid,
+            "stopped" => Kind::Draining,
+            "bad_request" => match error.model() {
+                Some(ModelError::Constraint(_)) => Kind::Grammar,
+                _ => Kind::Invalid,
+            },
+            _ => Kind::Internal,
+        };
+        let error = ApiError::new(kind, chain(&error));
+        if kind == Kind::Full { error.retry(1) } else { error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_is_too_long_tells_both_numbers() {
+        let error = ApiError::from(ServeError::Refused(Refused::Context { found: 900, limit: 512 }));
+        let body = error.openai(false);
+        assert_eq!(body["error"]["code"], "context_length_exceeded");
+        assert_eq!((&body["error"]["n_prompt_tokens"], &body["error"]["n_ctx"]), (&json!(900), &json!(512)));
+        assert_eq!(error.openai(true)["error"]["code"], 400);
+        assert_eq!(error.anthropic("r")["error"]["message"], "prompt is too long: 900 tokens > 512 maximum");
+    }
+
+    #[test]
+    fn a_full_queue_has_a_status_of_its_own_with_anthropic() {
+        let error = ApiError::from(ServeError::Busy { found: 3, limit: 3 });
+        assert_eq!(
+            (error.kind.row().status, error.anthropic_status(), error.retry_after),
+            (429, 529, Some(1))
+        );
+    }
+}

@@ -1,0 +1,295 @@
+//! Requests for answers: whole, or as a stream.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Response};
+use bytes::Bytes;
+use chaski::ChatEvent;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::guard::Caller;
+use super::respond::{error_body, json, stream_headers};
+use crate::answers::{Answers, Gathered};
+use crate::app::{App, OpenRequest};
+use crate::config::{Answered, Entry};
+use crate::dialect::{Dialect, Frame, Ping, Told, Wire, Writer};
+use crate::error::{ApiError, Kind};
+use crate::model::Served;
+use crate::{clock, ids};
+
+/// Events that wait for a client.
+const CHANNEL: usize = 256;
+
+/// A client that takes nothing for this long is gone.
+const STALL: Duration = Duration::from_secs(60);
+
+/// The head of a response goes at the latest after this.
+const HEAD: Duration = Duration::from_secs(5);
+
+/// A request whose answers are queued.
+pub(super) struct Queued {
+    pub(super) answers: Answers,
+    pub(super) writer: Box<dyn Writer>,
+    pub(super) told: Told,
+    pub(super) stream: bool,
+}
+
+/// Reads a body, and queues its answers.
+///
+/// # Errors
+/// Everything that can be known before the first token.
+pub(super) async fn queue(
+    served: Arc<Served>,
+    dialect: &'static Dialect,
+    client: u64,
+    body: Value,
+) -> Result<Queued, ApiError> {
+    // Templates, tokenizers and grammars take time.
+    let queued = tokio::task::spawn_blocking(move || {
+        let (ask, writer) = (dialect.ask)(&body, &served.facts)?;
+        let prompts = ask.read(&served)?;
+        let answers = ask.submit(&served, &prompts, client)?;
+        let (id, created, model) = (ids::new(dialect.prefix), clock::now(), served.facts.id.clone());
+        let told = Told { id, created, model, facts: served.facts.clone(), prompts, n: ask.n };
+        Ok(Queued { answers, writer, told, stream: ask.stream })
+    });
+    queued.await.unwrap_or_else(|_| Err(ApiError::new(Kind::Internal, "reading the request failed")))
+}
+
+/// Answers a request.
+pub(crate) async fn answer(
+    app: Arc<App>,
+    dialect: &'static Dialect,
+    caller: Caller,
+    path: String,
+    body: Value,
+) -> Result<Response<Body>, ApiError> {
+    let start = Instant::now();
+    let open = app.open()?;
+    let name = match &body["model"] {
+        Value::Null => None,
+        Value::String(name) => Some(name.as_str()),
+        _ => return Err(ApiError::field("model", "`model` must be a string")),
+    };
+    let served = app.model(name)?;
+    let real = served.facts.id.clone();
+    let is_other = name.is_some_and(|name| !name.is_empty() && !served.facts.is_called(name));
+    let queued = queue(served, dialect, caller.client, body).await?;
+    let record =
+        Record { app: app.clone(), request: caller.id, model: real.clone(), start, last: start, open };
+    let mut response = match queued.stream {
+        false => whole(queued, record).await?,
+        true => stream(queued, record, dialect.wire, path).await?,
+    };
+    if is_other && let Ok(name) = HeaderValue::from_str(&real) {
+        response.headers_mut().insert(HeaderName::from_static("x-chaski-model"), name);
+    }
+    Ok(response)
+}
+
+/// What is measured of a request.
+struct Record {
+    app: Arc<App>,
+    /// Name of the request.
+    request: String,
+    model: String,
+    start: Instant,
+    last: Instant,
+    #[expect(dead_code, reason = "its end is what counts")]
+    open: OpenRequest,
+}
+
+impl Record {
+    fn event(&mut self, event: &ChatEvent) {
+        let now = Instant::now();
+        self.app.metrics.sign();
+        match event {
+            ChatEvent::Started { n_prompt, n_cached, .. } => {
+                self.app.metrics.started(*n_prompt, *n_cached, now - self.start);
+            }
+            ChatEvent::Piece(piece) if piece.token.is_some() => {
+                self.app.metrics.token(now - self.last);
+                self.last = now;
+            }
+            ChatEvent::Finished { finish, stats, .. } => {
+                let finish = match finish {
+                    chaski::Finish::Stop | chaski::Finish::StopText => "stop",
+                    chaski::Finish::Length | chaski::Finish::Context => "length",
+                };
+                self.app.metrics.finished(stats, finish, now - self.start);
+                self.app.log(&Entry::Answered(Answered {
+                    id: self.request.clone(),
+                    model: self.model.clone(),
+                    n_prompt: stats.n_prompt + stats.n_cached,
+                    n_cached: stats.n_cached,
+                    n_token: stats.n_token,
+                    ttft: stats.ttft,
+                    rate: stats.token_rate(),
+                    finish,
+                }));
+            }
+            ChatEvent::Failed { .. } => self.app.metrics.ended("error"),
+            _ => {}
+        }
+    }
+}
+
+/// The next event, within the time for the first token.
+async fn next(
+    answers: &mut Answers,
+    record: &mut Record,
+    is_first: bool,
+) -> Result<Option<(usize, ChatEvent)>, ApiError> {
+    let event = match record.app.config.request_timeout.filter(|_| is_first) {
+        None => answers.next().await,
+        Some(limit) => {
+            let late = |_| ApiError::new(Kind::Timeout, "the answer did not begin in time");
+            tokio::time::timeout(limit, answers.next()).await.map_err(late)?
+        }
+    };
+    if let Some((_, event)) = &event {
+        record.event(event);
+    }
+    Ok(event)
+}
+
+async fn whole(queued: Queued, mut record: Record) -> Result<Response<Body>, ApiError> {
+    let Queued { mut answers, mut writer, told, .. } = queued;
+    let mut gathered: Vec<Gathered> = Vec::new();
+    gathered.resize_with(told.n_answer(), Gathered::default);
+    let mut is_first = true;
+    while let Some((index, event)) = next(&mut answers, &mut record, is_first).await? {
+        is_first &= !matches!(event, ChatEvent::Piece(_));
+        if let ChatEvent::Failed { error } = event {
+            return Err(error.into());
+        }
+        gathered[index].take(&event);
+    }
+    let lost = || ApiError::new(Kind::Internal, "the service ended before the answer did");
+    let outcomes: Vec<_> =
+        gathered.into_iter().map(|one| one.outcome.ok_or_else(lost)).collect::<Result<_, _>>()?;
+    Ok(json(&writer.whole(&told, &outcomes)))
+}
+
+async fn stream(
+    mut queued: Queued,
+    mut record: Record,
+    wire: Wire,
+    path: String,
+) -> Result<Response<Body>, ApiError> {
+    let (sender, mut receiver) = mpsc::channel::<Bytes>(CHANNEL);
+    // What fails before the first token is a status.
+    let first = match tokio::time::timeout(HEAD, next(&mut queued.answers, &mut record, true)).await {
+        Ok(Ok(Some((_, ChatEvent::Failed { error })))) => return Err(error.into()),
+        Ok(first) => first?,
+        Err(_) => None,
+    };
+    let pump = Pump { queued, record, wire, path, sender };
+    tokio::spawn(pump.run(first));
+    let chunks = futures_util::stream::poll_fn(move |cx| {
+        receiver.poll_recv(cx).map(|chunk| chunk.map(Ok::<_, std::convert::Infallible>))
+    });
+    let mut response = Response::new(Body::from_stream(chunks));
+    let kind = match wire {
+        Wire::Events { .. } => "text/event-stream",
+        Wire::Lines => "application/x-ndjson",
+    };
+    stream_headers(response.headers_mut(), kind);
+    Ok(response)
+}
+
+/// Sends the events of answers to a client. When the client leaves, the answers end.
+struct Pump {
+    queued: Queued,
+    record: Record,
+    wire: Wire,
+    path: String,
+    sender: mpsc::Sender<Bytes>,
+}
+
+/// The client is gone.
+struct Gone;
+
+impl Pump {
+    async fn run(mut self, first: Option<(usize, ChatEvent)>) {
+        if self.send_all(first).await.is_err() {
+            self.record.app.metrics.ended("abort");
+        }
+    }
+
+    async fn send_all(&mut self, first: Option<(usize, ChatEvent)>) -> Result<(), Gone> {
+        let mut has_token = false;
+        if let Some((index, event)) = first {
+            self.send_event(index, &event).await?;
+        }
+        loop {
+            let silence = self.wire.ping().unwrap_or(Duration::MAX);
+            let event = tokio::select! {
+                () = self.sender.closed() => return Err(Gone),
+                event = tokio::time::timeout(silence, next(&mut self.queued.answers, &mut self.record, !has_token)) => event,
+            };
+            match event {
+                Err(_) => self.send(self.ping()).await?,
+                Ok(Ok(None)) => break,
+                Ok(Ok(Some((_, ChatEvent::Failed { error })))) => {
+                    return self.send_error(&error.into()).await;
+                }
+                Ok(Ok(Some((index, event)))) => {
+                    has_token |= matches!(event, ChatEvent::Piece(_));
+                    self.send_event(index, &event).await?;
+                }
+                Ok(Err(error)) => return self.send_error(&error).await,
+            }
+        }
+        let frames = self.queued.writer.end(&self.queued.told);
+        self.send_frames(&frames).await?;
+        match self.wire {
+            Wire::Events { ends: true, .. } => self.send("data: [DONE]\n\n".into()).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn send_event(&mut self, index: usize, event: &ChatEvent) -> Result<(), Gone> {
+        let frames = self.queued.writer.event(&self.queued.told, index, event);
+        self.send_frames(&frames).await
+    }
+
+    async fn send_frames(&self, frames: &[Frame]) -> Result<(), Gone> {
+        if frames.is_empty() {
+            return Ok(());
+        }
+        self.send(frames.iter().map(|frame| text(self.wire, frame)).collect()).await
+    }
+
+    async fn send_error(&self, error: &ApiError) -> Result<(), Gone> {
+        let body = error_body(error, &self.path, &self.record.request);
+        let frame = match self.wire {
+            Wire::Events { ping: Ping::Event, .. } => Frame::Event("error", body),
+            _ => Frame::Data(body),
+        };
+        self.send_frames(&[frame]).await
+    }
+
+    fn ping(&self) -> String {
+        match self.wire {
+            Wire::Events { ping: Ping::Event, .. } => "event: ping\ndata: {\"type\": \"ping\"}\n\n".into(),
+            _ => ":\n\n".into(),
+        }
+    }
+
+    async fn send(&self, text: String) -> Result<(), Gone> {
+        self.sender.send_timeout(text.into(), STALL).await.map_err(|_| Gone)
+    }
+}
+
+/// A frame as bytes.
+fn text(wire: Wire, frame: &Frame) -> String {
+    match (wire, frame) {
+        (Wire::Lines, Frame::Data(value) | Frame::Event(_, value)) => format!("{value}\n"),
+        (Wire::Events { .. }, Frame::Data(value)) => format!("data: {value}\n\n"),
+        (Wire::Events { .. }, Frame::Event(name, value)) => format!("event: {name}\ndata: {value}\n\n"),
+    }
+}

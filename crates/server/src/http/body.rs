@@ -1,0 +1,45 @@
+//! Bodies of requests.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+
+use crate::error::{ApiError, Kind};
+
+/// Silence after which a body counts as lost.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// All bytes of a body.
+///
+/// # Errors
+/// [`Kind::Large`], [`Kind::Timeout`], or [`Kind::Invalid`] for a body that cannot be unpacked.
+pub(crate) async fn bytes(mut body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    let mut all = BytesMut::new();
+    loop {
+        let frame = tokio::time::timeout(IDLE, body.frame()).await;
+        let frame =
+            frame.map_err(|_| ApiError::new(Kind::Timeout, "the body of the request does not arrive"))?;
+        let Some(frame) = frame else { return Ok(all.freeze()) };
+        let frame = frame
+            .map_err(|error| ApiError::new(Kind::Invalid, format!("the body cannot be read: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if all.len() + data.len() > limit {
+            let message = format!("the body is larger than {limit} bytes");
+            return Err(ApiError::new(Kind::Large, message));
+        }
+        all.extend_from_slice(&data);
+    }
+}
+
+/// A body as JSON, whatever its type says.
+///
+/// # Errors
+/// As [`bytes`], and what is wrong with the JSON.
+pub(crate) async fn json(body: Body, limit: usize) -> Result<Value, ApiError> {
+    let bytes = bytes(body, limit).await?;
+    let wrong = |error| ApiError::new(Kind::Invalid, format!("the body is not valid JSON: {error}"));
+    serde_json::from_slice(&bytes).map_err(wrong)
+}

@@ -1,0 +1,182 @@
+//! Who may ask: names of the host, origins of pages, keys.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::IntoResponse as _;
+
+use super::respond::told;
+use crate::app::App;
+use crate::config::{Access, Entry};
+use crate::error::{ApiError, Kind};
+use crate::ids;
+use crate::keys::{Level, find};
+
+/// Paths that need no key.
+const PUBLIC: [&str; 5] = ["/", "/health", "/v1/health", "/livez", "/readyz"];
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// The client of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// Name of the request.
+    pub(crate) id: String,
+    /// Name of its key, if keys are required.
+    pub(crate) key: Option<String>,
+    pub(crate) level: Level,
+    /// Number of its key for the scheduler.
+    pub(crate) client: u64,
+}
+
+/// The outermost layer: it names requests, refuses, answers preflights, and writes errors and the log.
+pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response<Body> {
+    let start = std::time::Instant::now();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let id = request_id(request.headers());
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut caller = Caller { id: id.clone(), key: None, level: Level::Admin, client: 0 };
+    let admitted = admit(&app, &request, &mut caller);
+    let key = caller.key.clone();
+    let is_preflight = method == Method::OPTIONS;
+    let response = match admitted {
+        Err(error) => error.into_response(),
+        Ok(()) if is_preflight => preflight(request.headers()),
+        Ok(()) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+    };
+    let mut response = told(response, &path, &id, app.config.full_status);
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    if let Some(origin) = origin.filter(|origin| allows_origin(&app, origin)) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::VARY, HeaderValue::from_static("origin"));
+        headers.insert(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("x-request-id, x-chaski-model, retry-after"),
+        );
+    }
+    let status = response.status().as_u16();
+    app.metrics.http(&path, status);
+    let access = Access { id, key, method: method.to_string(), path, status, time: start.elapsed() };
+    app.log(&Entry::Access(access));
+    response
+}
+
+/// The name of a request: the client's, or a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let fits = |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+    given.filter(fits).map_or_else(|| ids::new("req_"), String::from)
+}
+
+fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiError> {
+    let keys = app.keys();
+    let headers = request.headers();
+    if keys.is_empty() {
+        check_host(app, request)?;
+    }
+    if let Some(origin) = headers.get(header::ORIGIN).filter(|origin| !allows_origin(app, origin)) {
+        let origin = origin.to_str().unwrap_or("?");
+        let message = format!("pages of `{origin}` may not use this server (see --cors-origins)");
+        return Err(ApiError::new(Kind::Forbidden, message));
+    }
+    let is_public = PUBLIC.contains(&request.uri().path()) || request.method() == Method::OPTIONS;
+    if keys.is_empty() || is_public {
+        return Ok(());
+    }
+    let missing = || ApiError::new(Kind::Key, "this server requires a key: `Authorization: Bearer KEY`");
+    let text = key_of(headers).ok_or_else(missing)?;
+    let key = find(&keys, text).ok_or_else(|| ApiError::new(Kind::Key, "the key is not valid"))?;
+    caller.key = Some(key.name.clone());
+    (caller.level, caller.client) = (key.level, key.client());
+    Ok(())
+}
+
+fn key_of(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let bearer = bearer.and_then(|value| {
+        let (scheme, key) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+    });
+    bearer.or_else(|| headers.get(API_KEY).and_then(|value| value.to_str().ok()))
+}
+
+/// The name without its port.
+fn host_name(host: &str) -> &str {
+    match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(rest),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    }
+}
+
+fn is_loopback(name: &str) -> bool {
+    let address = name.parse::<std::net::IpAddr>();
+    name == "localhost" || name.ends_with(".localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn check_host(app: &App, request: &Request) -> Result<(), ApiError> {
+    let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = request.uri().authority().map(|authority| authority.as_str()).or(header).unwrap_or("");
+    let name = host_name(host).to_ascii_lowercase();
+    let own = app.own_hosts.read().unwrap_or_else(|e| e.into_inner());
+    let is_known = |known: &String| known.eq_ignore_ascii_case(&name) || known == "*";
+    let is_allowed = is_loopback(&name) || own.iter().chain(&app.config.allowed_hosts).any(is_known);
+    if !name.is_empty() && is_allowed {
+        return Ok(());
+    }
+    let message = format!("the host `{host}` is not a name of this server (see --allowed-hosts)");
+    Err(ApiError::new(Kind::Forbidden, message))
+}
+
+fn allows_origin(app: &App, origin: &HeaderValue) -> bool {
+    let Ok(origin) = origin.to_str() else { return false };
+    let listed = &app.config.cors_origins;
+    if listed.is_empty() {
+        let name = origin.split_once("://").map_or("", |(_, rest)| host_name(rest));
+        return is_loopback(name);
+    }
+    listed.iter().any(|allowed| allowed == "*" || allowed == origin)
+}
+
+/// The response to a browser's question before a request.
+fn preflight(asked: &HeaderMap) -> Response<Body> {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers
+        .insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE, OPTIONS"));
+    // Clients send headers of their own, such as `x-stainless-os`.
+    let default = HeaderValue::from_static("authorization, content-type, x-api-key, anthropic-version");
+    let wanted = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned().unwrap_or(default);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted);
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_hosts_have_no_port() {
+        for (host, name) in [
+            ("localhost:8080", "localhost"),
+            ("[::1]:8080", "::1"),
+            ("10.0.0.1", "10.0.0.1"),
+            ("evil.example:80", "evil.example"),
+            ("", ""),
+        ] {
+            assert_eq!(host_name(host), name);
+        }
+        assert!(is_loopback("127.9.9.9") && is_loopback("::1") && is_loopback("a.localhost"));
+        assert!(!is_loopback("localhost.evil.example") && !is_loopback("10.0.0.1"));
+    }
+}

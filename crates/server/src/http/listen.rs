@@ -1,0 +1,137 @@
+//! Sockets, and the end of a server.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+
+use crate::config::Listen;
+
+/// Time for the head of a request.
+const HEAD: Duration = Duration::from_secs(10);
+
+/// A bound socket.
+pub(crate) enum Socket {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(UnixListener, PathBuf),
+}
+
+impl Socket {
+    /// Binds a socket.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) async fn bind(listen: &Listen) -> io::Result<Socket> {
+        match listen {
+            Listen::Tcp(address) => Ok(Socket::Tcp(TcpListener::bind(address).await?)),
+            #[cfg(unix)]
+            Listen::Unix(path) => {
+                // A socket that nobody listens to is left over from a process that was killed.
+                if path.exists() && std::os::unix::net::UnixStream::connect(path).is_err() {
+                    std::fs::remove_file(path)?;
+                }
+                Ok(Socket::Unix(UnixListener::bind(path)?, path.clone()))
+            }
+            #[cfg(not(unix))]
+            Listen::Unix(_) => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no such sockets"))
+            }
+        }
+    }
+
+    /// Its address as a URL.
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Socket::Tcp(listener) => listener
+                .local_addr()
+                .map_or_else(|_| "http://?".into(), |address| format!("http://{address}")),
+            #[cfg(unix)]
+            Socket::Unix(_, path) => format!("unix:{}", path.display()),
+        }
+    }
+
+    /// The address that it is bound to, if it has one.
+    pub(crate) fn address(&self) -> Option<std::net::SocketAddr> {
+        match self {
+            Socket::Tcp(listener) => listener.local_addr().ok(),
+            #[cfg(unix)]
+            Socket::Unix(..) => None,
+        }
+    }
+
+    /// Serves connections until `stop` says so, then ends them when their requests do.
+    pub(crate) async fn serve(self, router: Router, mut stop: watch::Receiver<bool>) {
+        let server = Arc::new(server());
+        let open = GracefulShutdown::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.accept() => accepted,
+                _ = stop.wait_for(|stop| *stop) => break,
+            };
+            match accepted {
+                Ok(stream) => serve_one(&server, &open, stream, router.clone()),
+                // Too many open files, for instance: others close some.
+                Err(error) => {
+                    tracing::warn!("a connection cannot be accepted: {error}");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+        #[cfg(unix)]
+        if let Socket::Unix(_, path) = &self {
+            // Whoever removed it first did what was to be done.
+            let _ = std::fs::remove_file(path);
+        }
+        drop(self);
+        open.shutdown().await;
+    }
+
+    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Socket::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // Tokens are small and should not wait for each other.
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream))
+            }
+            #[cfg(unix)]
+            Socket::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
+        }
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+fn server() -> Builder<TokioExecutor> {
+    let mut server = Builder::new(TokioExecutor::new());
+    server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
+    server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(60));
+    server
+}
+
+fn serve_one(
+    server: &Arc<Builder<TokioExecutor>>,
+    open: &GracefulShutdown,
+    stream: Box<dyn Stream>,
+    router: Router,
+) {
+    let service = TowerToHyperService::new(router);
+    let connection = server.serve_connection(TokioIo::new(stream), service).into_owned();
+    let connection = open.watch(connection);
+    tokio::spawn(async move {
+        // Clients that break off are no errors of the server.
+        let _ = connection.await;
+    });
+}

@@ -1,0 +1,73 @@
+//! Endpoints about tokens and prompts.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::Response;
+use serde_json::{Value, json};
+
+use super::body;
+use super::respond::json as respond;
+use crate::app::App;
+use crate::dialect::llama::tokens;
+use crate::error::{ApiError, Kind};
+use crate::ids;
+use crate::model::Served;
+
+/// Computes a value from a body, on a thread that may take its time.
+async fn of_body(
+    app: Arc<App>,
+    request: Request,
+    f: fn(&Served, &Value) -> Result<Value, ApiError>,
+) -> Result<Response<Body>, ApiError> {
+    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let served = app.model(body["model"].as_str())?;
+    let value = tokio::task::spawn_blocking(move || f(&served, &body)).await;
+    let failed = |_| Err(ApiError::new(Kind::Internal, "reading the request failed"));
+    Ok(respond(&value.unwrap_or_else(failed)?))
+}
+
+pub(super) async fn tokenize(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    of_body(app, request, tokens::tokenize).await
+}
+
+pub(super) async fn detokenize(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    of_body(app, request, tokens::detokenize).await
+}
+
+pub(super) async fn apply_template(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    of_body(app, request, |served, body| Ok(json!({"prompt": tokens::chat_prompt(served, body)?.0}))).await
+}
+
+/// As routers ask that know prefixes.
+pub(super) async fn render(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    of_body(app, request, |served, body| {
+        let (text, tokens) = tokens::chat_prompt(served, body)?;
+        Ok(json!({"request_id": ids::new("req_"), "token_ids": tokens, "prompt": text}))
+    })
+    .await
+}
+
+pub(super) async fn input_tokens(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    of_body(app, request, |served, body| {
+        let n = tokens::chat_prompt(served, body)?.1.len();
+        Ok(json!({"object": "response.input_tokens", "input_tokens": n}))
+    })
+    .await
+}

@@ -1,0 +1,13 @@
+//! The dialects over HTTP.
+
+pub(crate) mod answer;
+mod body;
+mod guard;
+pub(crate) mod listen;
+mod llama;
+mod models;
+mod respond;
+mod routes;
+mod status;
+
+pub(crate) use routes::router;

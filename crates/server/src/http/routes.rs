@@ -1,0 +1,91 @@
+//! The paths.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::Response;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, get, post};
+use tower_http::decompression::RequestDecompressionLayer;
+
+use super::answer::answer;
+use super::guard::{Caller, guard};
+use super::{body, llama, models, status};
+use crate::app::App;
+use crate::dialect::{Dialect, Ping, Wire, llama as llama_dialect, openai};
+use crate::error::{ApiError, Kind};
+
+/// Server-sent events as OpenAI has them.
+const OPENAI: Wire = Wire::Events { ends: true, ping: Ping::Comment };
+
+static CHAT: Dialect = Dialect { ask: openai::chat::ask, wire: OPENAI, prefix: "chatcmpl-" };
+static COMPLETIONS: Dialect = Dialect { ask: openai::completions::ask, wire: OPENAI, prefix: "cmpl-" };
+static COMPLETION: Dialect = Dialect {
+    ask: llama_dialect::completion::ask,
+    wire: Wire::Events { ends: false, ping: Ping::Comment },
+    prefix: "cmpl-",
+};
+
+/// Endpoints that answer.
+static ANSWERS: [(&str, &Dialect); 6] = [
+    ("/v1/chat/completions", &CHAT),
+    ("/chat/completions", &CHAT),
+    ("/v1/completions", &COMPLETIONS),
+    ("/completion", &COMPLETION),
+    ("/completions", &COMPLETION),
+    ("/generate", &COMPLETION),
+];
+
+/// An endpoint of this dialect.
+fn answers(dialect: &'static Dialect) -> MethodRouter<Arc<App>> {
+    post(
+        move |State(app): State<Arc<App>>, Extension(caller): Extension<Caller>, request: Request| async move {
+            let path = request.uri().path().to_owned();
+            let body = body::json(request.into_body(), app.config.max_body).await?;
+            answer(app, dialect, caller, path, body).await
+        },
+    )
+}
+
+/// All paths.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    let mut router = Router::new();
+    for (path, dialect) in &ANSWERS {
+        router = router.route(path, answers(dialect));
+    }
+    let router = router
+        .route("/health", get(status::health))
+        .route("/v1/health", get(status::health))
+        .route("/readyz", get(status::health))
+        .route("/livez", get(status::live))
+        .route("/metrics", get(status::metrics))
+        .route("/props", get(status::props))
+        .route("/slots", get(status::slots))
+        .route("/v1/models", get(models::list))
+        .route("/models", get(models::list))
+        .route("/v1/models/{*id}", get(models::one))
+        .route("/tokenize", post(llama::tokenize))
+        .route("/v1/tokenize", post(llama::tokenize))
+        .route("/detokenize", post(llama::detokenize))
+        .route("/v1/detokenize", post(llama::detokenize))
+        .route("/apply-template", post(llama::apply_template))
+        .route("/v1/chat/completions/render", post(llama::render))
+        .route("/v1/chat/completions/input_tokens", post(llama::input_tokens));
+    router
+        .fallback(unknown)
+        .method_not_allowed_fallback(other_method)
+        .layer(RequestDecompressionLayer::new())
+        .layer(from_fn_with_state(app.clone(), guard))
+        .with_state(app)
+}
+
+async fn unknown(request: Request) -> Result<Response<Body>, ApiError> {
+    Err(ApiError::new(Kind::Path, format!("there is nothing at `{}`", request.uri().path())))
+}
+
+async fn other_method(request: Request) -> Result<Response<Body>, ApiError> {
+    let (method, path) = (request.method(), request.uri().path());
+    Err(ApiError::new(Kind::Method, format!("`{path}` takes no {method}")))
+}

@@ -1,0 +1,140 @@
+//! Keys of clients.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use sha2::{Digest as _, Sha256};
+use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
+
+/// How much a key may do.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Ask models.
+    Use,
+    /// Also change what is loaded, and read what others ask.
+    Admin,
+}
+
+/// A key of a client. Of the key itself only its hash is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its name in logs.
+    pub name: String,
+    /// Its SHA-256.
+    hash: [u8; 32],
+    /// Its level.
+    pub level: Level,
+}
+
+/// A line of a file of keys that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the keys: {what}")]
+pub struct KeyError {
+    /// From 1.
+    pub line: usize,
+    /// The defect.
+    pub what: &'static str,
+}
+
+fn sha256(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+impl Key {
+    /// A key with this text.
+    pub fn new(name: impl Into<String>, text: &str, level: Level) -> Key {
+        Key { name: name.into(), hash: sha256(text), level }
+    }
+
+    /// The keys of a file: lines `key`, `name:key` or `name:key:level`, where the key may be `sha256:` and 64 hexadecimal
+    /// digits, and the level `use` or `admin`. Empty lines and those that begin with `#` do not count.
+    ///
+    /// # Errors
+    /// [`KeyError`] for other lines.
+    pub fn parse(text: &str) -> Result<Vec<Key>, KeyError> {
+        let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
+        lines
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+            .map(|(line, text)| parse_line(line, text))
+            .collect()
+    }
+
+    /// A number for the scheduler: its requests take turns with those of other keys.
+    pub(crate) fn client(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+fn parse_line(line: usize, text: &str) -> Result<Key, KeyError> {
+    let wrong = |what| KeyError { line, what };
+    let (text, level) = match text.rsplit_once(':') {
+        Some((rest, "admin")) => (rest, Level::Admin),
+        Some((rest, "use")) => (rest, Level::Use),
+        _ => (text, Level::Use),
+    };
+    let (name, key) = match text.split_once(':') {
+        Some((name, key)) if name != "sha256" => (name.to_owned(), key),
+        _ => (format!("key{line}"), text),
+    };
+    if key.is_empty() {
+        return Err(wrong("the key is empty"));
+    }
+    match key.strip_prefix("sha256:") {
+        None => Ok(Key::new(name, key, level)),
+        Some(hex) => {
+            let hash = from_hex(hex).ok_or(wrong("a hash has 64 hexadecimal digits"))?;
+            Ok(Key { name, hash, level })
+        }
+    }
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let bytes = text.as_bytes();
+    let mut hash = [0; 32];
+    if bytes.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, pair) in hash.iter_mut().zip(bytes.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(hash)
+}
+
+/// The key with this text. The time does not depend on which it is, nor on how much of it is right.
+pub(crate) fn find<'k>(keys: &'k [Key], text: &str) -> Option<&'k Key> {
+    let hash = sha256(text);
+    let (mut found, mut index) = (Choice::from(0), 0u32);
+    for (i, key) in keys.iter().enumerate() {
+        let is_it = key.hash.ct_eq(&hash);
+        index.conditional_assign(&(i as u32), is_it);
+        found |= is_it;
+    }
+    bool::from(found).then(|| &keys[index as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_names_hashes_and_levels() {
+        let hash: String = sha256("secret").iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = format!("# ours\nplain\n\nann:sk-1:admin\nbob:sk-2\ncat:sha256:{hash}:use\nsha256:{hash}");
+        let keys = Key::parse(&text).unwrap();
+        let names: Vec<_> = keys.iter().map(|key| (key.name.as_str(), key.level)).collect();
+        let expected = [
+            ("key2", Level::Use),
+            ("ann", Level::Admin),
+            ("bob", Level::Use),
+            ("cat", Level::Use),
+            ("key7", Level::Use),
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(find(&keys, "secret").unwrap().name, "key7");
+        assert_eq!(find(&keys, "sk-1").unwrap().name, "ann");
+        assert_eq!(find(&keys, "sk-3"), None);
+        assert_eq!(Key::parse("x:sha256:12").unwrap_err().what, "a hash has 64 hexadecimal digits");
+        assert_eq!(Key::parse("a\nx:").unwrap_err().line, 2);
+    }
+}

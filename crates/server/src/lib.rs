@@ -1,0 +1,40 @@
+//! A server: models behind the HTTP APIs of OpenAI, Anthropic, ollama and llama.cpp.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use chaski::{Engine, Source};
+//! use chaski_server::{ModelOptions, Server, ServerConfig};
+//!
+//! let server = Server::bind(ServerConfig::default()).await?;
+//! println!("{}", server.urls()[0]);
+//! let engine = Engine::builder(Source::path("model.gguf")).sequences(8).build().await?;
+//! server.add(engine, ModelOptions { n_seq: 8, ..Default::default() })?;
+//! server.run(std::future::pending()).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! One request and one type of events serve all dialects: each reads bodies into the former and writes the latter, and
+//! knows nothing of sockets. Answers run on the model's own thread ([`chaski::Handle`]); a client that leaves ends its
+//! request within a step.
+
+mod answers;
+mod app;
+mod ask;
+mod clock;
+mod config;
+mod dialect;
+mod error;
+mod fields;
+mod http;
+mod ids;
+mod keys;
+mod metrics;
+mod model;
+mod sampling;
+mod server;
+
+pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig};
+pub use keys::{Key, KeyError, Level};
+pub use model::ModelOptions;
+pub use server::{Adder, BindError, Server};

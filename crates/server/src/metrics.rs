@@ -1,0 +1,182 @@
+//! Measurements in Prometheus' format: those of vLLM and llama-server, so that dashboards and gateways work unchanged, and
+//! those that they lack.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use chaski::Stats;
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+use crate::model::Served;
+
+static METADATA: Metadata<'_> = Metadata::new(module_path!(), Level::INFO, None);
+
+/// Bounds of histograms of seconds.
+const SECONDS: [f64; 18] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0,
+    80.0,
+];
+
+/// Bounds of histograms of tokens.
+const TOKENS: [f64; 16] =
+    [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5];
+
+/// Measurements of a server.
+pub(crate) struct Metrics {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+    start: Instant,
+    /// Milliseconds from the start to the last sign of life of a model.
+    last: AtomicU64,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Metrics {
+        let suffix = |text: &str| Matcher::Suffix(text.into());
+        // The bounds are constants and not empty.
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(suffix("_seconds"), &SECONDS)
+            .and_then(|builder| builder.set_buckets_for_metric(suffix("_tokens"), &TOKENS))
+            .expect("the bounds of histograms are not empty")
+            .build_recorder();
+        let handle = recorder.handle();
+        let metrics = Metrics { recorder, handle, start: Instant::now(), last: AtomicU64::new(0) };
+        metrics.describe();
+        metrics
+    }
+
+    fn describe(&self) {
+        for (name, text) in HELP {
+            let (name, text) = (KeyName::from_const_str(name), text.into());
+            self.recorder.describe_counter(name, None, text);
+        }
+    }
+
+    fn key(name: &'static str, labels: Vec<Label>) -> Key {
+        Key::from_parts(name, labels)
+    }
+
+    fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {
+        self.recorder.register_counter(&Metrics::key(name, labels), &METADATA)
+    }
+
+    fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
+        self.recorder.register_gauge(&Metrics::key(name, labels), &METADATA)
+    }
+
+    fn histogram(&self, name: &'static str) -> Histogram {
+        self.recorder.register_histogram(&Metrics::key(name, Vec::new()), &METADATA)
+    }
+
+    fn add(&self, name: &'static str, n: usize) {
+        self.counter(name, Vec::new()).increment(n as u64);
+    }
+
+    /// A response. Paths of no endpoint share one label.
+    pub(crate) fn http(&self, path: &str, status: u16) {
+        let path = if status == 404 || status == 405 { "other".to_owned() } else { path.to_owned() };
+        let labels = vec![Label::new("path", path), Label::new("status", status.to_string())];
+        self.counter("chaski_http_requests_total", labels).increment(1);
+        if matches!(status, 401 | 403 | 408 | 413 | 429 | 503) {
+            let reason = vec![Label::new("reason", status.to_string())];
+            self.counter("chaski_rejected_total", reason).increment(1);
+        }
+    }
+
+    /// A prompt that starts to run.
+    pub(crate) fn started(&self, n_prompt: usize, n_cached: usize, waited: Duration) {
+        self.add("vllm:prefix_cache_queries_total", n_prompt + n_cached);
+        self.add("vllm:prefix_cache_hits_total", n_cached);
+        self.histogram("vllm:request_queue_time_seconds").record(waited);
+    }
+
+    /// Time since a model last gave a sign of life.
+    pub(crate) fn silence(&self) -> Duration {
+        self.start.elapsed().saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
+    }
+
+    /// A sign of life of a model.
+    pub(crate) fn sign(&self) {
+        self.last.store(self.start.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// A token, after the time since the last one.
+    pub(crate) fn token(&self, gap: Duration) {
+        self.histogram("vllm:inter_token_latency_seconds").record(gap);
+    }
+
+    /// An answer that has ended by itself.
+    pub(crate) fn finished(&self, stats: &Stats, finish: &'static str, whole: Duration) {
+        let n_prompt = stats.n_prompt + stats.n_cached;
+        for (name, n) in [
+            ("vllm:prompt_tokens_total", n_prompt),
+            ("vllm:generation_tokens_total", stats.n_token),
+            ("llamacpp:prompt_tokens_total", stats.n_prompt),
+            ("llamacpp:prompt_tokens_cached_total", stats.n_cached),
+            ("llamacpp:tokens_predicted_total", stats.n_token),
+            ("llamacpp:n_decode_total", stats.n_submit),
+            ("vllm:spec_decode_num_draft_tokens_total", stats.n_drafted),
+            ("vllm:spec_decode_num_accepted_tokens_total", stats.n_accepted),
+        ] {
+            self.add(name, n);
+        }
+        let seconds = |name, time: Duration| self.gauge(name, Vec::new()).increment(time.as_secs_f64());
+        seconds("llamacpp:prompt_seconds_total", stats.ttft);
+        seconds("llamacpp:tokens_predicted_seconds_total", stats.decode);
+        self.gauge("llamacpp:prompt_tokens_seconds", Vec::new()).set(stats.prompt_rate());
+        self.gauge("llamacpp:predicted_tokens_seconds", Vec::new()).set(stats.token_rate());
+        self.histogram("vllm:time_to_first_token_seconds").record(stats.ttft);
+        self.histogram("vllm:request_prefill_time_seconds").record(stats.ttft);
+        self.histogram("vllm:request_decode_time_seconds").record(stats.decode);
+        self.histogram("vllm:e2e_request_latency_seconds").record(whole);
+        self.histogram("vllm:request_prompt_tokens").record(n_prompt as f64);
+        self.histogram("vllm:request_generation_tokens").record(stats.n_token as f64);
+        let each = stats.decode.as_secs_f64() / stats.n_token.saturating_sub(1).max(1) as f64;
+        self.histogram("vllm:request_time_per_output_token_seconds").record(each);
+        self.ended(finish);
+    }
+
+    /// An answer that has ended.
+    pub(crate) fn ended(&self, reason: &'static str) {
+        let labels = vec![Label::new("finished_reason", reason)];
+        self.counter("vllm:request_success_total", labels).increment(1);
+    }
+
+    /// All of them as text, with the load of the models at this time.
+    pub(crate) fn text(&self, models: &[std::sync::Arc<Served>]) -> String {
+        let (mut running, mut waiting) = (0, 0);
+        for served in models {
+            let (load, facts) = (served.handle.load(), &served.facts);
+            let labels = || vec![Label::new("model_name", facts.id.clone()), Label::new("engine", "0")];
+            let set = |name, value: f64| self.gauge(name, labels()).set(value);
+            set("vllm:num_requests_running", load.n_running as f64);
+            set("vllm:num_requests_waiting", load.n_waiting as f64);
+            set("vllm:kv_cache_usage_perc", load.n_used() as f64 / load.n_token().max(1) as f64);
+            self.counter("vllm:num_preemptions_total", labels()).absolute(load.n_preempted);
+            self.counter("chaski_device_losses_total", labels()).absolute(load.n_recovered);
+            let mut cache = labels();
+            cache.push(Label::new("block_size", load.page.to_string()));
+            cache.push(Label::new("num_gpu_blocks", load.pages.n_page.to_string()));
+            cache.push(Label::new("enable_prefix_caching", "True"));
+            self.gauge("vllm:cache_config_info", cache).set(1.0);
+            self.gauge("chaski_model_loaded", vec![Label::new("model", facts.id.clone())]).set(1.0);
+            (running, waiting) = (running + load.n_running, waiting + load.n_waiting);
+        }
+        self.gauge("llamacpp:requests_processing", Vec::new()).set(running as f64);
+        self.gauge("llamacpp:requests_deferred", Vec::new()).set(waiting as f64);
+        let version = vec![Label::new("version", env!("CARGO_PKG_VERSION"))];
+        self.gauge("chaski_build_info", version).set(1.0);
+        self.handle.run_upkeep();
+        self.handle.render()
+    }
+}
+
+/// Descriptions.
+const HELP: [(&str, &str); 5] = [
+    ("chaski_http_requests_total", "Responses by path and status."),
+    ("chaski_rejected_total", "Refused requests by status."),
+    ("vllm:prompt_tokens_total", "Tokens of prompts, cached ones included."),
+    ("vllm:generation_tokens_total", "Tokens of answers."),
+    ("llamacpp:prompt_tokens_total", "Tokens of prompts that were run."),
+];

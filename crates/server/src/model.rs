@@ -1,0 +1,218 @@
+//! A loaded model: how to reach it, and what dialects say about it.
+
+use std::sync::Arc;
+
+use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
+use chaski::{Engine, Grammar, Handle, SamplerParams};
+use serde_json::Value;
+
+use crate::error::{ApiError, Kind};
+
+/// A model that answers.
+pub(crate) struct Served {
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) handle: Handle,
+}
+
+/// What is known about a model: everything that a request is read with.
+pub(crate) struct Facts {
+    /// Its name in the API.
+    pub(crate) id: String,
+    /// Further names.
+    pub(crate) aliases: Vec<String>,
+    /// Name of its file.
+    pub(crate) file: String,
+    /// Family, size and file type in words.
+    pub(crate) description: String,
+    /// Its architecture.
+    pub(crate) arch: String,
+    /// Name of the file's type.
+    pub(crate) ftype: String,
+    pub(crate) n_ctx: usize,
+    pub(crate) n_ctx_train: u32,
+    pub(crate) n_vocab: u32,
+    pub(crate) n_embd: u64,
+    pub(crate) n_param: u64,
+    pub(crate) n_byte: u64,
+    /// Sequences at once.
+    pub(crate) n_seq: u32,
+    /// Seconds since 1970 at which it was loaded.
+    pub(crate) created: u64,
+    /// Sampling parameters that hold where a request says nothing.
+    pub(crate) sampler: SamplerParams,
+    /// Most tokens of an answer, if there is a limit.
+    pub(crate) max_tokens: Option<usize>,
+    /// When the context is full, drop its older half and go on.
+    pub(crate) context_shift: bool,
+    /// Source of the chat template.
+    pub(crate) template: Option<String>,
+    /// True if its template knows tools.
+    pub(crate) has_tools: bool,
+    /// True if its template has a switch for reasoning.
+    pub(crate) has_thinking: bool,
+    /// Its tokenizer, if it has one.
+    tokenizer: Option<Arc<Tokenizer>>,
+}
+
+/// How a model is served.
+#[derive(Clone, Debug, Default)]
+pub struct ModelOptions {
+    /// Its name in the API; by default that of the file.
+    pub id: Option<String>,
+    /// Further names.
+    pub aliases: Vec<String>,
+    /// Sampling parameters of requests that say nothing; by default those of the file.
+    pub sampler: Option<SamplerParams>,
+    /// Most tokens of an answer.
+    pub max_tokens: Option<usize>,
+    /// When the context is full, drop its older half and go on, instead of ending the answer.
+    pub context_shift: bool,
+    /// Sequences that the engine was built for.
+    pub n_seq: u32,
+}
+
+/// The name of a file without its folder and ending.
+fn stem(file: &str) -> &str {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    name.strip_suffix(".gguf").unwrap_or(name)
+}
+
+impl Served {
+    /// Puts an engine to work on a thread of its own.
+    ///
+    /// # Errors
+    /// If the system has no thread.
+    pub(crate) fn new(engine: Engine, options: ModelOptions) -> Result<Served, chaski::Error> {
+        let info = engine.info();
+        let metadata = engine.model().metadata();
+        let text =
+            |key: &str| metadata.get(key).and_then(|value| value.to::<&str>()).unwrap_or("").to_owned();
+        let arch = text("general.architecture");
+        let n_embd =
+            metadata.get(&format!("{arch}.embedding_length")).and_then(|v| v.to::<u64>()).unwrap_or(0);
+        let mut sampler = SamplerParams::default();
+        sampler.apply_metadata(metadata);
+        let template = engine.template(false)?.map(|template| template.source().to_owned());
+        let with_tools = engine.template(true)?.map(|template| template.source().to_owned());
+        let says = |word: &str| with_tools.as_ref().or(template.as_ref()).is_some_and(|t| t.contains(word));
+        let (has_tools, has_thinking) = (says("tools"), says("enable_thinking"));
+        let file_type = metadata.get("general.file_type").and_then(|v| v.to::<u32>());
+        let ftype = file_type.and_then(chaski::gguf::FileType::from_id).map_or("unknown", |t| t.info().title);
+        let (ftype, n_ctx) = (ftype.to_owned(), engine.loaded().n_ctx() as usize);
+        let handle = engine.spawn()?;
+        let tokenizer = Some(handle.tokenizer().clone()).filter(|tokenizer| tokenizer.has_text());
+        let facts = Facts {
+            id: options.id.unwrap_or_else(|| stem(&info.file).to_owned()),
+            aliases: options.aliases,
+            file: info.file,
+            description: info.description,
+            arch,
+            ftype,
+            n_ctx,
+            n_ctx_train: info.n_ctx_train,
+            n_vocab: info.n_vocab,
+            n_embd,
+            n_param: info.n_param,
+            n_byte: info.n_byte,
+            n_seq: options.n_seq,
+            created: crate::clock::now(),
+            sampler: options.sampler.unwrap_or(sampler),
+            max_tokens: options.max_tokens,
+            context_shift: options.context_shift,
+            template,
+            has_tools,
+            has_thinking,
+            tokenizer,
+        };
+        Ok(Served { facts: Arc::new(facts), handle })
+    }
+}
+
+impl Facts {
+    /// Calls `f` with the tokenizer.
+    ///
+    /// # Errors
+    /// [`Kind::Unsupported`] if the model has none.
+    pub(crate) fn with_tokenizer<T>(&self, f: impl FnOnce(&Tokenizer) -> T) -> Result<T, ApiError> {
+        let missing = || ApiError::new(Kind::Unsupported, "the model has no tokenizer");
+        self.tokenizer.as_deref().map(f).ok_or_else(missing)
+    }
+
+    /// The tokens of a text.
+    ///
+    /// # Errors
+    /// Those of the tokenizer.
+    pub(crate) fn tokens(&self, text: &str, special: bool, parse: bool) -> Result<Vec<u32>, ApiError> {
+        let add = if special { AddSpecial::Yes } else { AddSpecial::No };
+        let parse = if parse { ParseSpecial::Yes } else { ParseSpecial::No };
+        let encoded = self.with_tokenizer(|tokenizer| tokenizer.encode(text, add, parse))?;
+        encoded.map_err(|error| ApiError::new(Kind::Invalid, error.to_string()))
+    }
+
+    /// The text of tokens, control tokens included.
+    ///
+    /// # Errors
+    /// Ids outside the vocabulary.
+    pub(crate) fn text_of(&self, tokens: &[u32]) -> Result<String, ApiError> {
+        if let Some(id) = tokens.iter().find(|id| **id >= self.n_vocab) {
+            let message = format!("token {id} is outside the vocabulary of {} tokens", self.n_vocab);
+            return Err(ApiError::new(Kind::Invalid, message));
+        }
+        self.with_tokenizer(|tokenizer| tokenizer.decode_lossy(tokens, RenderSpecial::Yes))
+    }
+
+    /// The bytes of a token.
+    pub(crate) fn bytes_of(&self, token: u32) -> Vec<u8> {
+        let bytes =
+            self.with_tokenizer(|tokenizer| tokenizer.token_bytes(token, RenderSpecial::Yes).into_owned());
+        bytes.unwrap_or_default()
+    }
+
+    /// A grammar of calls of these tools, of the named one if there is a name.
+    ///
+    /// # Errors
+    /// [`Kind::Unsupported`]: the notation of the model's calls is not known.
+    pub(crate) fn forced_calls(
+        &self,
+        _tools: &[Value],
+        _name: Option<String>,
+        _parallel: bool,
+    ) -> Result<Grammar, ApiError> {
+        Err(ApiError::new(Kind::Unsupported, "the model cannot be made to call tools"))
+    }
+
+    /// True if this is one of its names.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.id == name || self.aliases.iter().any(|alias| alias == name)
+    }
+}
+
+#[cfg(test)]
+impl Facts {
+    /// A model without anything, for tests of what needs none.
+    pub(crate) fn for_tests() -> Facts {
+        Facts {
+            id: "golden".into(),
+            aliases: Vec::new(),
+            file: "golden.gguf".into(),
+            description: "golden".into(),
+            arch: "llama".into(),
+            ftype: "F16".into(),
+            n_ctx: 512,
+            n_ctx_train: 512,
+            n_vocab: 2048,
+            n_embd: 256,
+            n_param: 6820096,
+            n_byte: 27280384,
+            n_seq: 4,
+            created: 0,
+            sampler: SamplerParams::default(),
+            max_tokens: None,
+            context_shift: false,
+            template: None,
+            has_tools: false,
+            has_thinking: false,
+            tokenizer: None,
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Options of generations in requests. The names are those of OpenAI, llama.cpp and vLLM together.
+
+use chaski::text::{Mirostat, SamplerKind};
+use chaski::{GenerateOptions, Grammar, SamplerParams};
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::model::Facts;
+
+/// A number of [`SamplerParams`]: its names, its bounds, and where it goes.
+struct Number {
+    /// The first one that is there counts.
+    names: &'static [&'static str],
+    from: f64,
+    to: f64,
+    set: fn(&mut SamplerParams, f64),
+    get: fn(&SamplerParams) -> f64,
+}
+
+macro_rules! number {
+    ($field:ident: $type:ty, [$($name:literal),+], $from:expr, $to:expr) => {
+        Number {
+            names: &[$($name),+],
+            from: $from,
+            to: $to,
+            set: |p, x| p.$field = x as $type,
+            get: |p| f64::from(p.$field),
+        }
+    };
+}
+
+const MOST: f64 = 1e9;
+
+/// The numbers; the first name is that of llama.cpp.
+const NUMBERS: [Number; 21] = [
+    number!(temp: f32, ["temperature"], 0.0, 1e6),
+    number!(top_k: i32, ["top_k"], -1.0, MOST),
+    number!(top_p: f32, ["top_p"], 0.0, 1.0),
+    number!(min_p: f32, ["min_p"], 0.0, 1.0),
+    number!(typical_p: f32, ["typical_p"], 0.0, 1.0),
+    number!(top_n_sigma: f32, ["top_n_sigma"], -1.0, MOST),
+    number!(xtc_probability: f32, ["xtc_probability"], 0.0, 1.0),
+    number!(xtc_threshold: f32, ["xtc_threshold"], 0.0, 1.0),
+    number!(dynatemp_range: f32, ["dynatemp_range"], 0.0, 1e6),
+    number!(dynatemp_exponent: f32, ["dynatemp_exponent"], 0.0, 1e6),
+    number!(penalty_last_n: i32, ["repeat_last_n"], -1.0, MOST),
+    number!(penalty_repeat: f32, ["repeat_penalty", "repetition_penalty"], 1e-6, 1e6),
+    number!(penalty_freq: f32, ["frequency_penalty"], -1e6, 1e6),
+    number!(penalty_present: f32, ["presence_penalty"], -1e6, 1e6),
+    number!(dry_multiplier: f32, ["dry_multiplier"], 0.0, 1e6),
+    number!(dry_base: f32, ["dry_base"], 0.0, 1e6),
+    number!(dry_allowed_length: i32, ["dry_allowed_length"], 0.0, MOST),
+    number!(dry_penalty_last_n: i32, ["dry_penalty_last_n"], -1.0, MOST),
+    number!(mirostat_tau: f32, ["mirostat_tau"], 0.0, 1e6),
+    number!(mirostat_eta: f32, ["mirostat_eta"], 0.0, 1e6),
+    number!(adaptive_target: f32, ["adaptive_target"], -1.0, 1.0),
+];
+
+/// Sampling parameters of a request; what it does not say is as the model has it.
+pub(crate) fn sampler(fields: &Fields<'_>, facts: &Facts) -> Result<SamplerParams, ApiError> {
+    let mut params = facts.sampler.clone();
+    for number in &NUMBERS {
+        for name in number.names {
+            if let Some(value) = fields.number(name, number.from..=number.to)? {
+                (number.set)(&mut params, value);
+                break;
+            }
+        }
+    }
+    params.adaptive_decay =
+        fields.number("adaptive_decay", 0.0..=0.99)?.map_or(params.adaptive_decay, |x| x as f32);
+    // Numbers below 0 choose a seed, as in llama.cpp; of others the lowest 32 bits count.
+    params.seed = fields.integer("seed", i64::MIN..=i64::MAX)?.filter(|seed| *seed >= 0).map(|s| s as u32);
+    if let Some(version) = fields.integer("mirostat", 0..=2)? {
+        params.mirostat = Mirostat::from_version(version);
+    }
+    if let Some(keep) = fields.integer("min_keep", 0..=i64::from(i32::MAX))? {
+        params.min_keep = keep as usize;
+    }
+    if let Some(names) = samplers(fields)? {
+        params.samplers = names;
+    }
+    if let Some(breakers) = fields.texts("dry_sequence_breakers", 64)? {
+        params.dry_sequence_breakers = breakers;
+    }
+    params.ignore_eos = fields.flag("ignore_eos")?.unwrap_or(params.ignore_eos);
+    params.logit_bias.extend(logit_bias(fields, facts)?);
+    Ok(params)
+}
+
+fn samplers(fields: &Fields<'_>) -> Result<Option<Vec<SamplerKind>>, ApiError> {
+    // llama.cpp takes letters, too: "dkypmxt".
+    if let Some(Value::String(letters)) = fields.get("samplers") {
+        let kinds = letters.chars().map(SamplerKind::from_letter).collect::<Option<Vec<_>>>();
+        return kinds
+            .map(Some)
+            .ok_or_else(|| fields.wrong("samplers", "a list of samplers, or their letters"));
+    }
+    let Some(names) = fields.texts("samplers", 64)? else { return Ok(None) };
+    let kind = |name: &String| {
+        let known = || {
+            let known: Vec<&str> = SamplerKind::all().map(SamplerKind::name).collect();
+            fields.wrong("samplers", format!("a list of: {}", known.join(", ")))
+        };
+        SamplerKind::from_name(name).ok_or_else(known)
+    };
+    names.iter().map(kind).collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+/// Biases: `{"id": bias}`, or llama.cpp's `[[id or text, bias]]`, in which `false` excludes.
+fn logit_bias(fields: &Fields<'_>, facts: &Facts) -> Result<Vec<(u32, f32)>, ApiError> {
+    let wrong = || fields.wrong("logit_bias", "an object of token ids with numbers from -100 to 100");
+    let bias = |value: &Value| match value {
+        Value::Bool(false) => Some(f32::NEG_INFINITY),
+        value => value.as_f64().filter(|x| x.is_finite()).map(|x| x as f32),
+    };
+    let tokens = |value: &Value| match value {
+        Value::String(text) => match text.parse() {
+            Ok(id) => Some(vec![id]),
+            Err(_) => facts.tokens(text, false, false).ok(),
+        },
+        value => value.as_u64().and_then(|id| u32::try_from(id).ok()).map(|id| vec![id]),
+    };
+    let mut found = Vec::new();
+    match fields.get("logit_bias") {
+        None => {}
+        Some(Value::Object(map)) => {
+            for (id, value) in map {
+                let ids = tokens(&Value::String(id.clone())).ok_or_else(wrong)?;
+                let bias = bias(value).ok_or_else(wrong)?;
+                found.extend(ids.into_iter().map(|id| (id, bias)));
+            }
+        }
+        Some(Value::Array(rows)) => {
+            for row in rows {
+                let Some([token, value]) = row.as_array().map(Vec::as_slice) else { return Err(wrong()) };
+                let (ids, bias) = (tokens(token).ok_or_else(wrong)?, bias(value).ok_or_else(wrong)?);
+                found.extend(ids.into_iter().map(|id| (id, bias)));
+            }
+        }
+        Some(_) => return Err(wrong()),
+    }
+    Ok(found)
+}
+
+/// Options that all dialects with llama.cpp's names share.
+pub(crate) fn options(fields: &Fields<'_>, facts: &Facts) -> Result<GenerateOptions, ApiError> {
+    let sampler = sampler(fields, facts)?;
+    let stop = fields.texts("stop", 16)?.unwrap_or_default();
+    if stop.iter().any(String::is_empty) {
+        return Err(fields.wrong("stop", "a list of texts that are not empty"));
+    }
+    Ok(GenerateOptions {
+        max_tokens: facts.max_tokens,
+        sampler,
+        stop,
+        grammar: grammar(fields)?,
+        drop_turns: false,
+        shift: facts.context_shift.then_some(0),
+        ..GenerateOptions::default()
+    })
+}
+
+/// The constraint of the text: `grammar`, `json_schema`, `response_format`, vLLM's `guided_*` and `structured_outputs`.
+fn grammar(fields: &Fields<'_>) -> Result<Option<Grammar>, ApiError> {
+    let mut found = Vec::new();
+    if let Some(text) = fields.text("grammar")?.filter(|text| !text.is_empty()) {
+        found.push(("grammar", Grammar::from_text(text)));
+    }
+    if let Some(schema) = fields.object("json_schema")?.filter(|schema| !schema.map().is_empty()) {
+        found.push(("json_schema", Grammar::JsonSchema(schema.map().clone().into())));
+    }
+    if let Some(grammar) = response_format(fields)? {
+        found.push(("response_format", grammar));
+    }
+    for (name, read) in GUIDED {
+        let outer = fields.object("structured_outputs")?;
+        let short = name.strip_prefix("guided_").unwrap_or(name);
+        let value = fields.get(name).or_else(|| outer.as_ref().and_then(|outer| outer.get(short)));
+        if let Some(value) = value {
+            found.push((name, read(value).ok_or_else(|| fields.wrong(name, "a valid constraint"))?));
+        }
+    }
+    match found.len() {
+        0 | 1 => Ok(found.pop().map(|(_, grammar)| grammar)),
+        _ => Err(fields.wrong(found[1].0, format!("absent beside `{}`", found[0].0))),
+    }
+}
+
+type ReadGrammar = fn(&Value) -> Option<Grammar>;
+
+/// vLLM's constraints.
+const GUIDED: [(&str, ReadGrammar); 4] = [
+    ("guided_json", |value| match value {
+        Value::String(text) => serde_json::from_str(text).ok().map(Grammar::JsonSchema),
+        value => value.is_object().then(|| Grammar::JsonSchema(value.clone())),
+    }),
+    ("guided_regex", |value| value.as_str().map(|text| Grammar::Regex(text.into()))),
+    ("guided_choice", |value| {
+        let choices = value.as_array()?;
+        (!choices.is_empty() && choices.iter().all(Value::is_string)).then(|| {
+            let quoted: Vec<String> = choices.iter().map(Value::to_string).collect();
+            Grammar::Lark(format!("start: {}", quoted.join(" | ")))
+        })
+    }),
+    ("guided_grammar", |value| value.as_str().map(Grammar::from_text)),
+];
+
+fn response_format(fields: &Fields<'_>) -> Result<Option<Grammar>, ApiError> {
+    let Some(format) = fields.object("response_format")? else { return Ok(None) };
+    let schema = match format.text("type")? {
+        Some("text") => None,
+        Some("json_object") => match format.object("schema")? {
+            Some(schema) => Some(schema.map().clone().into()),
+            None => Some(json!({"type": "object"})),
+        },
+        Some("json_schema") => {
+            let outer = format.need("json_schema", format.object("json_schema")?)?;
+            let schema = outer.need("schema", outer.object("schema")?)?;
+            Some(schema.map().clone().into())
+        }
+        _ => return Err(format.wrong("type", "\"text\", \"json_object\" or \"json_schema\"")),
+    };
+    Ok(schema.map(Grammar::JsonSchema))
+}
+
+/// A limit of tokens: absent and -1 mean none.
+pub(crate) fn max_tokens(
+    fields: &Fields<'_>,
+    names: &[&str],
+    facts: &Facts,
+) -> Result<Option<usize>, ApiError> {
+    for name in names {
+        if let Some(n) = fields.integer(name, -1..=i64::MAX)? {
+            let asked = usize::try_from(n).ok();
+            return Ok(match (asked, facts.max_tokens) {
+                (Some(asked), Some(most)) => Some(asked.min(most)),
+                (asked, most) => asked.or(most),
+            });
+        }
+    }
+    Ok(facts.max_tokens)
+}
+
+/// The parameters in llama.cpp's names, for those who ask what was in force.
+pub(crate) fn told(params: &SamplerParams) -> serde_json::Map<String, Value> {
+    let mut told = serde_json::Map::new();
+    told.insert("seed".into(), params.seed.unwrap_or(u32::MAX).into());
+    for number in &NUMBERS {
+        told.insert(number.names[0].into(), (number.get)(params).into());
+    }
+    told.insert("adaptive_decay".into(), params.adaptive_decay.into());
+    let version = match params.mirostat {
+        Mirostat::Off => 0,
+        Mirostat::V1 => 1,
+        Mirostat::V2 => 2,
+    };
+    told.insert("mirostat".into(), version.into());
+    told.insert("dry_sequence_breakers".into(), params.dry_sequence_breakers.clone().into());
+    told.insert("min_keep".into(), params.min_keep.into());
+    told.insert("ignore_eos".into(), params.ignore_eos.into());
+    let names: Vec<&str> = params.samplers.iter().map(|kind| kind.name()).collect();
+    told.insert("samplers".into(), names.into());
+    let biases = params.logit_bias.iter().map(|(token, bias)| json!({"token": token, "bias": bias}));
+    told.insert("logit_bias".into(), biases.collect());
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_request_does_not_say_is_as_the_model_has_it() {
+        let facts = Facts::for_tests();
+        let body = json!({"temperature": 0.25, "top_k": null, "repetition_penalty": 1.5, "seed": -1});
+        let params = sampler(&Fields::of(&body, "").unwrap(), &facts).unwrap();
+        assert_eq!((params.temp, params.top_k, params.penalty_repeat, params.seed), (0.25, 40, 1.5, None));
+        assert_eq!(told(&params)["temperature"], 0.25);
+    }
+
+    #[test]
+    fn two_constraints_are_refused() {
+        let body = json!({"grammar": "root ::= \"a\"", "json_schema": {"type": "object"}});
+        let error = grammar(&Fields::of(&body, "").unwrap()).unwrap_err();
+        assert_eq!(error.message, "`json_schema` must be absent beside `grammar`");
+    }
+
+    #[test]
+    fn numbers_outside_their_bounds_name_themselves() {
+        let facts = Facts::for_tests();
+        for (body, param) in [
+            (json!({"top_p": 2}), "top_p"),
+            (json!({"temperature": "hot"}), "temperature"),
+            (json!({"logit_bias": {"x": []}}), "logit_bias"),
+            (json!({"response_format": {"type": "yaml"}}), "response_format.type"),
+            (json!({"samplers": ["magic"]}), "samplers"),
+            (json!({"stop": [""]}), "stop"),
+        ] {
+            let error = options(&Fields::of(&body, "").unwrap(), &facts).unwrap_err();
+            assert_eq!(error.param.as_deref(), Some(param), "{body}");
+        }
+    }
+}

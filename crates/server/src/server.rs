@@ -1,0 +1,149 @@
+//! A server from its first socket to its last answer.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use chaski::Engine;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::app::App;
+use crate::config::{Entry, Listen, ServerConfig};
+use crate::http::listen::Socket;
+use crate::http::router;
+use crate::model::{ModelOptions, Served};
+
+/// A socket that cannot be bound.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {listen}")]
+pub struct BindError {
+    /// The socket.
+    pub listen: String,
+    /// The cause.
+    #[source]
+    pub source: io::Error,
+}
+
+/// A bound server. It takes requests once [`Self::run`] is polled, and answers them once it has a model; until then it says
+/// that it is loading.
+pub struct Server {
+    app: Arc<App>,
+    sockets: Vec<Socket>,
+}
+
+/// Adds models to a server, from any thread.
+#[derive(Clone)]
+pub struct Adder(Arc<App>);
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("urls", &self.urls()).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Adder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Adder").finish_non_exhaustive()
+    }
+}
+
+impl Adder {
+    /// Adds a model, which runs on a thread of its own from now on. The first is the default of requests that name none.
+    ///
+    /// # Errors
+    /// If the system has no thread.
+    pub fn add(&self, engine: Engine, options: ModelOptions) -> Result<(), chaski::Error> {
+        self.0.models.add(Served::new(engine, options)?);
+        Ok(())
+    }
+}
+
+fn name(listen: &Listen) -> String {
+    match listen {
+        Listen::Tcp(address) => address.to_string(),
+        Listen::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+impl Server {
+    /// Binds the sockets. Call it inside of a Tokio runtime.
+    ///
+    /// # Errors
+    /// [`BindError`] for an address that is in use or not permitted.
+    pub async fn bind(config: ServerConfig) -> Result<Server, BindError> {
+        let mut sockets = Vec::new();
+        for listen in &config.listen {
+            let failed = |source| BindError { listen: name(listen), source };
+            sockets.push(Socket::bind(listen).await.map_err(failed)?);
+        }
+        let app = App::new(config);
+        let addresses = sockets.iter().filter_map(Socket::address).map(|address| address.ip());
+        let mut own: Vec<String> = addresses.map(|address| address.to_string()).collect();
+        own.extend(host_name());
+        *app.own_hosts.write().unwrap_or_else(|e| e.into_inner()) = own;
+        Ok(Server { app: Arc::new(app), sockets })
+    }
+
+    /// Addresses of the sockets.
+    pub fn urls(&self) -> Vec<String> {
+        self.sockets.iter().map(Socket::url).collect()
+    }
+
+    /// Adds models while it runs.
+    pub fn adder(&self) -> Adder {
+        Adder(self.app.clone())
+    }
+
+    /// Adds a model ([`Adder::add`]).
+    ///
+    /// # Errors
+    /// If the system has no thread.
+    pub fn add(&self, engine: Engine, options: ModelOptions) -> Result<(), chaski::Error> {
+        self.adder().add(engine, options)
+    }
+
+    /// Serves until `stop` is ready, and then until the last answer has ended: first routers see that it is not ready
+    /// any more ([`ServerConfig::drain_delay`]), then nothing new is taken, and what runs may end
+    /// ([`ServerConfig::drain_timeout`]). Dropping the future ends it at once.
+    ///
+    /// Returns true if all answers ended by themselves.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
+        let Server { app, sockets } = self;
+        let router = router(app.clone());
+        let (sender, receiver) = watch::channel(false);
+        let mut serving = tokio::task::JoinSet::new();
+        for socket in sockets {
+            serving.spawn(socket.serve(router.clone(), receiver.clone()));
+        }
+        stop.await;
+        app.is_draining.store(true, Ordering::Relaxed);
+        if app.n_open.load(Ordering::Relaxed) > 0 {
+            sleep(app.config.drain_delay).await;
+        }
+        app.is_closed.store(true, Ordering::Relaxed);
+        // The sockets are closed in any case.
+        let _ = sender.send(true);
+        let deadline = Instant::now() + app.config.drain_timeout;
+        let ended = timeout_at(deadline, async {
+            while app.n_open.load(Ordering::Relaxed) > 0 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        });
+        let all_ended = ended.await.is_ok();
+        let idle = Instant::now() + Duration::from_secs(1);
+        let _ = timeout_at(idle, async { while serving.join_next().await.is_some() {} }).await;
+        if !all_ended {
+            let n = app.n_open.load(Ordering::Relaxed);
+            app.log(&Entry::Note(format!("{n} answers were cut: they did not end in time")));
+        }
+        all_ended
+    }
+}
+
+/// The name of this machine.
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    name.or_else(|| std::env::var("COMPUTERNAME").ok()).map(|name| name.trim().to_lowercase())
+}
