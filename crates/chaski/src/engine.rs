@@ -80,7 +80,7 @@ impl Engine {
     }
 
     /// The tokenizer.
-    pub fn tokenizer(&self) -> &Tokenizer {
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
         &self.text.tokenizer
     }
 

@@ -71,7 +71,7 @@ impl App {
 
     /// True if requests run, but no token has come for longer than the configuration allows.
     pub(crate) fn is_stalled(&self) -> bool {
-        let is_busy = self.models.all().iter().any(|served| served.handle.load().n_running > 0);
+        let is_busy = self.models.all().iter().any(|served| served.load().n_running > 0);
         is_busy && self.metrics.silence() > self.config.stall
     }
 

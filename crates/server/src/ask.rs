@@ -62,9 +62,9 @@ impl Ask {
             Prompt::Chat { messages, template } => {
                 let prompt = if self.truncate {
                     let options = GenerateOptions { drop_turns: true, ..self.options.clone() };
-                    served.handle.fit_prompt(messages, template, &options)?
+                    served.handle()?.fit_prompt(messages, template, &options)?
                 } else {
-                    served.handle.chat_prompt(messages, template)?
+                    served.handle()?.chat_prompt(messages, template)?
                 };
                 vec![Read { text: prompt.text, tokens: prompt.tokens }]
             }
@@ -89,13 +89,22 @@ impl Ask {
                 let mut options = self.options.clone();
                 // Answers to one prompt differ.
                 options.sampler.seed = options.sampler.seed.map(|seed| seed.wrapping_add(i as u32));
+                // The last token would need no room, but clients add up: prompt and answer are at most the context.
+                let room = served.facts.n_ctx - prompt.tokens.len();
+                if options.shift.is_none() {
+                    options.max_tokens = Some(options.max_tokens.map_or(room, |most| most.min(room)));
+                }
                 let (priority, tokens) = (self.priority, prompt.tokens.clone());
                 let request = Request { priority, client, ..Request::new(tokens, options) };
                 match &self.prompt {
                     Prompt::Chat { template, .. } => {
-                        answers.push_chat(served.handle.answer_to(request, &prompt.text, &template.tools)?);
+                        answers.push_chat(served.handle()?.answer_to(
+                            request,
+                            &prompt.text,
+                            &template.tools,
+                        )?);
                     }
-                    Prompt::Texts(_) => answers.push_text(served.handle.generate_tokens(request)?),
+                    Prompt::Texts(_) => answers.push_text(served.handle()?.generate_tokens(request)?),
                 }
             }
         }

@@ -24,6 +24,7 @@ mod ask;
 mod clock;
 mod config;
 mod dialect;
+mod embedder;
 mod error;
 mod fields;
 mod http;

@@ -29,6 +29,8 @@ pub(crate) struct Metrics {
     start: Instant,
     /// Milliseconds from the start to the last sign of life of a model.
     last: AtomicU64,
+    /// Most tokens of a prompt with its answer.
+    most: AtomicU64,
 }
 
 impl Metrics {
@@ -41,7 +43,13 @@ impl Metrics {
             .expect("the bounds of histograms are not empty")
             .build_recorder();
         let handle = recorder.handle();
-        let metrics = Metrics { recorder, handle, start: Instant::now(), last: AtomicU64::new(0) };
+        let metrics = Metrics {
+            recorder,
+            handle,
+            start: Instant::now(),
+            last: AtomicU64::new(0),
+            most: AtomicU64::new(0),
+        };
         metrics.describe();
         metrics
     }
@@ -115,9 +123,11 @@ impl Metrics {
             ("llamacpp:prompt_tokens_total", stats.n_prompt),
             ("llamacpp:prompt_tokens_cached_total", stats.n_cached),
             ("llamacpp:tokens_predicted_total", stats.n_token),
-            ("llamacpp:n_decode_total", stats.n_submit),
             ("vllm:spec_decode_num_draft_tokens_total", stats.n_drafted),
             ("vllm:spec_decode_num_accepted_tokens_total", stats.n_accepted),
+            ("llamacpp:spec_decode_num_drafts_total", stats.n_drafted.min(1)),
+            ("llamacpp:spec_decode_num_draft_tokens_total", stats.n_drafted),
+            ("llamacpp:spec_decode_num_accepted_tokens_total", stats.n_accepted),
         ] {
             self.add(name, n);
         }
@@ -132,6 +142,9 @@ impl Metrics {
         self.histogram("vllm:e2e_request_latency_seconds").record(whole);
         self.histogram("vllm:request_prompt_tokens").record(n_prompt as f64);
         self.histogram("vllm:request_generation_tokens").record(stats.n_token as f64);
+        let n_most = self.most.fetch_max((n_prompt + stats.n_token) as u64, Ordering::Relaxed);
+        self.gauge("llamacpp:n_tokens_max", Vec::new())
+            .set(n_most.max((n_prompt + stats.n_token) as u64) as f64);
         let each = stats.decode.as_secs_f64() / stats.n_token.saturating_sub(1).max(1) as f64;
         self.histogram("vllm:request_time_per_output_token_seconds").record(each);
         self.ended(finish);
@@ -145,9 +158,9 @@ impl Metrics {
 
     /// All of them as text, with the load of the models at this time.
     pub(crate) fn text(&self, models: &[std::sync::Arc<Served>]) -> String {
-        let (mut running, mut waiting) = (0, 0);
+        let (mut running, mut waiting, mut steps, mut rows) = (0, 0, 0, 0);
         for served in models {
-            let (load, facts) = (served.handle.load(), &served.facts);
+            let (load, facts) = (served.load(), &served.facts);
             let labels = || vec![Label::new("model_name", facts.id.clone()), Label::new("engine", "0")];
             let set = |name, value: f64| self.gauge(name, labels()).set(value);
             set("vllm:num_requests_running", load.n_running as f64);
@@ -162,9 +175,12 @@ impl Metrics {
             self.gauge("vllm:cache_config_info", cache).set(1.0);
             self.gauge("chaski_model_loaded", vec![Label::new("model", facts.id.clone())]).set(1.0);
             (running, waiting) = (running + load.n_running, waiting + load.n_waiting);
+            (steps, rows) = (steps + load.n_step, rows + load.n_row);
         }
         self.gauge("llamacpp:requests_processing", Vec::new()).set(running as f64);
         self.gauge("llamacpp:requests_deferred", Vec::new()).set(waiting as f64);
+        self.counter("llamacpp:n_decode_total", Vec::new()).absolute(steps);
+        self.gauge("llamacpp:n_busy_slots_per_decode", Vec::new()).set(rows as f64 / steps.max(1) as f64);
         let version = vec![Label::new("version", env!("CARGO_PKG_VERSION"))];
         self.gauge("chaski_build_info", version).set(1.0);
         self.handle.run_upkeep();

@@ -2,16 +2,25 @@
 
 use std::sync::Arc;
 
+use chaski::embedding::Pooling;
+use chaski::serve::Load;
 use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
 use chaski::{Engine, Grammar, Handle, SamplerParams};
 use serde_json::Value;
 
+use crate::embedder::Embedder;
 use crate::error::{ApiError, Kind};
 
 /// A model that answers.
 pub(crate) struct Served {
     pub(crate) facts: Arc<Facts>,
-    pub(crate) handle: Handle,
+    work: Work,
+}
+
+/// What a model does.
+enum Work {
+    Answers(Handle),
+    Embeddings(Embedder),
 }
 
 /// What is known about a model: everything that a request is read with.
@@ -52,6 +61,10 @@ pub(crate) struct Facts {
     pub(crate) has_thinking: bool,
     /// Its tokenizer, if it has one.
     tokenizer: Option<Arc<Tokenizer>>,
+    /// Pooling of embeddings; that of the file if unset.
+    pub(crate) pooling: Option<Pooling>,
+    /// True if it makes embeddings instead of answers.
+    pub(crate) embeds: bool,
 }
 
 /// How a model is served.
@@ -69,6 +82,12 @@ pub struct ModelOptions {
     pub context_shift: bool,
     /// Sequences that the engine was built for.
     pub n_seq: u32,
+    /// It makes embeddings instead of answers.
+    pub embeddings: bool,
+    /// Pooling of embeddings; by default that of the file.
+    pub pooling: Option<Pooling>,
+    /// Texts that may wait for their embedding.
+    pub max_waiting: usize,
 }
 
 /// The name of a file without its folder and ending.
@@ -99,8 +118,11 @@ impl Served {
         let file_type = metadata.get("general.file_type").and_then(|v| v.to::<u32>());
         let ftype = file_type.and_then(chaski::gguf::FileType::from_id).map_or("unknown", |t| t.info().title);
         let (ftype, n_ctx) = (ftype.to_owned(), engine.loaded().n_ctx() as usize);
-        let handle = engine.spawn()?;
-        let tokenizer = Some(handle.tokenizer().clone()).filter(|tokenizer| tokenizer.has_text());
+        let tokenizer = Some(engine.tokenizer().clone()).filter(|tokenizer| tokenizer.has_text());
+        let work = match options.embeddings {
+            false => Work::Answers(engine.spawn()?),
+            true => Work::Embeddings(Embedder::spawn(engine, options.max_waiting)?),
+        };
         let facts = Facts {
             id: options.id.unwrap_or_else(|| stem(&info.file).to_owned()),
             aliases: options.aliases,
@@ -123,8 +145,45 @@ impl Served {
             has_tools,
             has_thinking,
             tokenizer,
+            pooling: options.pooling,
+            embeds: options.embeddings,
         };
-        Ok(Served { facts: Arc::new(facts), handle })
+        Ok(Served { facts: Arc::new(facts), work })
+    }
+
+    /// The model as one that answers.
+    ///
+    /// # Errors
+    /// [`Kind::Unsupported`] if it makes embeddings.
+    pub(crate) fn handle(&self) -> Result<&Handle, ApiError> {
+        match &self.work {
+            Work::Answers(handle) => Ok(handle),
+            Work::Embeddings(_) => {
+                Err(ApiError::new(Kind::Unsupported, "this model only makes embeddings (--embeddings)"))
+            }
+        }
+    }
+
+    /// The model as one that makes embeddings.
+    ///
+    /// # Errors
+    /// [`Kind::Unsupported`] if it answers.
+    pub(crate) fn embedder(&self) -> Result<&Embedder, ApiError> {
+        match &self.work {
+            Work::Embeddings(embedder) => Ok(embedder),
+            Work::Answers(_) => {
+                let message = "this server makes no embeddings; start it with --embeddings";
+                Err(ApiError::new(Kind::Unsupported, message))
+            }
+        }
+    }
+
+    /// Its load; none of a model for embeddings.
+    pub(crate) fn load(&self) -> Load {
+        match &self.work {
+            Work::Answers(handle) => handle.load(),
+            Work::Embeddings(_) => Load::default(),
+        }
     }
 }
 
@@ -213,6 +272,8 @@ impl Facts {
             has_tools: false,
             has_thinking: false,
             tokenizer: None,
+            pooling: None,
+            embeds: false,
         }
     }
 }

@@ -15,7 +15,7 @@ struct Number {
     from: f64,
     to: f64,
     set: fn(&mut SamplerParams, f64),
-    get: fn(&SamplerParams) -> f64,
+    get: fn(&SamplerParams) -> Value,
 }
 
 macro_rules! number {
@@ -25,7 +25,7 @@ macro_rules! number {
             from: $from,
             to: $to,
             set: |p, x| p.$field = x as $type,
-            get: |p| f64::from(p.$field),
+            get: |p| p.$field.into(),
         }
     };
 }
@@ -248,7 +248,7 @@ pub(crate) fn told(params: &SamplerParams) -> serde_json::Map<String, Value> {
     let mut told = serde_json::Map::new();
     told.insert("seed".into(), params.seed.unwrap_or(u32::MAX).into());
     for number in &NUMBERS {
-        told.insert(number.names[0].into(), (number.get)(params).into());
+        told.insert(number.names[0].into(), (number.get)(params));
     }
     told.insert("adaptive_decay".into(), params.adaptive_decay.into());
     let version = match params.mirostat {

@@ -33,14 +33,15 @@ impl Line {
     }
 }
 
-/// The row of a spelling.
-fn row_of(spelling: &str) -> Option<&'static Row> {
-    TABLE.iter().find(|row| row.names.contains(&spelling))
+/// The row of a spelling: the first that a command knows, else the first.
+fn row_of(spelling: &str, command: &Command, root: &Command) -> Option<&'static Row> {
+    let mut rows = TABLE.iter().filter(|row| row.names.contains(&spelling));
+    rows.clone().find(|row| row.fits(command, root)).or_else(|| rows.next())
 }
 
 /// The long option for a spelling of llama.cpp.
 pub(crate) fn long_of(spelling: &str) -> Option<&'static str> {
-    match row_of(spelling)?.here {
+    match TABLE.iter().find(|row| row.names.contains(&spelling))?.here {
         Here::Option(long) | Here::Argument(long) => long.split('=').next(),
         _ => None,
     }
@@ -81,7 +82,7 @@ pub(crate) fn expand(args: impl IntoIterator<Item = OsString>, root: &Command) -
         // llama.cpp takes long names with both signs.
         let name = if name.starts_with("--") { name.replace('_', "-") } else { name.to_owned() };
         let known = command.unwrap_or(root);
-        let row = row_of(&name).filter(|row| row.adapts() || find(known, root, &name).is_none());
+        let row = row_of(&name, known, root).filter(|row| row.adapts() || find(known, root, &name).is_none());
         if let (Some(row), None) = (row, command)
             && find(root, root, &name).is_none()
         {
@@ -331,6 +332,7 @@ mod tests {
             ("chaski run -p --progress json", "chaski run -p --progress json"),
             ("chaski run -dev none -cmoe", "chaski run --device=none --experts-on-cpu=65535"),
             ("chaski ru -ub 8", "chaski ru --ubatch-size=8"),
+            ("chaski serve -np 8 -embd -cb", "chaski serve --parallel=8 --embeddings"),
         ] {
             assert_eq!(words(typed), ours);
         }
@@ -400,7 +402,9 @@ mod tests {
         let mut seen = HashSet::new();
         for row in TABLE {
             for name in row.names {
-                assert!(seen.insert(*name), "{name} twice");
+                // A second row tells why other commands have no such option.
+                let is_rest = matches!(row.here, Here::Ignored(_));
+                assert!(seen.insert(*name) || is_rest, "{name} twice");
                 assert!(name.starts_with('-') && !name.contains(' '), "{name}");
             }
             let fits = root.get_subcommands().any(|command| row.fits(command, &root));

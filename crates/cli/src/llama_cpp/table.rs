@@ -73,6 +73,8 @@ const LOG: &str = "notes go to stderr, more with `-v`, and RUST_LOG=debug adds t
 const YARN: &str = "the file determines the parameters of YaRN: `--override-kv` replaces its keys";
 const GROUPS: &str = "self-extension is not supported; `--rope-scale N` extends the context";
 
+const BATCHES: &str = "all requests share the steps and the KV cache, whose prefixes serve later prompts";
+
 /// All rows: first those with an effect.
 pub(crate) static TABLE: &[Row] = &[
     // The model, and the device.
@@ -159,6 +161,11 @@ pub(crate) static TABLE: &[Row] = &[
     own(&["--mirostat-lr"], "--mirostat-eta"),
     own(&["--mirostat-ent"], "--mirostat-tau"),
     own(&["-l", "--logit-bias"], "--logit-bias"),
+    // Of llama-server.
+    own(&["-np", "--parallel"], "--parallel"),
+    flag(&["-embd", "--embedding", "--embeddings"], "--embeddings"),
+    own(&["-a", "--alias"], "--alias"),
+    own(&["--pooling"], "--pooling"),
     // Output.
     flag(&["-v", "--verbose", "--log-verbose"], "--verbose"),
     Row {
@@ -324,7 +331,22 @@ pub(crate) static TABLE: &[Row] = &[
     ignored(&["--draft-p-min", "--spec-draft-p-min"], One, DRAFT_BOUNDS),
     ignored(&["--draft-p-split", "--spec-draft-p-split"], One, DRAFT_BOUNDS),
     ignored(&["--spec-draft-backend-sampling", "--no-spec-draft-backend-sampling"], Nothing, DRAFT_DEVICE),
+    ignored(&["-cb", "--cont-batching", "-nocb", "--no-cont-batching"], Nothing, BATCHES),
+    ignored(&["-kvu", "--kv-unified", "-no-kvu", "--no-kv-unified"], Nothing, BATCHES),
+    ignored(&["--cache-idle-slots", "--no-cache-idle-slots"], Nothing, BATCHES),
+    ignored(&["-sps", "--slot-prompt-similarity", "--cache-reuse"], One, BATCHES),
+    ignored(&["--cache-prompt", "--no-cache-prompt"], Nothing, "prompts are always cached"),
+    ignored(&["--threads-http"], One, "requests need few threads besides those of the model"),
+    ignored(&["--ui", "--no-ui", "--webui", "--no-webui"], Nothing, "the server has no page"),
+    ignored(&["--props"], Nothing, "/props only tells"),
+    ignored(&["--tags"], One, "models have no tags"),
     // Refused.
+    refused(&["--reranking", "--rerank"], Nothing, "no model ranks documents yet"),
+    refused(&["--slot-save-path"], One, "the state of prompts is not stored in files"),
+    refused(&["--ssl-key-file", "--ssl-cert-file"], One, "a proxy in front can speak TLS"),
+    refused(&["--sleep-idle-seconds"], One, "models stay loaded"),
+    refused(&["--models-dir", "--models-preset", "--models-max"], One, "the server has one model"),
+    refused(&["--media-path"], One, IMAGES),
     refused(&["-hf", "-hfr", "--hf-repo", "-hff", "--hf-file", "-hft", "--hf-token"], One, DOWNLOAD),
     refused(&["-mu", "--model-url", "-dr", "--docker-repo"], One, DOWNLOAD),
     refused(&["-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"], One, DOWNLOAD),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use chaski::embedding::Pooling;
 use chaski_server::{Key, Level, Listen, Log, ServerConfig};
 
 use super::log::LogFormat;
@@ -45,6 +46,12 @@ pub(crate) struct Args {
     /// When the context is full, drop its older half and go on
     #[arg(long)]
     pub(crate) context_shift: bool,
+    /// Make embeddings instead of answers
+    #[arg(long, alias = "embedding")]
+    pub(crate) embeddings: bool,
+    /// Pooling of embeddings: none, mean, cls or last [default: from the model file]
+    #[arg(long, value_name = "WAY", requires = "embeddings")]
+    pub(crate) pooling: Option<Pooling>,
     /// Keys of clients, with commas between them; without any, everybody on this machine may ask
     #[arg(long, value_name = "KEYS", env = "CHASKI_API_KEY", hide_env_values = true)]
     api_key: Option<String>,

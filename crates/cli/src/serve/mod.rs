@@ -87,6 +87,9 @@ fn add_model(args: &Args, adder: &Adder, ui: &Ui) -> anyhow::Result<()> {
         max_tokens: usize::try_from(args.n_predict).ok(),
         context_shift: args.context_shift,
         n_seq: args.parallel,
+        embeddings: args.embeddings,
+        pooling: args.pooling,
+        max_waiting: args.service().max_waiting,
     };
     let (file, n_ctx) = (engine.info().file, engine.loaded().n_ctx());
     adder.add(engine, options).context("the model cannot be served")?;

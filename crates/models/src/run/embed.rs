@@ -150,10 +150,23 @@ pub async fn embed(
     norm: VectorNorm,
 ) -> Result<Embedding, ModelError> {
     let tokens = tokenizer.encode(text, AddSpecial::Yes, ParseSpecial::Yes)?;
+    embed_tokens(runner, &tokens, pooling, norm).await
+}
+
+/// Embeds tokens, as they are; clears the sequence.
+///
+/// # Errors
+/// As [`embed`]; [`ModelError::Token`] for tokens outside the vocabulary.
+pub async fn embed_tokens(
+    runner: &mut Runner,
+    tokens: &[u32],
+    pooling: Pooling,
+    norm: VectorNorm,
+) -> Result<Embedding, ModelError> {
     if tokens.is_empty() {
         return Err(ModelError::ShortText { found: 0, what: "an embedding", needed: 1 });
     }
-    runner.check_prompt(0, &tokens)?;
+    runner.check_prompt(0, tokens)?;
     runner.truncate(0);
     // Only the last hidden state is needed.
     let from = if pooling == Pooling::Last { tokens.len() - 1 } else { 0 };

@@ -3,7 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use chaski_schedule::{self as schedule, Budget, Change, Chosen, Input, RequestId, Scheduler, Step, Want};
+use chaski_schedule::{
+    self as schedule, Budget, Change, Chosen, Input, RequestId, Scheduler, Step, Usage, Want,
+};
 use chaski_text::SampleError;
 use rustc_hash::FxHashMap;
 use web_time::Instant;
@@ -11,7 +13,7 @@ use web_time::Instant;
 use super::entry::{Entry, Plan, Served};
 use super::error::ServeError;
 use super::pace::Pace;
-use super::shared::Shared;
+use super::shared::{Load, Shared};
 use crate::error::ModelError;
 use crate::exec::{Executor, Outputs};
 use crate::run::{Finish, Runner};
@@ -44,6 +46,9 @@ pub(super) struct Service<E> {
     pace: Pace,
     n_read: u64,
     n_recovered: u64,
+    /// Submitted steps, and their rows.
+    n_step: u64,
+    n_row: u64,
     /// Device losses since the last token.
     n_lost: u32,
 }
@@ -62,6 +67,8 @@ impl<E: Executor> Service<E> {
             pace: Pace::new(),
             n_read: 0,
             n_recovered: 0,
+            n_step: 0,
+            n_row: 0,
             n_lost: 0,
         };
         service.publish();
@@ -209,6 +216,9 @@ impl<E: Executor> Service<E> {
             return Ok(true);
         }
         self.executor.submit(&work.step)?;
+        let n_repeat = if repeats(&work.step) { u64::from(work.step.repeat.max(1)) } else { 1 };
+        self.n_step += n_repeat;
+        self.n_row += n_repeat * work.step.rows.len() as u64;
         for (id, served) in &mut self.served {
             served.sent(self.scheduler.n_sent(*id));
         }
@@ -351,7 +361,17 @@ impl<E: Executor> Service<E> {
 
     /// Publishes the load to handles.
     fn publish(&self) {
-        self.shared.set_load(self.scheduler.usage(), self.scheduler.limits().page, self.n_recovered);
+        let Usage { n_running, n_preempted, pool: pages, .. } = self.scheduler.usage();
+        self.shared.set_load(Load {
+            n_waiting: 0,
+            n_running,
+            n_preempted,
+            n_recovered: self.n_recovered,
+            n_step: self.n_step,
+            n_row: self.n_row,
+            page: self.scheduler.limits().page,
+            pages,
+        });
     }
 }
 

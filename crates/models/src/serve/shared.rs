@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use chaski_runtime::RowInput;
-use chaski_schedule::{PoolStats, RequestId, Usage};
+use chaski_schedule::{PoolStats, RequestId};
 use chaski_text::Tokenizer;
 
 use super::error::ServeError;
@@ -21,6 +21,10 @@ pub struct Load {
     pub n_preempted: u64,
     /// Number of device losses that requests survived.
     pub n_recovered: u64,
+    /// Number of submitted steps.
+    pub n_step: u64,
+    /// Number of their rows: tokens of prompts and answers.
+    pub n_row: u64,
     /// Tokens per page.
     pub page: usize,
     /// Pages of the KV cache.
@@ -101,9 +105,8 @@ impl Shared {
         Load { n_waiting, ..load }
     }
 
-    pub(super) fn set_load(&self, usage: Usage, page: usize, n_recovered: u64) {
-        let Usage { n_running, n_preempted, pool: pages, .. } = usage;
-        self.state().load = Load { n_waiting: 0, n_running, n_preempted, n_recovered, page, pages };
+    pub(super) fn set_load(&self, load: Load) {
+        self.state().load = load;
     }
 
     /// Records why no request is served any more.

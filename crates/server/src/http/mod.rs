@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 mod body;
+mod embeddings;
 mod guard;
 pub(crate) mod listen;
 mod llama;

@@ -12,7 +12,7 @@ use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
 use super::guard::{Caller, guard};
-use super::{body, llama, models, status};
+use super::{body, embeddings, llama, models, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
@@ -66,6 +66,14 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/models", get(models::list))
         .route("/models", get(models::list))
         .route("/v1/models/{*id}", get(models::one))
+        .route("/v1/embeddings", post(embeddings::openai))
+        .route("/embeddings", post(embeddings::llama))
+        .route("/embedding", post(embeddings::llama))
+        .route("/v1/rerank", post(rerank))
+        .route("/v2/rerank", post(rerank))
+        .route("/rerank", post(rerank))
+        .route("/reranking", post(rerank))
+        .route("/infill", post(infill))
         .route("/tokenize", post(llama::tokenize))
         .route("/v1/tokenize", post(llama::tokenize))
         .route("/detokenize", post(llama::detokenize))
@@ -79,6 +87,14 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .layer(RequestDecompressionLayer::new())
         .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
+}
+
+async fn rerank() -> ApiError {
+    ApiError::new(Kind::Unsupported, "no model here ranks documents")
+}
+
+async fn infill() -> ApiError {
+    ApiError::new(Kind::Unsupported, "filling in between two texts is not supported")
 }
 
 async fn unknown(request: Request) -> Result<Response<Body>, ApiError> {

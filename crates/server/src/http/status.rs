@@ -63,7 +63,7 @@ pub(super) async fn slots(
         return Err(off("slots", "--slots"));
     }
     let served = app.model(None)?;
-    let load = served.handle.load();
+    let load = served.load();
     let is_full = load.n_running >= served.facts.n_seq as usize;
     if is_full && query.fail_on_no_slot.is_some() {
         return Ok(StatusCode::SERVICE_UNAVAILABLE.into_response());

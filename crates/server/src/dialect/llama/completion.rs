@@ -120,7 +120,8 @@ impl Completion {
             Finish::StopText => ("word", stats.stop.map_or("", |i| &*self.options.stop[i])),
             Finish::Length | Finish::Context => ("limit", ""),
         };
-        let n_prompt = stats.n_prompt + stats.n_cached;
+        let prompt = &told.prompts[index / told.n];
+        let n_prompt = prompt.tokens.len();
         json!({
             "index": index,
             "content": text,
@@ -131,7 +132,7 @@ impl Completion {
             "tokens_predicted": stats.n_token,
             "tokens_evaluated": n_prompt,
             "generation_settings": self.settings(told),
-            "prompt": told.prompts[index / told.n].text,
+            "prompt": told.facts.text_of(&prompt.tokens).unwrap_or_default(),
             "has_new_line": text.contains('\n'),
             "truncated": stats.n_dropped > 0,
             "stop_type": kind,

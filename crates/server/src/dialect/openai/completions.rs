@@ -45,6 +45,11 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
 
 /// Prompts: a text, texts, tokens, or lists of tokens. A list that mixes texts and tokens is one prompt.
 pub(crate) fn prompts(fields: &Fields<'_>, name: &str) -> Result<Vec<Vec<Part>>, ApiError> {
+    parts_of(fields, name, MOST_PROMPTS)
+}
+
+/// The same of at most `most`.
+pub(crate) fn parts_of(fields: &Fields<'_>, name: &str, most: usize) -> Result<Vec<Vec<Part>>, ApiError> {
     let wrong = || fields.wrong(name, "a string, strings, tokens, or lists of tokens");
     let value = fields.need(name, fields.get(name))?;
     let found = match value {
@@ -62,8 +67,8 @@ pub(crate) fn prompts(fields: &Fields<'_>, name: &str) -> Result<Vec<Vec<Part>>,
         }
         _ => return Err(wrong()),
     };
-    if found.len() > MOST_PROMPTS {
-        return Err(fields.wrong(name, format!("a list of at most {MOST_PROMPTS} prompts")));
+    if found.len() > most {
+        return Err(fields.wrong(name, format!("a list of at most {most} texts")));
     }
     Ok(found)
 }

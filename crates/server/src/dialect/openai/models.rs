@@ -34,6 +34,11 @@ pub(crate) fn list<'a>(models: impl Iterator<Item = &'a Facts>) -> Value {
 
 /// What a model can do, in ollama's words.
 pub(crate) fn capabilities(facts: &Facts) -> Vec<&'static str> {
-    let all = [("completion", true), ("tools", facts.has_tools), ("thinking", facts.has_thinking)];
+    let all = [
+        ("completion", !facts.embeds),
+        ("embedding", facts.embeds),
+        ("tools", facts.has_tools),
+        ("thinking", facts.has_thinking),
+    ];
     all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
 }

@@ -1,0 +1,110 @@
+//! `/v1/embeddings`, and llama-server's `/embedding`.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use chaski::embedding::VectorNorm;
+use chaski::{EmbedOptions, Embedding};
+use serde_json::{Value, json};
+
+use super::completions::parts_of;
+use crate::ask::{Part, read_parts};
+use crate::error::{ApiError, Kind};
+use crate::fields::Fields;
+use crate::model::Facts;
+
+/// Most texts in a request.
+const MOST: usize = 2048;
+
+/// A request for embeddings.
+pub(crate) struct EmbedAsk {
+    /// The tokens of each text.
+    pub(crate) inputs: Vec<Vec<u32>>,
+    pub(crate) options: EmbedOptions,
+    /// Values of each vector, if fewer than the model's are wanted.
+    dimensions: Option<usize>,
+    is_base64: bool,
+}
+
+/// Reads the body of OpenAI's endpoint, or of llama-server's, whose texts may also be `content`.
+pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAsk, ApiError> {
+    let fields = Fields::of(body, "")?;
+    let name =
+        if fields.get("input").is_none() && fields.get("content").is_some() { "content" } else { "input" };
+    let texts = parts_of(&fields, name, MOST)?;
+    let cut = fields.integer("truncate_prompt_tokens", -1..=i64::from(u32::MAX))?;
+    let cut = cut.map(|n| usize::try_from(n).unwrap_or(facts.n_ctx).min(facts.n_ctx));
+    let mut inputs = Vec::new();
+    for (i, parts) in texts.iter().enumerate() {
+        if matches!(&parts[..], [Part::Text(text)] if text.is_empty()) {
+            let message = format!("`{name}` must have no empty text (text {i})");
+            return Err(ApiError::field(name, message));
+        }
+        let mut tokens = read_parts(facts, parts)?.tokens;
+        if let Some(most) = cut {
+            tokens.truncate(most);
+        }
+        if tokens.len() > facts.n_ctx {
+            return Err(ApiError::context(tokens.len(), facts.n_ctx));
+        }
+        inputs.push(tokens);
+    }
+    let is_base64 = match fields.text("encoding_format")? {
+        None | Some("float") => false,
+        Some("base64") => true,
+        Some(_) => return Err(fields.wrong("encoding_format", "\"float\" or \"base64\"")),
+    };
+    let norm = fields.integer("embd_normalize", -1..=1000)?;
+    let norm = norm.and_then(|n| VectorNorm::from_number(n as i32)).unwrap_or(VectorNorm::P(2));
+    let dimensions = fields.integer("dimensions", 1..=i64::from(u32::MAX))?.map(|n| n as usize);
+    if dimensions.is_some_and(|n| n as u64 > facts.n_embd) {
+        return Err(fields.wrong("dimensions", format!("at most {}", facts.n_embd)));
+    }
+    Ok(EmbedAsk { inputs, options: EmbedOptions { pooling: facts.pooling, norm }, dimensions, is_base64 })
+}
+
+impl EmbedAsk {
+    /// The vector of a text, as long as it is wanted.
+    fn vector(&self, embedding: &Embedding) -> Result<Vec<f32>, ApiError> {
+        let [vector] = &embedding.vectors[..] else {
+            let message =
+                "the model makes a vector of each token; start the server with --pooling mean, cls or last";
+            return Err(ApiError::new(Kind::Invalid, message));
+        };
+        let mut vector = vector.clone();
+        if let Some(n) = self.dimensions {
+            vector.truncate(n);
+            self.options.norm.normalize(&mut vector);
+        }
+        Ok(vector)
+    }
+
+    /// OpenAI's body.
+    pub(crate) fn openai(&self, model: &str, found: &[Embedding]) -> Result<Value, ApiError> {
+        let mut data = Vec::new();
+        for (index, embedding) in found.iter().enumerate() {
+            let vector = self.vector(embedding)?;
+            let embedding = if self.is_base64 {
+                let bytes: Vec<u8> = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
+                json!(BASE64_STANDARD.encode(bytes))
+            } else {
+                json!(vector)
+            };
+            data.push(json!({"object": "embedding", "index": index, "embedding": embedding}));
+        }
+        let n_token: usize = found.iter().map(|embedding| embedding.n_token).sum();
+        let usage = json!({"prompt_tokens": n_token, "total_tokens": n_token});
+        Ok(json!({"object": "list", "model": model, "data": data, "usage": usage}))
+    }
+
+    /// llama-server's body: a vector for each token if they are not pooled.
+    pub(crate) fn llama(&self, found: &[Embedding]) -> Value {
+        let row =
+            |(index, embedding): (usize, &Embedding)| json!({"index": index, "embedding": embedding.vectors});
+        found.iter().enumerate().map(row).collect()
+    }
+
+    /// ollama's vectors.
+    pub(crate) fn vectors(&self, found: &[Embedding]) -> Result<Vec<Vec<f32>>, ApiError> {
+        found.iter().map(|embedding| self.vector(embedding)).collect()
+    }
+}

@@ -1,0 +1,110 @@
+//! Answers of a server to requests that llama-server answered, compared by meaning.
+//!
+//! The recorded cases, their models and templates are golden data outside of the tree (`CHASKI_TEST_DATA`).
+
+use crate::cases::{Case, all};
+use crate::compare;
+use crate::serve::{Answer, Running, Setup};
+
+/// Cases in which llama-server does something else than the dialect asks for, and what we do.
+const DIFFERENT: [(&str, &str); 13] = [
+    ("error-context", "its type is invalid_request_error, as OpenAI has it"),
+    ("chat-n-2", "the tokens of both answers count"),
+    ("chat-prefill", "the content is only what is new"),
+    ("completions-oai-echo", "the prompt is echoed"),
+    ("completion-native-zero", "0 tokens are none"),
+    ("chat-json-schema", "the JSON ends; theirs fills the limit with blanks"),
+    ("anthropic-no-max-tokens", "400: the field is required"),
+    ("anthropic-stop-sequence", "stop_reason is stop_sequence"),
+    ("responses", "an answer that is cut is incomplete"),
+    ("responses-stream", "an answer that is cut ends with response.incomplete"),
+    ("error-image", "400 instead of 500"),
+    ("error-embeddings-empty", "400: there is nothing to embed"),
+    ("cors-preflight", "204, and only origins of this machine"),
+];
+
+fn check(group: &str) {
+    let Some(found) = all(group) else { return };
+    assert!(!found.is_empty(), "no case of {group}");
+    let running: Running = Setup::of(group).start();
+    let mut failures = Vec::new();
+    for case in &found {
+        let answer = running.ask(case);
+        let different = DIFFERENT.iter().find(|(name, _)| *name == case.name);
+        let result = match different {
+            Some(_) => ours(case, &answer),
+            None => compare::compare(case, &answer),
+        };
+        if let Err(what) = result {
+            failures.push(format!("{}: {what}", case.name));
+        }
+    }
+    assert!(failures.is_empty(), "{} of {} differ:\n{}", failures.len(), found.len(), failures.join("\n"));
+}
+
+/// What we do where the recorded answer is wrong.
+fn ours(case: &Case, answer: &Answer) -> Result<(), String> {
+    let body = &answer.body;
+    let text =
+        |path: &str| compare::at(body, path).first().and_then(|v| v.as_str()).unwrap_or("?").to_owned();
+    let ok = match case.name.as_str() {
+        "chat-prefill" => {
+            let theirs = &case.response["body"]["choices"][0]["message"]["content"];
+            let given = case.request["body"]["messages"][1]["content"].as_str().unwrap_or_default();
+            theirs.as_str() == Some(&format!("{given}{}", text("choices.0.message.content")))
+        }
+        "completions-oai-echo" => {
+            let prompt = case.request["body"]["prompt"].as_str().unwrap_or_default();
+            let theirs = case.response["body"]["choices"][0]["text"].as_str().unwrap_or_default();
+            text("choices.0.text") == format!("{prompt}{theirs}")
+        }
+        "completion-native-zero" => body["content"] == "" && body["tokens_evaluated"] == 5,
+        "chat-n-2" => body["usage"]["completion_tokens"] == 16,
+        "chat-json-schema" => {
+            serde_json::from_str::<serde_json::Value>(&text("choices.0.message.content")).is_ok()
+        }
+        "anthropic-stop-sequence" => body["stop_reason"] == "stop_sequence",
+        "responses" => body["status"] == "incomplete",
+        "responses-stream" => answer.events.last().is_some_and(|(name, _)| name == "response.incomplete"),
+        "anthropic-no-max-tokens" | "error-image" | "error-embeddings-empty" => answer.status == 400,
+        "error-context" => {
+            let error = &body["error"];
+            error["code"] == "context_length_exceeded"
+                && error["n_ctx"] == 512
+                && error["n_prompt_tokens"] == case.response["body"]["error"]["n_prompt_tokens"]
+        }
+        "cors-preflight" => answer.status == 204,
+        other => return Err(format!("no expectation for {other}")),
+    };
+    if ok { Ok(()) } else { Err(format!("status {}, {body}", answer.status)) }
+}
+
+#[test]
+fn stories() {
+    check("story");
+}
+
+#[test]
+fn embeddings() {
+    check("emb");
+}
+
+#[test]
+fn keys() {
+    check("auth");
+}
+
+#[test]
+fn tools() {
+    check("tools");
+}
+
+#[test]
+fn full_contexts() {
+    check("small");
+}
+
+#[test]
+fn contexts_that_go_on() {
+    check("shift");
+}

@@ -1,0 +1,8 @@
+//! A server on a socket of this machine, and its clients.
+
+mod cases;
+mod compare;
+mod golden;
+mod hostile;
+mod operation;
+mod serve;

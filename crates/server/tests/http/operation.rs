@@ -1,0 +1,190 @@
+//! Clients that leave, wait, or may not ask; and the end of a server.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chaski_server::{Key, Level};
+use serde_json::{Value, json};
+
+use crate::serve::{Running, Setup};
+
+/// A request that takes long enough for others to come.
+fn long(stream: bool) -> Value {
+    json!({
+        "prompt": "Once upon a time", "max_tokens": 480, "temperature": 0, "ignore_eos": true, "stream": stream,
+    })
+}
+
+/// Sends a request and reads this many lines of its response.
+fn begin(running: &Running, path: &str, body: &Value, n_line: usize) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(running.address()).expect("the server listens");
+    let body = body.to_string();
+    let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(body.as_bytes()))
+        .expect("it takes requests");
+    let mut reader = BufReader::new(stream);
+    for _ in 0..n_line {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("it answers");
+    }
+    reader
+}
+
+/// Requests that run or wait.
+fn n_busy(running: &Running) -> usize {
+    let slots = running.get("/slots").body;
+    slots.as_array().expect("slots are a list").iter().filter(|slot| slot["is_processing"] == true).count()
+}
+
+fn wait_until(what: &str, limit: Duration, mut is: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < limit, "{what}: not within {limit:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_client_that_leaves_ends_its_request() {
+    let running = Setup::built_in(2).start();
+    for (path, stream) in [("/v1/completions", true), ("/v1/completions", false), ("/completion", true)] {
+        let reader = begin(&running, path, &long(stream), if stream { 12 } else { 0 });
+        wait_until("it runs", Duration::from_secs(20), || n_busy(&running) == 1);
+        drop(reader);
+        wait_until("it ends", Duration::from_secs(5), || n_busy(&running) == 0);
+    }
+    // The others are not disturbed.
+    assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 2})).status, 200);
+}
+
+#[test]
+fn answers_do_not_depend_on_others() {
+    let running = Setup::built_in(4).start();
+    let ask = |i: usize| {
+        let body = json!({"prompt": format!("Once upon a time, {i}"), "max_tokens": 24, "seed": i, "temperature": 0.7});
+        running.post("/v1/completions", &body).body["choices"][0]["text"].clone()
+    };
+    let alone: Vec<Value> = (0..8).map(ask).collect();
+    let together: Vec<Value> = thread::scope(|scope| {
+        let asked: Vec<_> = (0..8).map(|i| scope.spawn(move || ask(i))).collect();
+        asked.into_iter().map(|one| one.join().expect("no client panics")).collect()
+    });
+    assert_eq!(alone, together);
+    assert!(alone.iter().all(|text| !text.as_str().unwrap_or_default().is_empty()));
+}
+
+#[test]
+fn streams_are_the_whole_answer() {
+    let running = Setup::built_in(2).start();
+    let mut body = json!({
+        "messages": [{"role": "user", "content": "A story, please."}], "max_tokens": 40, "seed": 3, "n": 2,
+    });
+    let whole = running.post("/v1/chat/completions", &body).body;
+    body["stream"] = true.into();
+    let streamed = running.post("/v1/chat/completions", &body);
+    assert!(streamed.text.ends_with("data: [DONE]\n\n"));
+    for i in 0..2 {
+        let parts = streamed.events.iter().filter(|(_, data)| data["choices"][0]["index"] == i);
+        let text: String =
+            parts.filter_map(|(_, data)| data["choices"][0]["delta"]["content"].as_str()).collect();
+        assert_eq!(whole["choices"][i]["message"]["content"], text);
+    }
+}
+
+#[test]
+fn a_full_queue_says_when_to_come_again() {
+    let mut setup = Setup::built_in(1);
+    setup.max_waiting = 1;
+    let running = setup.start();
+    let open: Vec<_> = (0..2).map(|_| begin(&running, "/v1/completions", &long(true), 0)).collect();
+    wait_until("one waits", Duration::from_secs(20), || {
+        running.get("/metrics").text.lines().any(|line| line == "llamacpp:requests_deferred 1")
+    });
+    let refused = running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1}));
+    assert_eq!((refused.status, refused.body["error"]["code"].as_str()), (429, Some("server_overloaded")));
+    assert!(refused.headers.contains_key("retry-after"));
+    drop(open);
+    wait_until("there is room", Duration::from_secs(5), || {
+        running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1})).status == 200
+    });
+}
+
+#[test]
+fn only_known_names_and_origins_may_ask() {
+    let running = Setup::built_in(1).start();
+    let get =
+        |headers: Value| running.send(&json!({"method": "GET", "path": "/v1/models", "headers": headers}));
+    assert_eq!(get(json!({})).status, 200);
+    assert_eq!(get(json!({"host": "evil.example"})).status, 403);
+    assert_eq!(get(json!({"host": ""})).status, 403);
+    let refused = get(json!({"origin": "https://evil.example"}));
+    assert_eq!((refused.status, refused.body["error"]["type"].as_str()), (403, Some("permission_error")));
+    assert!(!refused.headers.contains_key("access-control-allow-origin"));
+    let allowed = get(json!({"origin": "http://localhost:3000"}));
+    assert_eq!(allowed.headers["access-control-allow-origin"], "http://localhost:3000");
+    // Names of requests are kept.
+    assert_eq!(get(json!({"x-request-id": "mine-1"})).headers["x-request-id"], "mine-1");
+}
+
+#[test]
+fn keys_are_required_in_each_dialect() {
+    let mut setup = Setup::built_in(1);
+    setup.config.keys = vec![Key::new("ann", "secret", Level::Use)];
+    let running = setup.start();
+    let ask = |path: &str, headers: Value| {
+        running.send(&json!({"method": "POST", "path": path, "headers": headers, "body": {"prompt": "A"}}))
+    };
+    let missing = ask("/v1/completions", json!({}));
+    assert_eq!((missing.status, missing.body["error"]["code"].as_str()), (401, Some("invalid_api_key")));
+    assert_eq!(missing.headers["www-authenticate"], "Bearer");
+    assert_eq!(ask("/completion", json!({"authorization": "Bearer wrong"})).body["error"]["code"], 401);
+    assert_eq!(ask("/v1/messages", json!({})).body["error"]["type"], "authentication_error");
+    assert!(ask("/api/chat", json!({})).body["error"].is_string());
+    let right = json!({"authorization": "bearer secret"});
+    let body = json!({"prompt": "A", "max_tokens": 1});
+    let answer =
+        running.send(&json!({"method": "POST", "path": "/v1/completions", "headers": right, "body": body}));
+    assert_eq!(answer.status, 200);
+    assert_eq!(running.get("/health").status, 200);
+    assert_eq!(running.get("/metrics").status, 401);
+}
+
+#[test]
+fn a_server_that_ends_lets_answers_end() {
+    let mut setup = Setup::built_in(2);
+    setup.config.drain_delay = Duration::from_millis(300);
+    let mut running = setup.start();
+    let mut reader = begin(&running, "/v1/completions", &long(true), 12);
+    running.stop();
+    wait_until("routers are told", Duration::from_secs(5), || running.get("/health").status == 503);
+    let mut rest = String::new();
+    reader.read_to_string(&mut rest).expect("the stream ends by itself");
+    assert!(rest.contains("\"finish_reason\":\"length\"") && rest.contains("[DONE]"), "{rest}");
+    drop(running);
+}
+
+#[test]
+fn metrics_count_what_was_asked() {
+    let running = Setup::built_in(1).start();
+    for _ in 0..2 {
+        assert_eq!(
+            running
+                .post("/v1/completions", &json!({"prompt": "A fox", "max_tokens": 3, "ignore_eos": true}))
+                .status,
+            200
+        );
+    }
+    let text = running.get("/metrics").text;
+    for line in [
+        "vllm:generation_tokens_total 6",
+        "llamacpp:tokens_predicted_total 6",
+        "vllm:request_success_total{finished_reason=\"length\"} 2",
+        "chaski_http_requests_total{path=\"/v1/completions\",status=\"200\"} 2",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+}

@@ -1,0 +1,208 @@
+//! A server for a group of cases, and a client.
+
+use std::thread;
+
+use chaski::kernels::ActivationPrecision;
+use chaski::{DeviceChoice, Engine, KvType, SamplerParams, Source};
+use chaski_server::{Key, Level, Listen, ModelOptions, Server, ServerConfig};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::cases::{Case, data};
+
+/// How a server is set up.
+pub(crate) struct Setup {
+    /// A file of the golden data; the built-in model if unset.
+    model: Option<&'static str>,
+    template: Option<&'static str>,
+    n_ctx: u32,
+    n_seq: u32,
+    pub(crate) max_waiting: usize,
+    pub(crate) config: ServerConfig,
+    pub(crate) options: ModelOptions,
+}
+
+/// A running server; it ends with this.
+pub(crate) struct Running {
+    pub(crate) url: String,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+/// A response.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: ureq::http::HeaderMap,
+    pub(crate) body: Value,
+    pub(crate) text: String,
+    /// Events with their names.
+    pub(crate) events: Vec<(String, Value)>,
+}
+
+impl Setup {
+    /// The built-in model, for this many sequences.
+    pub(crate) fn built_in(n_seq: u32) -> Setup {
+        let mut setup = Setup::of("");
+        (setup.model, setup.n_seq, setup.options.n_seq) = (None, n_seq, n_seq);
+        setup
+    }
+
+    /// The server of a group of recorded cases.
+    pub(crate) fn of(group: &str) -> Setup {
+        let mut config = ServerConfig::default();
+        config.listen = vec![Listen::Tcp(([127, 0, 0, 1], 0).into())];
+        let mut setup = Setup {
+            model: Some("models/storyteller/storyteller-f16.gguf"),
+            template: None,
+            n_ctx: 512,
+            n_seq: 4,
+            max_waiting: 16,
+            config,
+            options: ModelOptions {
+                id: Some("golden".into()),
+                sampler: Some(SamplerParams::default()),
+                max_waiting: 16,
+                ..ModelOptions::default()
+            },
+        };
+        match group {
+            "emb" => {
+                setup.options.embeddings = true;
+                setup.options.pooling = Some(chaski::embedding::Pooling::Mean);
+            }
+            "auth" => {
+                let key = |text| Key::new(text, text, Level::Use);
+                setup.config.keys = vec![key("key-one"), key("key-two")];
+                (setup.config.metrics, setup.config.slots) = (false, false);
+            }
+            "tools" => {
+                setup.model = Some("models/stories260K/stories260K-f32.gguf");
+                setup.template = Some("templates/Qwen-Qwen2.5-7B-Instruct.jinja");
+                setup.n_ctx = 2048;
+            }
+            "shift" | "small" => {
+                (setup.n_ctx, setup.n_seq) = (256, 1);
+                setup.options.context_shift = group == "shift";
+            }
+            _ => {}
+        }
+        setup.options.n_seq = setup.n_seq;
+        setup
+    }
+
+    fn engine(&self) -> Engine {
+        let source = self.model.map_or(Source::Default, |file| Source::path(data().join(file)));
+        let mut builder = Engine::builder(source)
+            .max_waiting(self.max_waiting)
+            .context(self.n_ctx)
+            .sequences(self.n_seq)
+            .kv(KvType::F32)
+            .inputs(ActivationPrecision::F32)
+            .device(DeviceChoice::Cpu);
+        if let Some(template) = self.template {
+            let text = std::fs::read_to_string(data().join(template)).expect("the template can be read");
+            builder = builder.metadata("tokenizer.chat_template", text.as_str());
+        }
+        pollster::block_on(builder.build()).expect("the model can be loaded")
+    }
+
+    pub(crate) fn start(self) -> Running {
+        let (stop, stopped) = oneshot::channel();
+        let (sender, url) = std::sync::mpsc::channel();
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+            let runtime = runtime.expect("the system has threads");
+            runtime.block_on(async {
+                let engine = self.engine();
+                let server = Server::bind(self.config).await.expect("a port is free");
+                server.add(engine, self.options).expect("the system has threads");
+                sender.send(server.urls().remove(0)).expect("the test waits");
+                // A test that failed says no more.
+                server.run(async { drop(stopped.await) }).await;
+            });
+        });
+        let url = url.recv().expect("the server starts");
+        Running { url, stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || thread::panicking(), "the server panicked");
+        }
+    }
+}
+
+/// The events of a stream.
+fn events(text: &str) -> Vec<(String, Value)> {
+    let blocks = text.split("\n\n").filter(|block| !block.trim().is_empty());
+    blocks
+        .filter_map(|block| {
+            let field = |name: &str| {
+                block
+                    .lines()
+                    .find_map(|line| line.strip_prefix(name))
+                    .map(|rest| rest.trim_start().to_owned())
+            };
+            let data = field("data:")?;
+            let value = serde_json::from_str(&data).ok()?;
+            Some((field("event:").unwrap_or_default(), value))
+        })
+        .collect()
+}
+
+impl Running {
+    /// Sends the request of a case.
+    pub(crate) fn ask(&self, case: &Case) -> Answer {
+        self.send(&case.request)
+    }
+
+    /// Sends a body.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(&json!({"method": "POST", "path": path, "body": body}))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.send(&json!({"method": "GET", "path": path}))
+    }
+
+    /// The address without its scheme.
+    pub(crate) fn address(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
+    /// Tells it to end, without waiting.
+    pub(crate) fn stop(&mut self) {
+        drop(self.stop.take());
+    }
+
+    /// Sends a request with a method, a path, headers and a body.
+    pub(crate) fn send(&self, request: &Value) -> Answer {
+        let field = |name: &str| request[name].as_str().unwrap_or_default();
+        let url = format!("{}{}", self.url, field("path"));
+        let mut builder = ureq::http::Request::builder().method(field("method")).uri(&url);
+        for (name, value) in request["headers"].as_object().into_iter().flatten() {
+            builder = builder.header(name, value.as_str().unwrap_or_default());
+        }
+        let body = match (&request["body"], request["raw_body"].as_str()) {
+            (_, Some(raw)) => raw.to_owned(),
+            (Value::Null, None) => String::new(),
+            (body, None) => body.to_string(),
+        };
+        let agent: ureq::Agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .build()
+            .into();
+        let asked = builder.body(body).expect("the request is well formed");
+        let mut response = agent.run(asked).unwrap_or_else(|e| panic!("{}: {e}", field("path")));
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let text = response.body_mut().read_to_string().unwrap_or_else(|e| panic!("{}: {e}", field("path")));
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Answer { status, headers, body, events: events(&text), text }
+    }
+}
