@@ -58,6 +58,23 @@ impl Ask {
     /// # Errors
     /// Those of the template and the tokenizer, and prompts longer than the context.
     pub(crate) fn read(&self, served: &Served) -> Result<Vec<Read>, ApiError> {
+        let read = self.read_any(served)?;
+        for prompt in &read {
+            check_length(prompt.tokens.len(), served.facts.n_ctx)?;
+        }
+        Ok(read)
+    }
+
+    /// Number of tokens of the prompts, which may be longer than the context.
+    ///
+    /// # Errors
+    /// Those of the template and the tokenizer.
+    pub(crate) fn n_prompt(&self, served: &Served) -> Result<usize, ApiError> {
+        Ok(self.read_any(served)?.iter().map(|prompt| prompt.tokens.len()).sum())
+    }
+
+    /// The prompts, of any length.
+    fn read_any(&self, served: &Served) -> Result<Vec<Read>, ApiError> {
         let read = match &self.prompt {
             Prompt::Chat { messages, template } => {
                 let prompt = if self.truncate {
@@ -72,9 +89,6 @@ impl Ask {
                 texts.iter().map(|parts| read_parts(&served.facts, parts)).collect::<Result<_, _>>()?
             }
         };
-        for prompt in &read {
-            check_length(prompt.tokens.len(), served.facts.n_ctx)?;
-        }
         Ok(read)
     }
 

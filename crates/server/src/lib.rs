@@ -34,6 +34,8 @@ mod metrics;
 mod model;
 mod sampling;
 mod server;
+#[cfg(test)]
+mod testing;
 
 pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig};
 pub use keys::{Key, KeyError, Level};

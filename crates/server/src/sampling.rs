@@ -146,16 +146,23 @@ fn logit_bias(fields: &Fields<'_>, facts: &Facts) -> Result<Vec<(u32, f32)>, Api
 
 /// Options that all dialects with llama.cpp's names share.
 pub(crate) fn options(fields: &Fields<'_>, facts: &Facts) -> Result<GenerateOptions, ApiError> {
-    let sampler = sampler(fields, facts)?;
-    let stop = fields.texts("stop", 16)?.unwrap_or_default();
-    if stop.iter().any(String::is_empty) {
-        return Err(fields.wrong("stop", "a list of texts that are not empty"));
+    Ok(GenerateOptions { grammar: grammar(fields)?, ..unconstrained(fields, "stop", facts)? })
+}
+
+/// The same without a constraint; stop strings have this name.
+pub(crate) fn unconstrained(
+    fields: &Fields<'_>,
+    stop: &str,
+    facts: &Facts,
+) -> Result<GenerateOptions, ApiError> {
+    let texts = fields.texts(stop, 16)?.unwrap_or_default();
+    if texts.iter().any(String::is_empty) {
+        return Err(fields.wrong(stop, "a list of texts that are not empty"));
     }
     Ok(GenerateOptions {
         max_tokens: facts.max_tokens,
-        sampler,
-        stop,
-        grammar: grammar(fields)?,
+        sampler: sampler(fields, facts)?,
+        stop: texts,
         drop_turns: false,
         shift: facts.context_shift.then_some(0),
         ..GenerateOptions::default()

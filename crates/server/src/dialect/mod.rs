@@ -1,6 +1,8 @@
 //! The dialects of the API. Each reads bodies into an [`Ask`] and writes events as its clients expect them; neither knows
 //! of sockets.
 
+pub(crate) mod anthropic;
+mod conversation;
 pub(crate) mod llama;
 pub(crate) mod openai;
 pub(crate) mod timings;

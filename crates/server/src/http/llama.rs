@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::body;
 use super::respond::json as respond;
 use crate::app::App;
+use crate::dialect::anthropic;
 use crate::dialect::llama::tokens;
 use crate::error::{ApiError, Kind};
 use crate::ids;
@@ -70,4 +71,12 @@ pub(super) async fn input_tokens(
         Ok(json!({"object": "response.input_tokens", "input_tokens": n}))
     })
     .await
+}
+
+/// As Anthropic has it.
+pub(super) async fn count_message(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    of_body(app, request, anthropic::messages::count_tokens).await
 }

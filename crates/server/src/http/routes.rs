@@ -14,7 +14,7 @@ use super::answer::answer;
 use super::guard::{Caller, guard};
 use super::{body, embeddings, llama, models, status};
 use crate::app::App;
-use crate::dialect::{Dialect, Ping, Wire, llama as llama_dialect, openai};
+use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
 
 /// Server-sent events as OpenAI has them.
@@ -28,11 +28,18 @@ static COMPLETION: Dialect = Dialect {
     prefix: "cmpl-",
 };
 
+static MESSAGES: Dialect = Dialect {
+    ask: anthropic::messages::ask,
+    wire: Wire::Events { ends: false, ping: Ping::Event },
+    prefix: "msg_",
+};
+
 /// Endpoints that answer.
-static ANSWERS: [(&str, &Dialect); 6] = [
+static ANSWERS: [(&str, &Dialect); 7] = [
     ("/v1/chat/completions", &CHAT),
     ("/chat/completions", &CHAT),
     ("/v1/completions", &COMPLETIONS),
+    ("/v1/messages", &MESSAGES),
     ("/completion", &COMPLETION),
     ("/completions", &COMPLETION),
     ("/generate", &COMPLETION),
@@ -80,7 +87,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/detokenize", post(llama::detokenize))
         .route("/apply-template", post(llama::apply_template))
         .route("/v1/chat/completions/render", post(llama::render))
-        .route("/v1/chat/completions/input_tokens", post(llama::input_tokens));
+        .route("/v1/chat/completions/input_tokens", post(llama::input_tokens))
+        .route("/v1/messages/count_tokens", post(llama::count_message));
     router
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)

@@ -1,10 +1,11 @@
 //! The messages and tools of a conversation.
 
 use chaski::Message;
-use chaski::text::{Content, LocalTime, TemplateOptions};
+use chaski::text::{Content, TemplateOptions};
 use serde_json::{Value, json};
 
-use crate::error::{ApiError, Kind};
+use crate::dialect::conversation;
+use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::model::Facts;
 
@@ -115,6 +116,11 @@ pub(crate) fn tools(fields: &Fields<'_>) -> Result<(Vec<Value>, Choice), ApiErro
         function.object("parameters")?;
         tools.push(json!({"type": "function", "function": function.map()}));
     }
+    chosen(fields, tools)
+}
+
+/// These tools, as `tool_choice` narrows them.
+pub(super) fn chosen(fields: &Fields<'_>, mut tools: Vec<Value>) -> Result<(Vec<Value>, Choice), ApiError> {
     let choice = choice(fields, &mut tools)?;
     if choice == Choice::None {
         tools.clear();
@@ -172,13 +178,8 @@ pub(super) fn template(
     messages: &[Message],
     tools: Vec<Value>,
 ) -> Result<TemplateOptions, ApiError> {
-    if facts.template.is_none() {
-        let message =
-            "the model has no chat template; use /v1/completions, or start the server with --chat-template";
-        return Err(ApiError::new(Kind::Unsupported, message));
-    }
     let extra = fields.object("chat_template_kwargs")?;
-    let mut options = TemplateOptions { tools, now: Some(local_time()), ..TemplateOptions::default() };
+    let mut options = conversation::template(facts, messages, tools)?;
     if let Some(extra) = extra {
         options.extra = extra.map().clone();
         if let Some(thinks) = extra.flag("enable_thinking")? {
@@ -198,23 +199,7 @@ pub(super) fn template(
     if opens == Some(true) && continues == Some(true) {
         return Err(fields.wrong("continue_final_message", "false where `add_generation_prompt` is true"));
     }
-    let is_open =
-        messages.last().is_some_and(|m| m.role == "assistant" && !m.fields.contains_key("tool_calls"));
-    options.continue_last = continues.unwrap_or(is_open && opens != Some(true));
+    options.continue_last = continues.unwrap_or(options.continue_last && opens != Some(true));
     options.add_generation_prompt = opens.unwrap_or(true);
     Ok(options)
-}
-
-/// The time where the server is.
-fn local_time() -> LocalTime {
-    use chrono::{Datelike as _, Timelike as _};
-    let now = chrono::Local::now();
-    LocalTime {
-        year: now.year(),
-        month: now.month(),
-        day: now.day(),
-        hour: now.hour(),
-        minute: now.minute(),
-        second: now.second(),
-    }
 }

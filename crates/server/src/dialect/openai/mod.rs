@@ -3,8 +3,8 @@
 pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod embeddings;
-mod logprobs;
-mod messages;
+pub(super) mod logprobs;
+pub(super) mod messages;
 pub(crate) mod models;
 
 use chaski::Finish;

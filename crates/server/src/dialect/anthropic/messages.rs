@@ -1,0 +1,140 @@
+//! `/v1/messages` and `/v1/messages/count_tokens`.
+
+use chaski::{ChatEvent, Finish, Stats};
+use serde_json::{Value, json};
+
+use super::request;
+use super::stream::Stream;
+use crate::answers::Outcome;
+use crate::ask::{Ask, Prompt};
+use crate::dialect::{Frame, Told, Writer};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::ids;
+use crate::model::{Facts, Served};
+use crate::sampling;
+
+/// Reads a body.
+pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
+    let fields = Fields::of(body, "")?;
+    let limit = fields.integer("max_tokens", 1..=i64::MAX)?;
+    let limit = fields.need("max_tokens", limit)? as usize;
+    let mut ask = read(&fields, facts)?;
+    ask.options.max_tokens = Some(facts.max_tokens.map_or(limit, |most| most.min(limit)));
+    let writer = Messages { stop: ask.options.stop.clone(), stream: Stream::default() };
+    Ok((ask, Box::new(writer)))
+}
+
+/// Everything but the limit of the answer.
+fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
+    let messages = request::messages(fields)?;
+    let mut options = sampling::unconstrained(fields, "stop_sequences", facts)?;
+    let template = request::template(fields, facts, &messages, &mut options)?;
+    let prompt = Prompt::Chat { messages, template: Box::new(template) };
+    Ok(Ask { stream: fields.flag("stream")?.unwrap_or(false), ..Ask::new(prompt, options) })
+}
+
+/// The number of tokens that a message with this body would report, cached or not.
+pub(crate) fn count_tokens(served: &Served, body: &Value) -> Result<Value, ApiError> {
+    let ask = read(&Fields::of(body, "")?, &served.facts)?;
+    Ok(json!({"input_tokens": ask.n_prompt(served)?}))
+}
+
+/// The tokens of a message; cached ones count apart.
+pub(super) fn usage(told: &Told, n_cached: usize, n_token: usize) -> Value {
+    json!({
+        "input_tokens": told.n_prompt().saturating_sub(n_cached),
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": n_cached,
+        "output_tokens": n_token,
+    })
+}
+
+/// A message without content.
+pub(super) fn head(told: &Told, usage: Value) -> Value {
+    json!({
+        "id": told.id,
+        "type": "message",
+        "role": "assistant",
+        "model": told.model,
+        "content": [],
+        "stop_reason": null,
+        "stop_sequence": null,
+        "usage": usage,
+    })
+}
+
+/// Models here sign nothing, but clients expect a signature beside each reasoning.
+pub(super) const SIGNATURE: &str = "local";
+
+/// Writes answers.
+struct Messages {
+    stop: Vec<String>,
+    stream: Stream,
+}
+
+impl Messages {
+    /// `stop_reason` and `stop_sequence`.
+    fn ending(&self, finish: Finish, stats: &Stats, has_calls: bool) -> (&'static str, Option<&str>) {
+        match finish {
+            Finish::StopText => ("stop_sequence", stats.stop.and_then(|i| self.stop.get(i)).map(|s| &**s)),
+            Finish::Stop if has_calls => ("tool_use", None),
+            Finish::Stop => ("end_turn", None),
+            Finish::Length => ("max_tokens", None),
+            Finish::Context => ("model_context_window_exceeded", None),
+        }
+    }
+}
+
+/// The blocks of a whole answer, and true if it has calls.
+fn blocks(outcome: &Outcome) -> (Vec<Value>, bool) {
+    let answer = &outcome.answer;
+    let mut blocks = Vec::new();
+    if !answer.reasoning.is_empty() {
+        blocks.push(json!({"type": "thinking", "thinking": answer.reasoning, "signature": SIGNATURE}));
+    }
+    if !answer.content.is_empty() {
+        blocks.push(json!({"type": "text", "text": answer.content}));
+    }
+    let n_text = blocks.len();
+    for call in answer.calls.iter().filter(|call| call.is_valid) {
+        // The arguments of valid calls are objects.
+        let input: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+        blocks.push(json!({"type": "tool_use", "id": ids::new("toolu_"), "name": call.name, "input": input}));
+    }
+    let has_calls = blocks.len() > n_text;
+    (blocks, has_calls)
+}
+
+impl Writer for Messages {
+    fn whole(&mut self, told: &Told, outcomes: &[Outcome]) -> Value {
+        // A message has one answer.
+        let outcome = &outcomes[0];
+        let mut message = head(told, usage(told, outcome.stats.n_cached, outcome.stats.n_token));
+        let (blocks, has_calls) = blocks(outcome);
+        let (reason, sequence) = self.ending(outcome.finish, &outcome.stats, has_calls);
+        message["content"] = blocks.into();
+        message["stop_reason"] = reason.into();
+        message["stop_sequence"] = sequence.into();
+        message
+    }
+
+    fn event(&mut self, told: &Told, _: usize, event: &ChatEvent) -> Vec<Frame> {
+        match event {
+            ChatEvent::Started { n_cached, .. } => self.stream.start(told, *n_cached),
+            ChatEvent::Part(part) => self.stream.part(part),
+            ChatEvent::Finished { finish, stats, .. } => {
+                let mut frames = self.stream.close();
+                let (reason, sequence) = self.ending(*finish, stats, self.stream.has_calls());
+                let delta = json!({"stop_reason": reason, "stop_sequence": sequence});
+                frames.extend(Stream::end(delta, usage(told, stats.n_cached, stats.n_token)));
+                frames
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn end(&mut self, _: &Told) -> Vec<Frame> {
+        Vec::new()
+    }
+}

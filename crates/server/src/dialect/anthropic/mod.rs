@@ -1,0 +1,8 @@
+//! Anthropic's dialect.
+
+pub(crate) mod messages;
+mod request;
+mod stream;
+
+#[cfg(test)]
+mod tests;

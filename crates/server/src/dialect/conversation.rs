@@ -1,0 +1,134 @@
+//! Conversations, as all dialects with messages have them.
+
+use chaski::text::{Content, LocalTime, TemplateOptions};
+use chaski::{GenerateOptions, Message};
+use serde_json::{Value, json};
+
+use super::openai::messages::Choice;
+use crate::error::{ApiError, Kind};
+use crate::fields::Fields;
+use crate::model::Facts;
+
+/// The variables of the template. A last message of the assistant is continued.
+///
+/// # Errors
+/// [`Kind::Unsupported`] if the model has no template.
+pub(super) fn template(
+    facts: &Facts,
+    messages: &[Message],
+    tools: Vec<Value>,
+) -> Result<TemplateOptions, ApiError> {
+    if facts.template.is_none() {
+        let message =
+            "the model has no chat template; use /v1/completions, or start the server with --chat-template";
+        return Err(ApiError::new(Kind::Unsupported, message));
+    }
+    let is_open =
+        messages.last().is_some_and(|m| m.role == "assistant" && !m.fields.contains_key("tool_calls"));
+    Ok(TemplateOptions {
+        tools,
+        now: Some(local_time()),
+        continue_last: is_open,
+        ..TemplateOptions::default()
+    })
+}
+
+/// The time where the server is.
+fn local_time() -> LocalTime {
+    use chrono::{Datelike as _, Timelike as _};
+    let now = chrono::Local::now();
+    LocalTime {
+        year: now.year(),
+        month: now.month(),
+        day: now.day(),
+        hour: now.hour(),
+        minute: now.minute(),
+        second: now.second(),
+    }
+}
+
+/// Constrains the answer to calls where the choice requires them.
+///
+/// # Errors
+/// A constraint of the content beside it, and those of [`Facts::forced_calls`].
+pub(super) fn force(
+    fields: &Fields<'_>,
+    facts: &Facts,
+    options: &mut GenerateOptions,
+    tools: &[Value],
+    choice: Choice,
+    parallel: bool,
+) -> Result<(), ApiError> {
+    let name = match choice {
+        Choice::None | Choice::Auto => return Ok(()),
+        Choice::Required => None,
+        Choice::Named(name) => Some(name),
+    };
+    if options.grammar.is_some() {
+        let expected = "one that leaves the choice to the model beside a constraint of the content";
+        return Err(fields.wrong("tool_choice", expected));
+    }
+    options.grammar = Some(facts.forced_calls(tools, name, parallel)?);
+    Ok(())
+}
+
+/// A tool in OpenAI's form, as templates expect it.
+pub(super) fn tool(name: &str, description: Option<&str>, parameters: Option<Value>) -> Value {
+    let mut function = json!({"name": name});
+    if let Some(description) = description {
+        function["description"] = description.into();
+    }
+    if let Some(parameters) = parameters {
+        function["parameters"] = parameters;
+    }
+    json!({"type": "function", "function": function})
+}
+
+/// A call in OpenAI's form.
+pub(super) fn call(id: &str, name: &str, arguments: &str) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+/// The parts of an assistant's message, which dialects have as blocks or items.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) reasoning: Vec<String>,
+    pub(super) content: Vec<String>,
+    pub(super) calls: Vec<Value>,
+}
+
+impl Said {
+    /// The message; `None` if nothing was said.
+    pub(super) fn message(self) -> Option<Message> {
+        if self.reasoning.is_empty() && self.content.is_empty() && self.calls.is_empty() {
+            return None;
+        }
+        let mut message = Message::new("assistant", self.content.join("\n"));
+        if self.content.is_empty() {
+            message.content = Some(Content::Null);
+        }
+        if !self.reasoning.is_empty() {
+            message.fields.insert("reasoning_content".into(), self.reasoning.join("\n").into());
+        }
+        if !self.calls.is_empty() {
+            message.fields.insert("tool_calls".into(), self.calls.into());
+        }
+        Some(message)
+    }
+}
+
+/// The result of a call. Some templates want the name of its tool.
+pub(super) fn result(id: &str, name: Option<&str>, content: impl Into<String>) -> Message {
+    let mut message = Message::new("tool", content);
+    message.fields.insert("tool_call_id".into(), id.into());
+    if let Some(name) = name {
+        message.fields.insert("name".into(), name.into());
+    }
+    message
+}
+
+/// The name of the tool of the call with this id, in the messages so far.
+pub(super) fn name_of_call<'m>(messages: &'m [Message], id: &str) -> Option<&'m str> {
+    let mut calls = messages.iter().rev().filter_map(|m| m.fields.get("tool_calls")?.as_array()).flatten();
+    calls.find(|call| call["id"] == id)?["function"]["name"].as_str()
+}

@@ -1,0 +1,170 @@
+//! Tools of the tests of dialects: events of answers, and recorded streams outside the repository.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chaski::text::{Answer, AnswerEvent, ToolCall};
+use chaski::{ChatEvent, Finish, Stats};
+use serde_json::Value;
+
+use crate::answers::{Gathered, Outcome};
+use crate::ask::{Ask, Read};
+use crate::dialect::{Frame, ReadAsk, Told, Writer};
+use crate::error::ApiError;
+use crate::model::Facts;
+
+/// A model with a template that knows tools.
+pub(crate) fn facts() -> Facts {
+    let mut facts = Facts::for_tests();
+    facts.template = Some("{{ messages }}{{ tools }}".into());
+    facts.has_tools = true;
+    facts
+}
+
+pub(crate) fn ask(read: ReadAsk, body: &Value) -> (Ask, Box<dyn Writer>) {
+    match read(body, &facts()) {
+        Ok(found) => found,
+        Err(error) => panic!("{body}: {}", error.message),
+    }
+}
+
+pub(crate) fn refusal(read: ReadAsk, body: &Value) -> ApiError {
+    match read(body, &facts()) {
+        Ok(_) => panic!("{body} should be refused"),
+        Err(error) => error,
+    }
+}
+
+/// Answers of the model `m` to a prompt of so many tokens.
+pub(crate) fn told(prefix: &str, n_prompt: usize) -> Told {
+    let prompts = vec![Read { text: String::new(), tokens: vec![1; n_prompt] }];
+    let (id, model, facts) = (format!("{prefix}1"), "m".to_owned(), Arc::new(facts()));
+    Told { id, created: 1, model, facts, prompts, n: 1 }
+}
+
+pub(crate) fn reasoning(text: &str) -> AnswerEvent {
+    AnswerEvent::Reasoning(text.into())
+}
+
+pub(crate) fn content(text: &str) -> AnswerEvent {
+    AnswerEvent::Content(text.into())
+}
+
+/// A whole call, its arguments in these pieces.
+pub(crate) fn call(name: &str, arguments: &[&str]) -> Vec<AnswerEvent> {
+    let mut events = vec![AnswerEvent::CallBegin { name: name.into() }];
+    events.extend(arguments.iter().map(|piece| AnswerEvent::Arguments((*piece).into())));
+    events.push(AnswerEvent::CallEnd { is_valid: true, written: String::new() });
+    events
+}
+
+/// The events of an answer with these parts, of one token each; `n_prompt` does not count cached tokens.
+pub(crate) fn events(parts: &[AnswerEvent], finish: Finish, stats: Stats) -> Vec<ChatEvent> {
+    let (n_prompt, n_cached) = (stats.n_prompt, stats.n_cached);
+    let mut events = vec![ChatEvent::Started { n_prompt, n_cached, on_cpu: None }];
+    let mut answer = Answer::default();
+    for part in parts {
+        let piece = chaski::Piece { text: String::new(), token: Some(1), logprobs: None };
+        events.extend([ChatEvent::Piece(piece), ChatEvent::Part(part.clone())]);
+        match part {
+            AnswerEvent::Reasoning(text) => answer.reasoning.push_str(text),
+            AnswerEvent::Content(text) => answer.content.push_str(text),
+            AnswerEvent::CallBegin { name } => {
+                answer.calls.push(ToolCall { name: name.clone(), ..ToolCall::default() });
+            }
+            AnswerEvent::Arguments(text) => answer.calls.last_mut().unwrap().arguments.push_str(text),
+            AnswerEvent::CallEnd { is_valid, written } => {
+                answer.calls.last_mut().unwrap().is_valid = *is_valid;
+                answer.content.push_str(written);
+            }
+        }
+    }
+    events.push(ChatEvent::Finished { answer, finish, stats });
+    events
+}
+
+pub(crate) fn stats(n_prompt: usize, n_cached: usize, n_token: usize) -> Stats {
+    Stats { n_prompt, n_cached, n_token, ..Stats::default() }
+}
+
+/// The same as a whole.
+pub(crate) fn outcome(events: &[ChatEvent]) -> Outcome {
+    let mut gathered = Gathered::default();
+    events.iter().for_each(|event| gathered.take(event));
+    gathered.outcome.expect("the events end an answer")
+}
+
+/// A stream in the form of the recorded ones.
+pub(crate) fn stream(writer: &mut dyn Writer, told: &Told, events: &[ChatEvent]) -> Vec<Value> {
+    let mut frames: Vec<Frame> = events.iter().flat_map(|event| writer.event(told, 0, event)).collect();
+    frames.extend(writer.end(told));
+    let value = |frame| match frame {
+        Frame::Data(value) => value,
+        Frame::Event(name, value) => {
+            assert_eq!(value["type"], name, "the data has the name of its event");
+            value
+        }
+    };
+    frames.into_iter().map(value).collect()
+}
+
+/// A recorded stream or body. Without the files the test counts as skipped.
+pub(crate) fn contract(name: &str) -> Option<Value> {
+    let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let file = base.unwrap_or_else(|| root.join("../shared/data")).join("server/contract").join(name);
+    let Ok(text) = std::fs::read(&file) else {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a test");
+        // Only macros are captured.
+        writeln!(std::io::stderr(), "SKIPPED {test}: for want of server (set CHASKI_TEST_DATA)").unwrap();
+        return None;
+    };
+    Some(serde_json::from_slice(&text).expect("recorded streams are JSON"))
+}
+
+/// The data of a recorded stream of events.
+pub(crate) fn contract_events(name: &str) -> Option<Vec<Value>> {
+    let mut recorded = contract(name)?;
+    let events = recorded["events"].as_array_mut().expect("a stream has events");
+    Some(events.iter_mut().map(|event| event["data"].take()).collect())
+}
+
+/// Values that differ each time.
+const VARY: [&str; 10] = [
+    "id",
+    "item_id",
+    "call_id",
+    "created_at",
+    "total_duration",
+    "load_duration",
+    "prompt_eval_duration",
+    "eval_duration",
+    "digest",
+    "expires_at",
+];
+
+/// Asserts that a value says all that is expected, and perhaps more in objects.
+pub(crate) fn assert_covers(found: &Value, expected: &Value, path: &str) {
+    match (found, expected) {
+        (Value::Object(found), Value::Object(expected)) => {
+            for (name, expected) in expected {
+                let path = format!("{path}.{name}");
+                let found = found.get(name).unwrap_or_else(|| panic!("{path} is missing"));
+                if VARY.contains(&&**name) {
+                    assert_eq!(found.is_string(), expected.is_string(), "{path}: {found}");
+                } else {
+                    assert_covers(found, expected, &path);
+                }
+            }
+        }
+        (Value::Array(found), Value::Array(expected)) => {
+            assert_eq!(found.len(), expected.len(), "{path}: {found:#?}");
+            for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+                assert_covers(found, expected, &format!("{path}[{i}]"));
+            }
+        }
+        _ => assert_eq!(found, expected, "{path}"),
+    }
+}
