@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints")]
 
 mod kernels;
+mod load;
 mod map;
 mod mesa;
 mod models;
@@ -93,6 +94,8 @@ enum Command {
         #[arg(long)]
         no_install: bool,
     },
+    /// Measure a server under load: throughput, and times to the first and between tokens.
+    Load(load::Args),
     /// Install the tools that the tests need (listing them), then run the tests.
     Test {
         /// Tests to run.
@@ -122,6 +125,7 @@ fn main() -> ExitCode {
         Command::TestBrowser { chromium, whole, full, no_install } => {
             web::test(&chromium, !no_install, whole, full)
         }
+        Command::Load(args) => load::run(&args),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };
     match result {

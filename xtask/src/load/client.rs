@@ -1,0 +1,105 @@
+//! A client that reads the stream of an answer.
+
+use std::io::{BufRead as _, BufReader};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::mix::Job;
+use super::{count, parse, unexpected};
+
+/// What became of a request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    /// From the time when it was due to each piece of text.
+    pub(crate) pieces: Vec<Duration>,
+    pub(crate) end: Duration,
+    pub(crate) text: String,
+    /// Tokens by the server's count.
+    pub(crate) n_token: Option<usize>,
+    pub(crate) has_left: bool,
+    pub(crate) is_done: bool,
+    pub(crate) error: Option<String>,
+}
+
+impl Outcome {
+    /// True if the stream ended by itself, with all tokens.
+    pub(crate) fn is_whole(&self, job: &Job) -> bool {
+        self.error.is_none() && self.is_done && self.n_token.is_none_or(|n| n == job.n_out)
+    }
+}
+
+pub(crate) struct Client {
+    agent: ureq::Agent,
+    url: String,
+    model: String,
+    key: Option<String>,
+}
+
+impl Client {
+    pub(crate) fn new(url: &str, model: &str, key: Option<&str>) -> Client {
+        let config =
+            ureq::Agent::config_builder().http_status_as_error(false).max_idle_connections_per_host(256);
+        Client {
+            agent: config.build().into(),
+            url: format!("{}/v1/completions", url.trim_end_matches('/')),
+            model: model.into(),
+            key: key.map(String::from),
+        }
+    }
+
+    /// Asks, and reads the answer to its end.
+    pub(crate) fn ask(&self, job: &Job, due: Instant) -> Outcome {
+        let mut outcome = Outcome::default();
+        if let Err(error) = self.read(job, due, &mut outcome) {
+            outcome.error = Some(format!("{error:#}"));
+        }
+        outcome.end = due.elapsed();
+        outcome
+    }
+
+    fn read(&self, job: &Job, due: Instant, outcome: &mut Outcome) -> anyhow::Result<()> {
+        let mut body = json!({
+            "prompt": job.prompt,
+            "max_tokens": job.n_out,
+            "temperature": 0,
+            "ignore_eos": true,
+            "stream": true,
+            "stream_options": {"include_usage": true},
+        });
+        if !self.model.is_empty() {
+            body["model"] = self.model.as_str().into();
+        }
+        let mut request = self.agent.post(&self.url).header("content-type", "application/json");
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let mut response = request.send(body.to_string())?;
+        if response.status() != 200 {
+            let status = response.status();
+            return Err(unexpected(&format!("{status} {}", response.body_mut().read_to_string()?)));
+        }
+        for line in BufReader::new(response.body_mut().as_reader()).lines() {
+            let line = line?;
+            let Some(data) = line.strip_prefix("data:").map(str::trim) else { continue };
+            if data == "[DONE]" {
+                outcome.is_done = true;
+                continue;
+            }
+            let chunk = parse(data)?;
+            if !chunk["error"].is_null() {
+                return Err(unexpected(data));
+            }
+            outcome.n_token = count(&chunk["usage"]["completion_tokens"]).or(outcome.n_token);
+            if let Some(text) = chunk["choices"][0]["text"].as_str().filter(|text| !text.is_empty()) {
+                outcome.pieces.push(due.elapsed());
+                outcome.text.push_str(text);
+            }
+            if job.leaves_after.is_some_and(|n| outcome.pieces.len() >= n) {
+                outcome.has_left = true;
+                return Ok(());
+            }
+        }
+        if outcome.is_done { Ok(()) } else { Err(unexpected("the stream ends without [DONE]")) }
+    }
+}

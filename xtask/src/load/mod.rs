@@ -1,0 +1,190 @@
+//! `cargo xtask load`: load on a server that speaks OpenAI's completions, ours or another.
+//!
+//! Prompts are random tokens, so that two servers with the same model get the same work, and no prompt shares a beginning
+//! with another unless the mix says so. Times are those of the client: to the first piece of an answer, and between pieces.
+
+mod client;
+mod mix;
+mod numbers;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+
+use client::{Client, Outcome};
+use mix::{Job, Mix};
+use numbers::{Summary, summary};
+
+/// Options of the command.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Address of the server, such as http://127.0.0.1:8080
+    url: String,
+    /// Name of the model in requests
+    #[arg(long, default_value = "")]
+    model: String,
+    /// Key of the server
+    #[arg(long)]
+    key: Option<String>,
+    /// Users who ask one request after another: a measurement for each number
+    #[arg(long, value_delimiter = ',', default_value = "1,8", conflicts_with = "rate")]
+    users: Vec<usize>,
+    /// Requests a second at random times, whether or not earlier ones have ended
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Requests of each measurement; default: 4 for each user, at least 16
+    #[arg(long)]
+    requests: Option<usize>,
+    /// Mix of requests
+    #[arg(long, value_enum, default_value = "a")]
+    mix: Mix,
+    /// Tokens of a prompt, instead of the mix's
+    #[arg(long)]
+    prompt: Option<usize>,
+    /// Tokens of an answer, instead of the mix's
+    #[arg(long)]
+    output: Option<usize>,
+    /// Seed of prompts and times
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Tokens of prompts lie below this id
+    #[arg(long, default_value_t = 2000)]
+    vocab: u32,
+    /// Ask so many of the requests again, alone, and compare the texts
+    #[arg(long, default_value_t = 0)]
+    check: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the measurements.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let client = Client::new(&args.url, &args.model, args.key.as_deref());
+    let levels: Vec<Option<usize>> = match args.rate {
+        Some(_) => vec![None],
+        None => args.users.iter().copied().map(Some).collect(),
+    };
+    let mut found = Vec::new();
+    for (i, users) in levels.into_iter().enumerate() {
+        let n = args.requests.unwrap_or_else(|| (4 * users.unwrap_or(8)).max(16));
+        let jobs = args.mix.jobs(n, args.seed + i as u64, args.vocab, args.prompt, args.output);
+        let start = Instant::now();
+        let outcomes = match users {
+            Some(users) => closed(&client, &jobs, users),
+            None => open(&client, &jobs, args.rate.unwrap_or(1.0), args.seed),
+        };
+        let summary = summary(&jobs, &outcomes, start);
+        let n_wrong = compare(&client, &jobs, &outcomes, args.check)?;
+        if !args.json {
+            print_row(i == 0, users, &summary, n_wrong, args.check);
+        }
+        found.push(row(users, args, &summary, n_wrong));
+        ensure!(n_wrong == 0, "{n_wrong} texts differ from those of the same requests alone");
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&Value::from(found))?);
+    }
+    Ok(())
+}
+
+/// As many requests at once as there are users.
+fn closed(client: &Client, jobs: &[Job], users: usize) -> Vec<Option<Outcome>> {
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(vec![None; jobs.len()]);
+    thread::scope(|scope| {
+        for _ in 0..users.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(i) else { return };
+                    let outcome = client.ask(job, Instant::now());
+                    outcomes.lock().expect("no thread panics with it")[i] = Some(outcome);
+                }
+            });
+        }
+    });
+    outcomes.into_inner().expect("all threads have ended")
+}
+
+/// Requests at random times; each counts from its own, even if the client is late.
+fn open(client: &Client, jobs: &[Job], rate: f64, seed: u64) -> Vec<Option<Outcome>> {
+    let mut random = mix::Random::new(seed ^ 0x9e37);
+    let start = Instant::now();
+    let mut at = Duration::ZERO;
+    thread::scope(|scope| {
+        let asked: Vec<_> = jobs
+            .iter()
+            .map(|job| {
+                at += Duration::from_secs_f64(-(1.0 - random.unit()).ln() / rate);
+                let due = start + at;
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+                scope.spawn(move || client.ask(job, due))
+            })
+            .collect();
+        asked.into_iter().map(|one| one.join().ok()).collect()
+    })
+}
+
+/// Asks some requests again, one at a time; the number of those whose text differs.
+fn compare(client: &Client, jobs: &[Job], outcomes: &[Option<Outcome>], n: usize) -> anyhow::Result<usize> {
+    let whole = jobs.iter().zip(outcomes).filter_map(|(job, outcome)| Some((job, outcome.as_ref()?)));
+    let mut n_wrong = 0;
+    for (job, outcome) in whole.filter(|(job, outcome)| outcome.is_whole(job)).take(n) {
+        let alone = client.ask(job, Instant::now());
+        ensure!(alone.is_whole(job), "a request alone fails: {}", alone.error.unwrap_or_default());
+        if alone.text != outcome.text {
+            eprintln!("differs:\n  {:?}\n  {:?}", outcome.text, alone.text);
+            n_wrong += 1;
+        }
+    }
+    Ok(n_wrong)
+}
+
+fn row(users: Option<usize>, args: &Args, summary: &Summary, n_wrong: usize) -> Value {
+    let mut row = summary.json();
+    row["users"] = json!(users);
+    row["rate"] = json!(args.rate);
+    row["mix"] = json!(format!("{:?}", args.mix).to_lowercase());
+    row["checked"] = json!(args.check);
+    row["wrong"] = json!(n_wrong);
+    row
+}
+
+fn print_row(is_first: bool, users: Option<usize>, s: &Summary, n_wrong: usize, n_check: usize) {
+    if is_first {
+        println!(
+            "users   ok  bad  tokens/s   TTFT p50   p95   p99 ms   gap p50   p95   p99   max ms  same alone"
+        );
+    }
+    let users = users.map_or_else(|| "open".into(), |n| n.to_string());
+    let [t50, t95, t99] = s.ttft;
+    let [g50, g95, g99] = s.gap;
+    println!(
+        "{users:>5} {:>4} {:>4} {:>9.1} {t50:>10.1} {t95:>5.1} {t99:>5.1} {g50:>12.2} {g95:>5.2} {g99:>5.2} {:>6.1}  {}/{n_check}",
+        s.n_ok,
+        s.n_bad,
+        s.rate,
+        s.gap_max,
+        n_check - n_wrong,
+    );
+}
+
+/// Reads a number of a usage.
+fn count(value: &Value) -> Option<usize> {
+    value.as_u64().map(|n| n as usize)
+}
+
+/// A response that is not what was asked for.
+fn unexpected(text: &str) -> anyhow::Error {
+    anyhow::anyhow!("unexpected: {}", text.chars().take(200).collect::<String>())
+}
+
+/// The value of a line.
+fn parse(text: &str) -> anyhow::Result<Value> {
+    serde_json::from_str(text).with_context(|| unexpected(text).to_string())
+}
