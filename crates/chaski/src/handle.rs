@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chaski_models::serve::{self, Answer, Load, Refused, Request, ServeError};
 use chaski_models::{GenerateOptions, ModelError};
 use chaski_text::{
-    AddSpecial, AnswerParser, AnswerSyntax, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer,
+    AddSpecial, AnswerParser, AnswerSyntax, CallChoice, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer,
 };
 
 use serde_json::Value;
@@ -102,22 +102,35 @@ impl Handle {
         tools: &[Value],
         options: GenerateOptions,
     ) -> Result<Chat, Error> {
-        self.answer_to(Request::new(prompt.tokens.clone(), options), &prompt.text, tools)
+        self.answer_to(Request::new(prompt.tokens.clone(), options), &prompt.text, tools, None)
     }
 
     /// Queues a request whose tokens are those of a conversation's prompt with this text, and these tools. A grammar is
-    /// that of the text after the reasoning, if the prompt opens it.
+    /// that of the text after the reasoning, if the prompt opens it; with `calls`, the answer consists of such calls.
     ///
     /// # Errors
-    /// As [`Self::generate`]; [`Error::Model`] if the template cannot be parsed.
-    pub fn answer_to(&self, mut request: Request, text: &str, tools: &[Value]) -> Result<Chat, Error> {
+    /// As [`Self::generate`]; [`Error::Model`] if the template cannot be parsed; [`Error::Calls`] for calls that the
+    /// model's notation cannot express.
+    pub fn answer_to(
+        &self,
+        mut request: Request,
+        text: &str,
+        tools: &[Value],
+        calls: Option<&CallChoice>,
+    ) -> Result<Chat, Error> {
         let template = self.template(!tools.is_empty())?;
-        let syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
+        let mut syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
+        if let Some(calls) = calls {
+            syntax = syntax.or_object();
+            let calls = CallChoice { prompt: text.to_owned(), ..calls.clone() };
+            request.options.grammar = Some(syntax.call_grammar(&self.text.tokenizer, tools, &calls)?);
+        }
         let parser = AnswerParser::new(syntax, text, tools);
         let options = &mut request.options;
         options.shown.extend(syntax.marker_tokens(&self.text.tokenizer));
-        options.grammar_after =
-            options.grammar_after.take().or_else(|| parser.reasoning_end().map(String::from));
+        if calls.is_none() && options.grammar_after.is_none() {
+            options.grammar_after = parser.reasoning_end().map(String::from);
+        }
         Ok(Chat::new(self.generate_tokens(request)?, parser))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chaski::serve::Request;
-use chaski::text::TemplateOptions;
+use chaski::text::{CallChoice, TemplateOptions};
 use chaski::{GenerateOptions, Message};
 
 use crate::answers::Answers;
@@ -20,6 +20,8 @@ pub(crate) struct Ask {
     /// Send events while the answer is made.
     pub(crate) stream: bool,
     pub(crate) priority: i32,
+    /// Calls that an answer in a conversation has to consist of.
+    pub(crate) calls: Option<CallChoice>,
     /// Cut a prompt that is longer than the context, at turns of the conversation.
     pub(crate) truncate: bool,
 }
@@ -50,7 +52,7 @@ pub(crate) struct Read {
 impl Ask {
     /// One answer to a prompt.
     pub(crate) fn new(prompt: Prompt, options: GenerateOptions) -> Ask {
-        Ask { prompt, options, n: 1, stream: false, priority: 0, truncate: false }
+        Ask { prompt, options, n: 1, stream: false, priority: 0, calls: None, truncate: false }
     }
 
     /// The prompts in tokens.
@@ -116,6 +118,7 @@ impl Ask {
                             request,
                             &prompt.text,
                             &template.tools,
+                            self.calls.as_ref(),
                         )?);
                     }
                     Prompt::Texts(_) => answers.push_text(served.handle()?.generate_tokens(request)?),

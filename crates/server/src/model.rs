@@ -5,8 +5,7 @@ use std::sync::Arc;
 use chaski::embedding::Pooling;
 use chaski::serve::Load;
 use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
-use chaski::{Engine, Grammar, Handle, SamplerParams};
-use serde_json::Value;
+use chaski::{Engine, Handle, SamplerParams};
 
 use crate::embedder::Embedder;
 use crate::error::{ApiError, Kind};
@@ -225,19 +224,6 @@ impl Facts {
         let bytes =
             self.with_tokenizer(|tokenizer| tokenizer.token_bytes(token, RenderSpecial::Yes).into_owned());
         bytes.unwrap_or_default()
-    }
-
-    /// A grammar of calls of these tools, of the named one if there is a name.
-    ///
-    /// # Errors
-    /// [`Kind::Unsupported`]: the notation of the model's calls is not known.
-    pub(crate) fn forced_calls(
-        &self,
-        _tools: &[Value],
-        _name: Option<String>,
-        _parallel: bool,
-    ) -> Result<Grammar, ApiError> {
-        Err(ApiError::new(Kind::Unsupported, "the model cannot be made to call tools"))
     }
 
     /// True if this is one of its names.

@@ -1,6 +1,6 @@
 //! Conversations, as all dialects with messages have them.
 
-use chaski::text::{Content, LocalTime, TemplateOptions};
+use chaski::text::{CallChoice, Content, LocalTime, TemplateOptions};
 use chaski::{GenerateOptions, Message};
 use serde_json::{Value, json};
 
@@ -47,20 +47,18 @@ fn local_time() -> LocalTime {
     }
 }
 
-/// Constrains the answer to calls where the choice requires them.
+/// The calls that the answer has to consist of, where the choice requires them.
 ///
 /// # Errors
-/// A constraint of the content beside it, and those of [`Facts::forced_calls`].
+/// A constraint of the content beside it.
 pub(super) fn force(
     fields: &Fields<'_>,
-    facts: &Facts,
-    options: &mut GenerateOptions,
-    tools: &[Value],
+    options: &GenerateOptions,
     choice: Choice,
     parallel: bool,
-) -> Result<(), ApiError> {
+) -> Result<Option<CallChoice>, ApiError> {
     let name = match choice {
-        Choice::None | Choice::Auto => return Ok(()),
+        Choice::None | Choice::Auto => return Ok(None),
         Choice::Required => None,
         Choice::Named(name) => Some(name),
     };
@@ -68,8 +66,7 @@ pub(super) fn force(
         let expected = "one that leaves the choice to the model beside a constraint of the content";
         return Err(fields.wrong("tool_choice", expected));
     }
-    options.grammar = Some(facts.forced_calls(tools, name, parallel)?);
-    Ok(())
+    Ok(Some(CallChoice { name, parallel, may_reason: true, ..CallChoice::default() }))
 }
 
 /// A tool in OpenAI's form, as templates expect it.

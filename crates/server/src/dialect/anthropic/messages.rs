@@ -29,9 +29,9 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
 fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     let messages = request::messages(fields)?;
     let mut options = sampling::unconstrained(fields, "stop_sequences", facts)?;
-    let template = request::template(fields, facts, &messages, &mut options)?;
+    let (template, calls) = request::template(fields, facts, &messages, &mut options)?;
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
-    Ok(Ask { stream: fields.flag("stream")?.unwrap_or(false), ..Ask::new(prompt, options) })
+    Ok(Ask { stream: fields.flag("stream")?.unwrap_or(false), calls, ..Ask::new(prompt, options) })
 }
 
 /// The number of tokens that a message with this body would report, cached or not.

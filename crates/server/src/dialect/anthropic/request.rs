@@ -208,13 +208,13 @@ pub(super) fn template(
     facts: &Facts,
     messages: &[Message],
     options: &mut GenerateOptions,
-) -> Result<TemplateOptions, ApiError> {
+) -> Result<(TemplateOptions, Option<CallChoice>), ApiError> {
     let (tools, choice, parallel) = chosen(fields)?;
     let mut template = conversation::template(facts, messages, tools)?;
     if let Some(thinks) = thinking(fields)? {
         template.enable_thinking = Some(thinks);
     }
     output(fields, options, &mut template)?;
-    conversation::force(fields, facts, options, &template.tools, choice, parallel)?;
-    Ok(template)
+    let calls = conversation::force(fields, options, choice, parallel)?;
+    Ok((template, calls))
 }

@@ -4,10 +4,11 @@ use chaski::text::{Answer, AnswerEvent};
 use chaski::{ChatEvent, Finish, Stats};
 use serde_json::{Map, Value, json};
 
-use super::messages::{Choice, messages, template, tools};
+use super::messages::{messages, template, tools};
 use super::{Usage, finish_reason, logprobs, n_answers, stream_options};
 use crate::answers::{Outcome, Token};
 use crate::ask::{Ask, Prompt};
+use crate::dialect::conversation;
 use crate::dialect::timings::timings;
 use crate::dialect::{FINGERPRINT, Frame, Told, Writer, per_answer};
 use crate::error::ApiError;
@@ -30,26 +31,18 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         return Err(fields.wrong("logprobs", "true where `top_logprobs` is set"));
     }
     options.logprobs = wants_logprobs.then_some(top.unwrap_or(0) as usize);
-    if !tools.is_empty() && options.grammar.is_some() && choice != Choice::Auto {
-        return Err(fields.wrong("tool_choice", "\"auto\" or \"none\" beside a constraint of the content"));
-    }
     if !tools.is_empty() && fields.text("grammar")?.is_some_and(|text| !text.is_empty()) {
         return Err(fields.wrong("grammar", "absent where there are tools"));
     }
-    if choice != Choice::Auto && choice != Choice::None {
-        let name = match choice {
-            Choice::Named(name) => Some(name),
-            _ => None,
-        };
-        let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(true);
-        options.grammar = Some(facts.forced_calls(&tools, name, parallel)?);
-    }
+    let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(true);
+    let calls = conversation::force(&fields, &options, choice, parallel)?;
     let template = template(&fields, facts, &messages, tools)?;
     let (stream, usage, continuous) = stream_options(&fields)?;
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
     let ask = Ask {
         n: n_answers(&fields)?,
         stream,
+        calls,
         priority: fields.integer("priority", -1000..=1000)?.unwrap_or(0) as i32,
         ..Ask::new(prompt, options)
     };
