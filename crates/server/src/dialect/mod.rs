@@ -103,6 +103,11 @@ pub(crate) trait Writer: Send + Sync {
 
     /// What a stream says after the last event.
     fn end(&mut self, told: &Told) -> Vec<Frame>;
+
+    /// What a stream says at an error; `None` if it says it as any response does.
+    fn failed(&mut self, _: &Told, _: &ApiError) -> Option<Vec<Frame>> {
+        None
+    }
 }
 
 /// One value for each answer.

@@ -264,7 +264,10 @@ impl Pump {
         self.send(frames.iter().map(|frame| text(self.wire, frame)).collect()).await
     }
 
-    async fn send_error(&self, error: &ApiError) -> Result<(), Gone> {
+    async fn send_error(&mut self, error: &ApiError) -> Result<(), Gone> {
+        if let Some(frames) = self.queued.writer.failed(&self.queued.told, error) {
+            return self.send_frames(&frames).await;
+        }
         let body = error_body(error, &self.path, &self.record.request);
         let frame = match self.wire {
             Wire::Events { ping: Ping::Event, .. } => Frame::Event("error", body),

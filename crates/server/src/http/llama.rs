@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::body;
 use super::respond::json as respond;
 use crate::app::App;
-use crate::dialect::anthropic;
 use crate::dialect::llama::tokens;
+use crate::dialect::{anthropic, openai};
 use crate::error::{ApiError, Kind};
 use crate::ids;
 use crate::model::Served;
@@ -79,4 +79,12 @@ pub(super) async fn count_message(
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     of_body(app, request, anthropic::messages::count_tokens).await
+}
+
+/// As OpenAI has it for responses.
+pub(super) async fn count_response(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    of_body(app, request, openai::responses::input_tokens).await
 }

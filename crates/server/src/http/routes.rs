@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Extension, Request, State};
+use axum::extract::{Extension, Path, Request, State};
 use axum::http::Response;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post};
@@ -22,6 +22,11 @@ const OPENAI: Wire = Wire::Events { ends: true, ping: Ping::Comment };
 
 static CHAT: Dialect = Dialect { ask: openai::chat::ask, wire: OPENAI, prefix: "chatcmpl-" };
 static COMPLETIONS: Dialect = Dialect { ask: openai::completions::ask, wire: OPENAI, prefix: "cmpl-" };
+static RESPONSES: Dialect = Dialect {
+    ask: openai::responses::ask,
+    wire: Wire::Events { ends: false, ping: Ping::Comment },
+    prefix: "resp_",
+};
 static COMPLETION: Dialect = Dialect {
     ask: llama_dialect::completion::ask,
     wire: Wire::Events { ends: false, ping: Ping::Comment },
@@ -35,10 +40,11 @@ static MESSAGES: Dialect = Dialect {
 };
 
 /// Endpoints that answer.
-static ANSWERS: [(&str, &Dialect); 7] = [
+static ANSWERS: [(&str, &Dialect); 8] = [
     ("/v1/chat/completions", &CHAT),
     ("/chat/completions", &CHAT),
     ("/v1/completions", &COMPLETIONS),
+    ("/v1/responses", &RESPONSES),
     ("/v1/messages", &MESSAGES),
     ("/completion", &COMPLETION),
     ("/completions", &COMPLETION),
@@ -88,7 +94,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/apply-template", post(llama::apply_template))
         .route("/v1/chat/completions/render", post(llama::render))
         .route("/v1/chat/completions/input_tokens", post(llama::input_tokens))
-        .route("/v1/messages/count_tokens", post(llama::count_message));
+        .route("/v1/messages/count_tokens", post(llama::count_message))
+        .route("/v1/responses/input_tokens", post(llama::count_response))
+        .route("/v1/responses/{id}", get(no_response).delete(no_response));
     router
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
@@ -103,6 +111,11 @@ async fn rerank() -> ApiError {
 
 async fn infill() -> ApiError {
     ApiError::new(Kind::Unsupported, "filling in between two texts is not supported")
+}
+
+/// Responses are not stored.
+async fn no_response(Path(id): Path<String>) -> ApiError {
+    ApiError::new(Kind::Path, format!("there is no response `{id}`: the server stores none"))
 }
 
 async fn unknown(request: Request) -> Result<Response<Body>, ApiError> {

@@ -59,7 +59,7 @@ fn message(value: &Value, path: &str) -> Result<Message, ApiError> {
 }
 
 /// The text of a content's parts, which are lines.
-fn text_of_parts(parts: &[Value], path: &str) -> Result<String, ApiError> {
+pub(super) fn text_of_parts(parts: &[Value], path: &str) -> Result<String, ApiError> {
     let mut texts = Vec::new();
     for (i, part) in parts.iter().enumerate() {
         let fields = Fields::of(part, format!("{path}[{i}]"))?;
@@ -186,11 +186,7 @@ pub(super) fn template(
             options.enable_thinking = Some(thinks);
         }
     }
-    if let Some(effort) = fields.text("reasoning_effort")? {
-        const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
-        if !EFFORTS.contains(&effort) {
-            return Err(fields.wrong("reasoning_effort", format!("one of {}", EFFORTS.join(", "))));
-        }
+    if let Some(effort) = effort(fields, "reasoning_effort")? {
         options.enable_thinking = Some(effort != "none");
         options.extra.entry("reasoning_effort").or_insert_with(|| effort.into());
     }
@@ -202,4 +198,15 @@ pub(super) fn template(
     options.continue_last = continues.unwrap_or(options.continue_last && opens != Some(true));
     options.add_generation_prompt = opens.unwrap_or(true);
     Ok(options)
+}
+
+/// How much the model should reason.
+pub(super) fn effort<'a>(fields: &Fields<'a>, name: &str) -> Result<Option<&'a str>, ApiError> {
+    const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+    match fields.text(name)? {
+        Some(effort) if !EFFORTS.contains(&effort) => {
+            Err(fields.wrong(name, format!("one of {}", EFFORTS.join(", "))))
+        }
+        effort => Ok(effort),
+    }
 }

@@ -6,6 +6,7 @@ pub(crate) mod embeddings;
 pub(super) mod logprobs;
 pub(super) mod messages;
 pub(crate) mod models;
+pub(crate) mod responses;
 
 use chaski::Finish;
 use serde_json::{Value, json};
