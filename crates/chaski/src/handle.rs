@@ -5,7 +5,8 @@ use std::sync::Arc;
 use chaski_models::serve::{self, Answer, Load, Refused, Request, ServeError};
 use chaski_models::{GenerateOptions, ModelError};
 use chaski_text::{
-    AddSpecial, AnswerParser, AnswerSyntax, CallChoice, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer,
+    AddSpecial, AnswerParser, AnswerSyntax, CallChoice, ChatTemplate, Message, ParseSpecial, TemplateOptions,
+    Tokenizer,
 };
 
 use serde_json::Value;

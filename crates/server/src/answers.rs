@@ -8,8 +8,6 @@ use chaski::text::{Answer as Text, AnswerEvent, Logprobs};
 use chaski::{Chat, ChatEvent, Finish, Stats};
 use futures_util::stream::{SelectAll, Stream, StreamExt as _};
 
-use crate::error::ApiError;
-
 /// Events with the index of their answer, each in order. Dropping it ends all answers within a step.
 #[derive(Default)]
 pub(crate) struct Answers {
@@ -50,22 +48,6 @@ impl Answers {
     /// The next event; `None` after the last of all.
     pub(crate) async fn next(&mut self) -> Option<(usize, ChatEvent)> {
         self.streams.next().await
-    }
-
-    /// All answers, in order.
-    ///
-    /// # Errors
-    /// The first that fails.
-    pub(crate) async fn whole(mut self) -> Result<Vec<Outcome>, ApiError> {
-        let mut gathered: Vec<Gathered> = (0..self.n).map(|_| Gathered::default()).collect();
-        while let Some((index, event)) = self.next().await {
-            if let ChatEvent::Failed { error } = event {
-                return Err(error.into());
-            }
-            gathered[index].take(&event);
-        }
-        let lost = || ApiError::new(crate::error::Kind::Internal, "the service ended before the answer did");
-        gathered.into_iter().map(|one| one.outcome.ok_or_else(lost)).collect()
     }
 }
 

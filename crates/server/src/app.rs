@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
-use std::time::Instant;
 
 use crate::config::{Entry, ServerConfig};
 use crate::error::{ApiError, Kind};
@@ -15,7 +14,6 @@ pub(crate) struct App {
     pub(crate) config: ServerConfig,
     pub(crate) models: Models,
     pub(crate) metrics: Metrics,
-    pub(crate) started: Instant,
     /// Keys in force: those of the configuration and of its file.
     pub(crate) keys: RwLock<Arc<[Key]>>,
     /// Addresses that it is bound to, and names of the machine, as `Host` may have them.
@@ -33,7 +31,6 @@ impl App {
         App {
             models: Models::default(),
             metrics: Metrics::new(),
-            started: Instant::now(),
             keys: RwLock::new(config.keys.clone().into()),
             own_hosts: RwLock::default(),
             is_draining: AtomicBool::new(false),

@@ -24,6 +24,8 @@ pub(crate) struct Ask {
     pub(crate) calls: Option<CallChoice>,
     /// Cut a prompt that is longer than the context, at turns of the conversation.
     pub(crate) truncate: bool,
+    /// Tokens of earlier turns, before those of a conversation.
+    pub(crate) before: Vec<u32>,
 }
 
 /// A part of a plain prompt.
@@ -52,7 +54,16 @@ pub(crate) struct Read {
 impl Ask {
     /// One answer to a prompt.
     pub(crate) fn new(prompt: Prompt, options: GenerateOptions) -> Ask {
-        Ask { prompt, options, n: 1, stream: false, priority: 0, calls: None, truncate: false }
+        Ask {
+            prompt,
+            options,
+            n: 1,
+            stream: false,
+            priority: 0,
+            calls: None,
+            truncate: false,
+            before: Vec::new(),
+        }
     }
 
     /// The prompts in tokens.
@@ -85,13 +96,25 @@ impl Ask {
                 } else {
                     served.handle()?.chat_prompt(messages, template)?
                 };
-                vec![Read { text: prompt.text, tokens: prompt.tokens }]
+                vec![self.after(&served.facts, Read { text: prompt.text, tokens: prompt.tokens })?]
             }
             Prompt::Texts(texts) => {
                 texts.iter().map(|parts| read_parts(&served.facts, parts)).collect::<Result<_, _>>()?
             }
         };
         Ok(read)
+    }
+
+    /// A prompt after the tokens of earlier turns. These have begun the text already.
+    fn after(&self, facts: &Facts, prompt: Read) -> Result<Read, ApiError> {
+        if self.before.is_empty() {
+            return Ok(prompt);
+        }
+        let bos = facts.with_tokenizer(|tokenizer| tokenizer.bos())?;
+        let begins = bos.is_some() && prompt.tokens.first().copied() == bos;
+        let mut tokens = self.before.clone();
+        tokens.extend(&prompt.tokens[usize::from(begins)..]);
+        Ok(Read { text: facts.text_of(&self.before)? + &prompt.text, tokens })
     }
 
     /// Queues the answers to the prompts, those of each prompt side by side. It compiles grammars, which takes time.

@@ -27,8 +27,6 @@ pub(crate) enum Kind {
     Timeout,
     /// A body that is too large.
     Large,
-    /// A limit of the key.
-    Rate,
     /// A full queue.
     Full,
     /// A model that is being loaded.
@@ -81,7 +79,6 @@ impl Kind {
             Kind::Model => same(404, "not_found_error", Some("model_not_found"), "not_found_error"),
             Kind::Timeout => same(408, "timeout_error", Some("request_timeout"), "timeout_error"),
             Kind::Large => same(413, invalid, Some("request_too_large"), "request_too_large"),
-            Kind::Rate => same(429, "rate_limit_error", Some("rate_limit_exceeded"), "rate_limit_error"),
             Kind::Full => Row {
                 anthropic_status: 529,
                 ..same(429, "server_error", Some("server_overloaded"), "overloaded_error")
@@ -106,14 +103,14 @@ pub(crate) struct ApiError {
     /// Path of the field that is to blame.
     pub(crate) param: Option<String>,
     /// Further numbers for programs.
-    pub(crate) extra: Map<String, Value>,
+    pub(crate) extra: Box<Map<String, Value>>,
     /// Seconds after which to try again.
     pub(crate) retry_after: Option<u64>,
 }
 
 impl ApiError {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> ApiError {
-        ApiError { kind, message: message.into(), param: None, extra: Map::new(), retry_after: None }
+        ApiError { kind, message: message.into(), param: None, extra: Box::default(), retry_after: None }
     }
 
     /// A field that is missing or wrong.
@@ -145,7 +142,10 @@ impl ApiError {
         };
         let mut error =
             json!({"message": self.message, "type": row.openai, "param": self.param, "code": code});
-        error.as_object_mut().expect("it was made as an object").extend(self.extra.clone());
+        error
+            .as_object_mut()
+            .expect("it was made as an object")
+            .extend(self.extra.iter().map(|(name, value)| (name.clone(), value.clone())));
         json!({"error": error})
     }
 

@@ -30,8 +30,6 @@ pub(crate) struct Facts {
     pub(crate) aliases: Vec<String>,
     /// Name of its file.
     pub(crate) file: String,
-    /// Family, size and file type in words.
-    pub(crate) description: String,
     /// Its architecture.
     pub(crate) arch: String,
     /// Name of the file's type.
@@ -126,7 +124,6 @@ impl Served {
             id: options.id.unwrap_or_else(|| stem(&info.file).to_owned()),
             aliases: options.aliases,
             file: info.file,
-            description: info.description,
             arch,
             ftype,
             n_ctx,
@@ -226,9 +223,10 @@ impl Facts {
         bytes.unwrap_or_default()
     }
 
-    /// True if this is one of its names.
+    /// True if this is one of its names, also with the tag that ollama adds to names without one.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.id == name || self.aliases.iter().any(|alias| alias == name)
+        let is_it = |name: &str| self.id == name || self.aliases.iter().any(|alias| alias == name);
+        is_it(name) || name.strip_suffix(":latest").is_some_and(is_it)
     }
 }
 
@@ -240,7 +238,6 @@ impl Facts {
             id: "golden".into(),
             aliases: Vec::new(),
             file: "golden.gguf".into(),
-            description: "golden".into(),
             arch: "llama".into(),
             ftype: "F16".into(),
             n_ctx: 512,

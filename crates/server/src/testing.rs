@@ -132,11 +132,12 @@ pub(crate) fn contract_events(name: &str) -> Option<Vec<Value>> {
 }
 
 /// Values that differ each time.
-const VARY: [&str; 10] = [
+const VARY: [&str; 11] = [
     "id",
     "item_id",
     "call_id",
     "created_at",
+    "modified_at",
     "total_duration",
     "load_duration",
     "prompt_eval_duration",

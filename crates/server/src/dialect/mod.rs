@@ -4,6 +4,7 @@
 pub(crate) mod anthropic;
 mod conversation;
 pub(crate) mod llama;
+pub(crate) mod ollama;
 pub(crate) mod openai;
 pub(crate) mod timings;
 

@@ -1,6 +1,7 @@
 //! Requests for embeddings.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -47,4 +48,23 @@ pub(super) async fn llama(State(app): State<Arc<App>>, request: Request) -> Resu
     let body = body::json(request.into_body(), app.config.max_body).await?;
     let (_, asked, found) = embed(&app, body).await?;
     Ok(json(&asked.llama(&found)))
+}
+
+pub(super) async fn ollama(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    let start = Instant::now();
+    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let (served, asked, found) = embed(&app, body).await?;
+    Ok(json(&asked.ollama(&served.facts.id, &found, start.elapsed())?))
+}
+
+pub(super) async fn old_ollama(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let (_, asked, found) = embed(&app, body).await?;
+    Ok(json(&asked.old_ollama(&found)?))
 }

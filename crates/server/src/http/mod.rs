@@ -7,6 +7,7 @@ mod guard;
 pub(crate) mod listen;
 mod llama;
 mod models;
+mod ollama;
 mod respond;
 mod routes;
 mod status;

@@ -12,7 +12,7 @@ use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
 use super::guard::{Caller, guard};
-use super::{body, embeddings, llama, models, status};
+use super::{body, embeddings, llama, models, ollama, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
@@ -82,6 +82,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/embeddings", post(embeddings::openai))
         .route("/embeddings", post(embeddings::llama))
         .route("/embedding", post(embeddings::llama))
+        .route("/api/embed", post(embeddings::ollama))
+        .route("/api/embeddings", post(embeddings::old_ollama))
         .route("/v1/rerank", post(rerank))
         .route("/v2/rerank", post(rerank))
         .route("/rerank", post(rerank))
@@ -97,7 +99,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/messages/count_tokens", post(llama::count_message))
         .route("/v1/responses/input_tokens", post(llama::count_response))
         .route("/v1/responses/{id}", get(no_response).delete(no_response));
-    router
+    ollama::routes(router)
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
         .layer(RequestDecompressionLayer::new())

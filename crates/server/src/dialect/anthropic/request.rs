@@ -1,6 +1,6 @@
 //! The conversation, its tools and its options.
 
-use chaski::text::TemplateOptions;
+use chaski::text::{CallChoice, TemplateOptions};
 use chaski::{GenerateOptions, Grammar, Message};
 use serde_json::Value;
 

@@ -1,5 +1,7 @@
 //! `/v1/embeddings`, and llama-server's `/embedding`.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chaski::embedding::VectorNorm;
@@ -25,14 +27,16 @@ pub(crate) struct EmbedAsk {
     is_base64: bool,
 }
 
-/// Reads the body of OpenAI's endpoint, or of llama-server's, whose texts may also be `content`.
+/// Reads the body of OpenAI's endpoint; of llama-server's, whose texts may be `content`; or of ollama's: the older one has a
+/// `prompt`, and `truncate` cuts texts to the context.
 pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAsk, ApiError> {
     let fields = Fields::of(body, "")?;
-    let name =
-        if fields.get("input").is_none() && fields.get("content").is_some() { "content" } else { "input" };
+    let name = ["input", "content", "prompt"].into_iter().find(|name| fields.get(name).is_some());
+    let name = name.unwrap_or("input");
     let texts = parts_of(&fields, name, MOST)?;
     let cut = fields.integer("truncate_prompt_tokens", -1..=i64::from(u32::MAX))?;
     let cut = cut.map(|n| usize::try_from(n).unwrap_or(facts.n_ctx).min(facts.n_ctx));
+    let cut = cut.or(fields.flag("truncate")?.filter(|cut| *cut).map(|_| facts.n_ctx));
     let mut inputs = Vec::new();
     for (i, parts) in texts.iter().enumerate() {
         if matches!(&parts[..], [Part::Text(text)] if text.is_empty()) {
@@ -103,8 +107,22 @@ impl EmbedAsk {
         found.iter().enumerate().map(row).collect()
     }
 
-    /// ollama's vectors.
-    pub(crate) fn vectors(&self, found: &[Embedding]) -> Result<Vec<Vec<f32>>, ApiError> {
-        found.iter().map(|embedding| self.vector(embedding)).collect()
+    /// ollama's body.
+    pub(crate) fn ollama(&self, model: &str, found: &[Embedding], took: Duration) -> Result<Value, ApiError> {
+        let vectors: Vec<Vec<f32>> = found.iter().map(|one| self.vector(one)).collect::<Result<_, _>>()?;
+        let n_token: usize = found.iter().map(|embedding| embedding.n_token).sum();
+        Ok(json!({
+            "model": model,
+            "embeddings": vectors,
+            "total_duration": took.as_nanos() as u64,
+            "load_duration": 0,
+            "prompt_eval_count": n_token,
+        }))
+    }
+
+    /// The body of ollama's older endpoint, which has one text.
+    pub(crate) fn old_ollama(&self, found: &[Embedding]) -> Result<Value, ApiError> {
+        let first = found.first().map(|embedding| self.vector(embedding)).transpose()?;
+        Ok(json!({"embedding": first.unwrap_or_default()}))
     }
 }

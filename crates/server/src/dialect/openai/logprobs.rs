@@ -17,7 +17,7 @@ fn finite(logprob: f32) -> f32 {
 }
 
 /// The content of `logprobs` in chats.
-pub(super) fn content(facts: &Facts, tokens: &[Token]) -> Vec<Value> {
+pub(crate) fn content(facts: &Facts, tokens: &[Token]) -> Vec<Value> {
     let with = tokens.iter().filter_map(|token| token.logprobs.as_ref().map(|found| (token.id, found)));
     with.map(|(id, found)| {
         let mut told = entry(facts, id, found.logprob);

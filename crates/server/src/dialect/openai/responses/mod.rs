@@ -55,7 +55,7 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     let mut template = conversation::template(facts, &messages, tools)?;
     reasoning(fields, &mut template)?;
     let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(true);
-    conversation::force(fields, facts, &mut options, &template.tools, choice, parallel)?;
+    let calls = conversation::force(fields, &options, choice, parallel)?;
     let truncate = match fields.text("truncation")? {
         None | Some("disabled") => false,
         Some("auto") => true,
@@ -63,7 +63,7 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     };
     let stream = fields.flag("stream")?.unwrap_or(false);
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
-    Ok(Ask { stream, truncate, ..Ask::new(prompt, options) })
+    Ok(Ask { stream, calls, truncate, ..Ask::new(prompt, options) })
 }
 
 /// The tools, which are flat here, in the form of chats.

@@ -1,0 +1,47 @@
+//! `/api/chat`.
+
+use serde_json::{Value, json};
+
+use super::lines::{Form, Lines};
+use super::messages::messages;
+use super::options;
+use crate::ask::{Ask, Prompt};
+use crate::dialect::openai::messages::tools;
+use crate::dialect::{Writer, conversation};
+use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::model::Facts;
+
+/// Reads a body.
+pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
+    let fields = Fields::of(body, "")?;
+    let messages = messages(&fields)?;
+    let options = options::options(&fields, facts)?;
+    let (tools, choice) = tools(&fields)?;
+    let mut template = conversation::template(facts, &messages, tools)?;
+    options::think(&fields, &mut template)?;
+    let calls = conversation::force(&fields, &options, choice, true)?;
+    let writer = Lines::new(Form::Chat, options.logprobs.is_some());
+    let prompt = Prompt::Chat { messages, template: Box::new(template) };
+    let ask = Ask {
+        stream: options::stream(&fields)?,
+        calls,
+        truncate: fields.flag("truncate")?.unwrap_or(false),
+        ..Ask::new(prompt, options)
+    };
+    Ok((ask, Box::new(writer)))
+}
+
+/// The response to a request without messages, which only loads the model.
+///
+/// # Errors
+/// A wrong list, and that the model stays loaded.
+pub(crate) fn loaded(body: &Value, facts: &Facts) -> Result<Option<Value>, ApiError> {
+    let fields = Fields::of(body, "")?;
+    if fields.list("messages")?.is_some_and(|list| !list.is_empty()) {
+        return Ok(None);
+    }
+    let mut body = super::loaded(&fields, facts)?;
+    body["message"] = json!({"role": "assistant", "content": ""});
+    Ok(Some(body))
+}

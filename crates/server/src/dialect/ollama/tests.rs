@@ -1,0 +1,247 @@
+//! Requests and answers, compared with recorded lines.
+
+use std::time::Duration;
+
+use chaski::text::AnswerEvent;
+use chaski::{Finish, Grammar, Stats};
+use serde_json::{Value, json};
+
+use super::{chat, generate, models};
+use crate::ask::{Ask, Part, Prompt};
+use crate::dialect::ReadAsk;
+use crate::error::Kind;
+use crate::model::Facts;
+use crate::testing::{self, assert_covers, call, content, events, outcome, reasoning, told};
+
+fn with(mut body: Value, more: &Value) -> Value {
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+fn chat_body(more: Value) -> Value {
+    with(json!({"model": "m", "messages": [{"role": "user", "content": "Hello!"}]}), &more)
+}
+
+fn generate_body(more: Value) -> Value {
+    with(json!({"model": "m", "prompt": "Once"}), &more)
+}
+
+#[test]
+fn wrong_fields_are_named() {
+    let turn = |turn: Value| json!({"messages": [turn]});
+    for (more, path) in [
+        (turn(json!({"content": "x"})), "messages[0].role"),
+        (turn(json!({"role": "robot"})), "messages[0].role"),
+        (turn(json!({"role": "user", "content": ["x"]})), "messages[0].content"),
+        (turn(json!({"role": "user", "images": ["aGk="]})), "messages[0].images"),
+        (turn(json!({"role": "assistant", "tool_calls": [{}]})), "messages[0].tool_calls[0].function"),
+        (
+            turn(
+                json!({"role": "assistant", "tool_calls": [{"function": {"name": "a", "arguments": "{}"}}]}),
+            ),
+            "messages[0].tool_calls[0].function.arguments",
+        ),
+        (json!({"options": {"num_ctx": 1024}}), "options.num_ctx"),
+        (json!({"options": {"temperature": "hot"}}), "options.temperature"),
+        (json!({"options": {"stop": [""]}}), "options.stop"),
+        (json!({"format": "yaml"}), "format"),
+        (json!({"think": "hard"}), "think"),
+        (json!({"tools": [{"type": "function", "function": {}}]}), "tools[0].function.name"),
+        (json!({"stream": "yes"}), "stream"),
+    ] {
+        let error = testing::refusal(chat::ask, &chat_body(more.clone()));
+        assert_eq!(error.param.as_deref(), Some(path), "{more}");
+        assert!(error.ollama()["error"].as_str().unwrap().contains(path), "{}", error.message);
+    }
+    for (more, path, kind) in [
+        (json!({"prompt": 3}), "prompt", Kind::Invalid),
+        (json!({"template": "{{ .Prompt }}"}), "template", Kind::Invalid),
+        (json!({"images": ["aGk="]}), "images", Kind::Invalid),
+        (json!({"context": ["x"]}), "context", Kind::Invalid),
+        (json!({"suffix": "end"}), "suffix", Kind::Unsupported),
+    ] {
+        let error = testing::refusal(generate::ask, &generate_body(more.clone()));
+        assert_eq!((error.param.as_deref(), error.kind), (Some(path), kind), "{more}");
+    }
+}
+
+#[test]
+fn results_find_their_calls_by_the_name_of_the_tool() {
+    let body = chat_body(json!({"messages": [
+        {"role": "system", "content": "Be kind."},
+        {"role": "assistant", "content": "", "thinking": "Two.", "tool_calls": [
+            {"function": {"name": "weather", "arguments": {"city": "Lima"}}},
+            {"id": "call_b", "function": {"name": "time", "arguments": {}}},
+        ]},
+        {"role": "tool", "tool_name": "time", "content": "Noon."},
+        {"role": "tool", "content": "Fog."},
+    ]}));
+    let Prompt::Chat { messages, .. } = testing::ask(chat::ask, &body).0.prompt else {
+        panic!("a conversation")
+    };
+    let made = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let calls = json!([made("call00000", "weather", "{\"city\":\"Lima\"}"), made("call_b", "time", "{}")]);
+    let expected = json!([
+        {"role": "system", "content": "Be kind."},
+        {"role": "assistant", "content": null, "reasoning_content": "Two.", "tool_calls": calls},
+        {"role": "tool", "content": "Noon.", "tool_call_id": "call_b", "name": "time"},
+        {"role": "tool", "content": "Fog.", "tool_call_id": "call00000", "name": "weather"},
+    ]);
+    assert_eq!(serde_json::to_value(messages).unwrap(), expected);
+}
+
+#[test]
+fn options_reach_the_template_and_the_sampler() {
+    let options = json!({"temperature": 0.5, "num_predict": 9, "num_ctx": 512, "num_keep": 4, "stop": "x",
+        "num_gpu": 99});
+    let (ask, _) = testing::ask(
+        chat::ask,
+        &chat_body(json!({"options": options, "think": "low", "format": {"type": "integer"}, "shift": true,
+            "truncate": true, "logprobs": true, "keep_alive": "5m"})),
+    );
+    let Prompt::Chat { template, .. } = &ask.prompt else { panic!("a conversation") };
+    assert_eq!((template.enable_thinking, &template.extra["reasoning_effort"]), (Some(true), &json!("low")));
+    let Ask { stream, truncate, options, .. } = &ask;
+    assert_eq!((*stream, *truncate), (true, true), "streams are the default");
+    assert_eq!((options.max_tokens, options.sampler.temp, options.shift), (Some(9), 0.5, Some(4)));
+    assert_eq!((options.stop[0].as_str(), options.logprobs), ("x", Some(0)));
+    assert!(matches!(options.grammar, Some(Grammar::JsonSchema(_))));
+    for limit in [-2, -1, 0] {
+        let (ask, _) =
+            testing::ask(generate::ask, &generate_body(json!({"options": {"num_predict": limit}})));
+        assert_eq!(ask.options.max_tokens, None);
+    }
+}
+
+#[test]
+fn a_prompt_goes_on_after_the_tokens_of_an_earlier_one() {
+    let (ask, _) =
+        testing::ask(generate::ask, &generate_body(json!({"context": [1, 2], "system": "Be kind."})));
+    let Prompt::Chat { messages, .. } = &ask.prompt else { panic!("a conversation") };
+    let roles: Vec<&str> = messages.iter().map(|message| message.role.as_str()).collect();
+    assert_eq!((roles, ask.before), (vec!["system", "user"], vec![1, 2]));
+    let (ask, _) = testing::ask(generate::ask, &generate_body(json!({"context": [1, 2], "raw": true})));
+    let Prompt::Texts(texts) = &ask.prompt else { panic!("a plain text") };
+    assert_eq!(texts[0], [Part::Tokens(vec![1, 2]), Part::Text("Once".into())]);
+}
+
+#[test]
+fn requests_for_nothing_load_the_model() {
+    let facts = testing::facts();
+    for (loaded, name) in [
+        (chat::loaded(&json!({"model": "m", "messages": []}), &facts), "message"),
+        (generate::loaded(&json!({"model": "m", "prompt": "", "keep_alive": -1}), &facts), "response"),
+    ] {
+        let body = loaded.unwrap().unwrap();
+        assert_eq!((&body["done"], &body["done_reason"]), (&json!(true), &json!("load")));
+        assert!(body.get(name).is_some(), "{body}");
+    }
+    assert!(chat::loaded(&chat_body(json!({})), &facts).unwrap().is_none());
+    assert!(generate::loaded(&generate_body(json!({})), &facts).unwrap().is_none());
+    for keep_alive in [json!(0), json!("0"), json!("0s")] {
+        let error = generate::loaded(&json!({"keep_alive": keep_alive}), &facts).unwrap_err();
+        assert_eq!(error.kind, Kind::Unsupported, "it cannot be unloaded");
+    }
+}
+
+fn stats(n_prompt: usize, n_token: usize) -> Stats {
+    let (ttft, decode) = (Duration::from_nanos(2), Duration::from_nanos(4));
+    Stats { ttft, decode, ..testing::stats(n_prompt, 0, n_token) }
+}
+
+/// The lines of a stream, and the whole answer.
+fn answers(read: ReadAsk, body: &Value, parts: &[AnswerEvent], finish: Finish) -> (Vec<Value>, Value) {
+    let (events, told) = (events(parts, finish, stats(5, 3)), told("", 5));
+    let whole = testing::ask(read, body).1.whole(&told, &[outcome(&events)]);
+    (testing::stream(&mut *testing::ask(read, body).1, &told, &events), whole)
+}
+
+fn parts() -> Vec<AnswerEvent> {
+    let mut parts = vec![reasoning("Two."), content("Let me ")];
+    parts.extend(call("get_weather", &["{\"city\":", "\"Lima\"}"]));
+    parts
+}
+
+#[test]
+fn lines_of_reasoning_text_and_a_call_are_as_clients_expect_them() {
+    let Some(expected) = testing::contract("ollama-chat-thinking-tool.json") else { return };
+    let (lines, _) = answers(chat::ask, &chat_body(json!({})), &parts(), Finish::Stop);
+    let last = lines.last().unwrap();
+    assert_eq!((&last["prompt_eval_duration"], &last["eval_duration"]), (&json!(2), &json!(4)));
+    assert_covers(&lines.into(), &expected["lines"], "");
+}
+
+#[test]
+fn a_whole_answer_says_the_same() {
+    let (_, whole) = answers(chat::ask, &chat_body(json!({"stream": false})), &parts(), Finish::Length);
+    let calls =
+        json!([{"id": "", "function": {"index": 0, "name": "get_weather", "arguments": {"city": "Lima"}}}]);
+    let message = json!({"role": "assistant", "content": "Let me ", "thinking": "Two.", "tool_calls": calls});
+    let expected = json!({"model": "m", "created_at": "", "message": message, "done": true,
+        "done_reason": "length", "prompt_eval_count": 5, "eval_count": 3});
+    assert_covers(&whole, &expected, "");
+}
+
+#[test]
+fn lines_of_a_text_are_as_clients_expect_them() {
+    let Some(expected) = testing::contract("ollama-generate.json") else { return };
+    let (lines, whole) = answers(generate::ask, &generate_body(json!({})), &[content("Once")], Finish::Stop);
+    let mut expected = expected["lines"].clone();
+    // Five tokens of the prompt and one of the answer.
+    expected[1]["context"] = json!([1, 1, 1, 1, 1, 1]);
+    assert_covers(&lines.into(), &expected, "");
+    expected[1]["response"] = "Once".into();
+    assert_covers(&whole, &expected[1], "");
+    let (lines, _) =
+        answers(generate::ask, &generate_body(json!({"raw": true})), &[content("Once")], Finish::Stop);
+    assert!(lines[1].get("context").is_none(), "a raw text is no conversation");
+}
+
+#[test]
+fn a_broken_call_is_content() {
+    let mut parts = vec![AnswerEvent::CallBegin { name: "a".into() }, AnswerEvent::Arguments("{\"x".into())];
+    parts.push(AnswerEvent::CallEnd { is_valid: false, written: "<tool_call>{\"x".into() });
+    let (lines, whole) = answers(chat::ask, &chat_body(json!({})), &parts, Finish::Length);
+    for message in [&lines[0]["message"], &whole["message"]] {
+        assert_eq!(*message, json!({"role": "assistant", "content": "<tool_call>{\"x"}));
+    }
+}
+
+fn storyteller(n_byte: u64) -> Facts {
+    let mut facts = testing::facts();
+    (facts.id, facts.ftype, facts.n_byte) = ("storyteller".into(), "Q8_0".into(), n_byte);
+    facts.template = Some("{{ messages }}".into());
+    facts
+}
+
+#[test]
+fn models_are_described_as_clients_expect_it() {
+    let Some(tags) = testing::contract("ollama-tags.json") else { return };
+    let facts = storyteller(7325088);
+    assert_covers(&models::tags([&facts].into_iter()), &tags["body"], "");
+    let ps = testing::contract("ollama-ps.json").unwrap();
+    let facts = storyteller(9000000);
+    assert_covers(&models::ps([&facts].into_iter()), &ps["body"], "");
+    let mut show = testing::contract("ollama-show.json").unwrap();
+    let found = models::show(&facts);
+    show["body"]["modelfile"] = found["modelfile"].clone();
+    show["body"]["parameters"] = found["parameters"].clone();
+    assert_covers(&found, &show["body"], "");
+    let version = testing::contract("ollama-version.json").unwrap();
+    assert_covers(&models::version(), &version["body"], "");
+}
+
+#[test]
+fn parameters_are_lines_of_names_and_numbers() {
+    let found = models::show(&testing::facts());
+    let lines: Vec<Vec<&str>> =
+        found["parameters"].as_str().unwrap().lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[..2], [["temperature", "0.8"], ["top_k", "40"]]);
+}
+
+#[test]
+fn names_may_have_the_default_tag() {
+    let facts = storyteller(1);
+    assert!(facts.is_called("storyteller") && facts.is_called("storyteller:latest"));
+    assert!(!facts.is_called("storyteller:other"));
+}
