@@ -105,7 +105,11 @@ impl<'a> Fields<'a> {
             value.as_i64().or_else(float)
         };
         let Some(value) = self.read(name, "an integer", whole)? else { return Ok(None) };
-        if range.contains(&value) { Ok(Some(value)) } else { Err(self.outside(name, &range)) }
+        match range.contains(&value) {
+            true => Ok(Some(value)),
+            false if *range.end() == i64::MAX => Err(self.wrong(name, format!("at least {}", range.start()))),
+            false => Err(self.outside(name, &range)),
+        }
     }
 
     fn outside(&self, name: &str, range: &RangeInclusive<impl Display>) -> ApiError {
@@ -143,6 +147,7 @@ mod tests {
         assert_eq!(b.integer("d", 0..=5).unwrap(), Some(3));
         assert_eq!(b.integer("e", 0..=5).unwrap_err().param.unwrap(), "b.e");
         assert_eq!(b.integer("d", 4..=5).unwrap_err().message, "`b.d` must be between 4 and 5");
+        assert_eq!(b.integer("d", 4..=i64::MAX).unwrap_err().message, "`b.d` must be at least 4");
         assert_eq!(b.number("c", 0.0..=1.0).unwrap_err().message, "`b.c` must be a number");
         assert_eq!(b.need("f", None::<i64>).unwrap_err().message, "`b.f` is missing");
     }

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCod
 use axum::middleware::Next;
 use axum::response::IntoResponse as _;
 
-use super::respond::told;
+use super::respond::{request_id_header, told};
 use crate::app::App;
 use crate::config::{Access, Entry};
 use crate::error::{ApiError, Kind};
@@ -54,6 +54,9 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let mut response = told(response, &path, &id, app.config.full_status);
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&id) {
+        if let Some(name) = request_id_header(&path) {
+            headers.insert(name, id.clone());
+        }
         headers.insert(REQUEST_ID, id);
     }
     if let Some(origin) = origin.filter(|origin| allows_origin(&app, origin)) {

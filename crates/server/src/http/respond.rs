@@ -47,6 +47,11 @@ fn shape(path: &str) -> Shape {
     }
 }
 
+/// The header with the name of a request that clients of this path read besides `x-request-id`.
+pub(super) fn request_id_header(path: &str) -> Option<HeaderName> {
+    (shape(path) == Shape::Anthropic).then(|| HeaderName::from_static("request-id"))
+}
+
 /// A value as JSON.
 pub(crate) fn json(value: &Value) -> Response<Body> {
     with_type(value.to_string(), "application/json; charset=utf-8")

@@ -2,6 +2,7 @@
 
 mod cases;
 mod compare;
+mod dialects;
 mod golden;
 mod hostile;
 mod operation;

@@ -1,0 +1,186 @@
+//! Dialects on a socket: how their streams are framed, and endpoints that answer nothing.
+
+use serde_json::{Value, json};
+
+use crate::serve::{Answer, Running, Setup};
+
+const QUESTION: &str = "Tell me a story about a fox.";
+
+/// A conversation of one question.
+fn question(more: Value) -> Value {
+    let mut body = json!({"messages": [{"role": "user", "content": QUESTION}]});
+    body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    body
+}
+
+/// The lines of a stream.
+fn lines(answer: &Answer) -> Vec<Value> {
+    answer.text.lines().map(|line| serde_json::from_str(line).expect("each line is a value")).collect()
+}
+
+/// The texts of lines in a row.
+fn joined<'a>(texts: impl Iterator<Item = &'a Value>) -> String {
+    texts.map(|text| text.as_str().expect("texts are strings")).collect()
+}
+
+fn kind(answer: &Answer) -> &str {
+    answer.headers["content-type"].to_str().expect("types are text")
+}
+
+#[test]
+fn the_stream_of_a_message_says_what_the_message_does() {
+    let running = Setup::built_in(1).start();
+    let body = |stream: bool| question(json!({"max_tokens": 8, "temperature": 0, "stream": stream}));
+    let whole = running.post("/v1/messages", &body(false)).body;
+    let answer = running.post("/v1/messages", &body(true));
+    assert_eq!(kind(&answer), "text/event-stream");
+    assert!(answer.events.iter().all(|(name, data)| data["type"] == **name), "{}", answer.text);
+    let mut names: Vec<&str> = answer.events.iter().map(|(name, _)| name.as_str()).collect();
+    names.dedup();
+    let expected = [
+        "message_start",
+        "ping",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ];
+    assert_eq!(names, expected);
+    let deltas = answer.events.iter().filter(|(name, _)| name == "content_block_delta");
+    assert_eq!(joined(deltas.map(|(_, data)| &data["delta"]["text"])), whole["content"][0]["text"]);
+    let count = running.post("/v1/messages/count_tokens", &question(json!({}))).body;
+    let first = &answer.events[0].1["message"]["usage"];
+    for usage in [&whole["usage"], first] {
+        let cached = usage["cache_read_input_tokens"].as_u64().expect("a number");
+        assert_eq!(count["input_tokens"], usage["input_tokens"].as_u64().expect("a number") + cached);
+    }
+    assert!(first["cache_read_input_tokens"].as_u64() > Some(0), "the second has a prefix in the cache");
+}
+
+#[test]
+fn a_response_cannot_be_fetched_again() {
+    let running = Setup::built_in(1).start();
+    let body = json!({"input": QUESTION, "max_output_tokens": 4, "temperature": 0});
+    let answer = running.post("/v1/responses", &body).body;
+    let count = running.post("/v1/responses/input_tokens", &body).body;
+    assert_eq!(count["input_tokens"], answer["usage"]["input_tokens"]);
+    let path = format!("/v1/responses/{}", answer["id"].as_str().expect("a name"));
+    for method in ["GET", "DELETE"] {
+        let missing = running.send(&json!({"method": method, "path": path}));
+        assert_eq!((missing.status, &missing.body["error"]["type"]), (404, &json!("not_found_error")));
+    }
+    let body = json!({"input": QUESTION, "max_output_tokens": 4, "temperature": 0, "stream": true});
+    let streamed = running.post("/v1/responses", &body);
+    for (i, (name, data)) in streamed.events.iter().enumerate() {
+        assert_eq!((&data["sequence_number"], &data["type"]), (&json!(i), &json!(name)));
+    }
+    let deltas = streamed.events.iter().filter(|(name, _)| name == "response.output_text.delta");
+    assert_eq!(joined(deltas.map(|(_, data)| &data["delta"])), answer["output"][0]["content"][0]["text"]);
+}
+
+#[test]
+fn lines_say_what_whole_answers_do() {
+    let running = Setup::built_in(1).start();
+    let options = json!({"temperature": 0, "num_predict": 8});
+    for (path, body, at) in [
+        ("/api/chat", question(json!({"options": options})), "/message/content"),
+        ("/api/generate", json!({"prompt": QUESTION, "options": options}), "/response"),
+    ] {
+        let streamed = running.post(path, &body);
+        assert_eq!(kind(&streamed), "application/x-ndjson");
+        let mut whole = body.clone();
+        whole["stream"] = false.into();
+        let whole = running.post(path, &whole).body;
+        let lines = lines(&streamed);
+        let text = |line: &Value| line.pointer(at).cloned().expect("lines have texts");
+        let texts: Vec<Value> = lines.iter().map(text).collect();
+        assert_eq!(joined(texts.iter()), text(&whole), "{path}");
+        let last = lines.last().expect("there are lines");
+        for line in [last, &whole] {
+            assert_eq!(
+                (&line["done"], &line["done_reason"], &line["eval_count"]),
+                (&true.into(), &"length".into(), &8.into())
+            );
+            assert!(line["total_duration"].as_u64() >= line["eval_duration"].as_u64(), "{line}");
+        }
+        assert_eq!(last["context"], whole["context"]);
+        assert_eq!(last["context"].is_null(), path == "/api/chat");
+    }
+}
+
+#[test]
+fn a_context_goes_on_where_it_ended() {
+    let running = Setup::built_in(1).start();
+    let ask = |more: Value| {
+        let mut body = json!({"stream": false, "options": {"temperature": 0, "num_predict": 4}});
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        running.post("/api/generate", &body).body
+    };
+    let first = ask(json!({"prompt": QUESTION}));
+    let context = first["context"].as_array().expect("a list").len();
+    assert_eq!(Some(context as u64), first["prompt_eval_count"].as_u64().map(|n| n + 4));
+    let alone = ask(json!({"prompt": "Go on."}))["prompt_eval_count"].as_u64().expect("a number");
+    let second = ask(json!({"prompt": "Go on.", "context": first["context"]}));
+    let found = second["prompt_eval_count"].as_u64().expect("a number");
+    // The text begins once.
+    assert!((context as u64..=context as u64 + alone).contains(&found), "{context} + {alone}: {found}");
+}
+
+/// Requests without an answer, and what is said to them.
+fn said(running: &Running, method: &str, path: &str, body: Value) -> (u16, Value) {
+    let answer = running.send(&json!({"method": method, "path": path, "body": body}));
+    (answer.status, answer.body)
+}
+
+#[test]
+fn clients_of_ollama_find_what_they_look_for() {
+    let running = Setup::built_in(1).start();
+    assert_eq!(running.get("/").text, "Ollama is running");
+    assert_eq!(running.send(&json!({"method": "HEAD", "path": "/"})).status, 200);
+    assert!(running.get("/api/version").body["version"].is_string());
+    let tags = running.get("/api/tags").body;
+    let name = &tags["models"][0]["name"];
+    assert_eq!(*name, "golden:latest");
+    assert_eq!(running.get("/api/ps").body["models"][0]["name"], *name);
+    let (status, show) = said(&running, "POST", "/api/show", json!({"model": name}));
+    assert_eq!((status, &show["model_info"]["general.architecture"]), (200, &json!("llama")));
+    let (status, loaded) = said(&running, "POST", "/api/chat", json!({"model": name, "messages": []}));
+    assert_eq!((status, &loaded["done_reason"]), (200, &json!("load")));
+    let (status, loaded) = said(&running, "POST", "/api/generate", json!({"model": name}));
+    assert_eq!((status, &loaded["done_reason"]), (200, &json!("load")));
+    for (method, path) in [
+        ("POST", "/api/create"),
+        ("POST", "/api/push"),
+        ("HEAD", "/api/blobs/sha256:00"),
+        ("POST", "/api/blobs/sha256:00"),
+        ("POST", "/api/pull"),
+        ("DELETE", "/api/delete"),
+        ("POST", "/api/copy"),
+    ] {
+        let (status, body) = said(&running, method, path, json!({}));
+        assert_eq!(status, 501, "{method} {path}");
+        assert!(method == "HEAD" || body["error"].is_string(), "{path}: {body}");
+    }
+}
+
+#[test]
+fn errors_have_the_shape_of_their_dialect() {
+    let running = Setup::built_in(1).start();
+    let refused = running.post("/v1/messages", &question(json!({})));
+    assert_eq!(refused.body["request_id"], refused.headers["request-id"].to_str().expect("names are text"));
+    let (status, body) = (refused.status, refused.body);
+    assert_eq!(
+        (status, &body["type"], &body["error"]["type"]),
+        (400, &json!("error"), &json!("invalid_request_error"))
+    );
+    let (status, body) = said(&running, "POST", "/api/chat", question(json!({"think": 3})));
+    assert_eq!((status, body.as_object().map(|body| body.len())), (400, Some(1)), "{body}");
+    let long = "fox ".repeat(2000);
+    let (status, body) = said(&running, "POST", "/api/generate", json!({"prompt": long}));
+    assert_eq!(status, 400);
+    assert!(body["error"].as_str().is_some_and(|text| text.contains("maximum")), "{body}");
+    let (status, body) =
+        said(&running, "POST", "/v1/responses", json!({"input": "Hi", "previous_response_id": "resp_1"}));
+    assert_eq!((status, &body["error"]["param"]), (400, &json!("previous_response_id")));
+}
