@@ -132,12 +132,13 @@ pub(crate) fn contract_events(name: &str) -> Option<Vec<Value>> {
 }
 
 /// Values that differ each time.
-const VARY: [&str; 11] = [
+const VARY: [&str; 12] = [
     "id",
     "item_id",
     "call_id",
     "created_at",
     "modified_at",
+    "system_fingerprint",
     "total_duration",
     "load_duration",
     "prompt_eval_duration",

@@ -7,6 +7,8 @@ pub(super) mod logprobs;
 pub(super) mod messages;
 pub(crate) mod models;
 pub(crate) mod responses;
+#[cfg(test)]
+mod tests;
 
 use chaski::Finish;
 use serde_json::{Value, json};
