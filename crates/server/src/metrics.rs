@@ -82,9 +82,9 @@ impl Metrics {
     }
 
     /// A response. Paths of no endpoint share one label.
-    pub(crate) fn http(&self, path: &str, status: u16) {
-        let path = if status == 404 || status == 405 { "other".to_owned() } else { path.to_owned() };
-        let labels = vec![Label::new("path", path), Label::new("status", status.to_string())];
+    pub(crate) fn http(&self, route: Option<&str>, status: u16) {
+        let route = route.unwrap_or("other").to_owned();
+        let labels = vec![Label::new("path", route), Label::new("status", status.to_string())];
         self.counter("chaski_http_requests_total", labels).increment(1);
         if matches!(status, 401 | 403 | 408 | 413 | 429 | 503) {
             let reason = vec![Label::new("reason", status.to_string())];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::IntoResponse as _;
@@ -51,6 +51,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
             next.run(request).await
         }
     };
+    let route = response.extensions().get::<MatchedPath>().cloned();
     let mut response = told(response, &path, &id, app.config.full_status);
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&id) {
@@ -68,9 +69,16 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         );
     }
     let status = response.status().as_u16();
-    app.metrics.http(&path, status);
+    app.metrics.http(route.as_ref().map(MatchedPath::as_str), status);
     let access = Access { id, key, method: method.to_string(), path, status, time: start.elapsed() };
     app.log(&Entry::Access(access));
+    response
+}
+
+/// Tells the outermost layer which path of the router a request had.
+pub(crate) async fn mark(path: MatchedPath, request: Request, next: Next) -> Response<Body> {
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(path);
     response
 }
 

@@ -6,12 +6,12 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::Response;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, get, post};
 use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
-use super::guard::{Caller, guard};
+use super::guard::{Caller, guard, mark};
 use super::{body, embeddings, llama, models, ollama, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
@@ -100,6 +100,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/responses/input_tokens", post(llama::count_response))
         .route("/v1/responses/{id}", get(no_response).delete(no_response));
     ollama::routes(router)
+        .route_layer(from_fn(mark))
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
         .layer(RequestDecompressionLayer::new())

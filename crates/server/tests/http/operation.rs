@@ -188,3 +188,25 @@ fn metrics_count_what_was_asked() {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
 }
+
+#[test]
+fn clients_do_not_choose_the_labels_of_metrics() {
+    let mut setup = Setup::built_in(1);
+    setup.config.keys = vec![Key::new("ann", "secret", Level::Use)];
+    let running = setup.start();
+    let key = json!({"authorization": "Bearer secret"});
+    let get = |path: &str| running.send(&json!({"method": "GET", "path": path, "headers": key}));
+    assert_eq!(running.get("/mine-1").status, 401);
+    assert_eq!(get("/mine-2").status, 404);
+    assert_eq!(get("/v1/responses/mine-3").status, 404);
+    let post = json!({"method": "POST", "path": "/api/blobs/mine-4", "headers": key});
+    assert_eq!(running.send(&post).status, 501);
+    let text = get("/metrics").text;
+    assert!(!text.contains("mine-"), "{text}");
+    for line in [
+        "chaski_http_requests_total{path=\"other\",status=\"401\"} 1",
+        "chaski_http_requests_total{path=\"/v1/responses/{id}\",status=\"404\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+}
