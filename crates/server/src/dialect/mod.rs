@@ -105,7 +105,7 @@ pub(crate) trait Writer: Send + Sync {
     /// What a stream says after the last event.
     fn end(&mut self, told: &Told) -> Vec<Frame>;
 
-    /// What a stream says at an error; `None` if it says it as any response does.
+    /// The frames of a stream that fails; `None`: the error as any response says it.
     fn failed(&mut self, _: &Told, _: &ApiError) -> Option<Vec<Frame>> {
         None
     }

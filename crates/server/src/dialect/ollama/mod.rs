@@ -17,7 +17,7 @@ use crate::fields::Fields;
 use crate::model::Facts;
 use crate::{clock, ids};
 
-/// What answers of all endpoints begin with.
+/// The beginning of the answers of all endpoints.
 fn head(model: &str) -> Value {
     json!({"model": model, "created_at": clock::rfc3339()})
 }
