@@ -121,7 +121,7 @@ pub(crate) struct Outcome {
     pub(crate) stats: Stats,
 }
 
-/// What is known of an answer so far.
+/// An answer as far as it is known.
 #[derive(Default)]
 pub(crate) struct Gathered {
     pub(crate) tokens: Vec<Token>,

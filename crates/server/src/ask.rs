@@ -35,7 +35,7 @@ pub(crate) enum Part {
     Tokens(Vec<u32>),
 }
 
-/// What is to be answered.
+/// The input to be answered.
 #[derive(Clone, Debug)]
 pub(crate) enum Prompt {
     /// A conversation.
@@ -137,12 +137,13 @@ impl Ask {
                 let request = Request { priority, client, ..Request::new(tokens, options) };
                 match &self.prompt {
                     Prompt::Chat { template, .. } => {
-                        answers.push_chat(served.handle()?.answer_to(
-                            request,
-                            &prompt.text,
-                            &template.tools,
-                            self.calls.as_ref(),
-                        )?);
+                        // A model that reasons does so before its calls.
+                        let may_reason =
+                            served.facts.has_reasoning && template.enable_thinking != Some(false);
+                        let calls =
+                            self.calls.as_ref().map(|calls| CallChoice { may_reason, ..calls.clone() });
+                        let (handle, tools) = (served.handle()?, &template.tools);
+                        answers.push_chat(handle.answer_to(request, &prompt.text, tools, calls.as_ref())?);
                     }
                     Prompt::Texts(_) => answers.push_text(served.handle()?.generate_tokens(request)?),
                 }

@@ -16,13 +16,13 @@ pub(crate) struct Served {
     work: Work,
 }
 
-/// What a model does.
+/// The work of a model.
 enum Work {
     Answers(Handle),
     Embeddings(Embedder),
 }
 
-/// What is known about a model: everything that a request is read with.
+/// Facts about a model: everything that a request is read with.
 pub(crate) struct Facts {
     /// Its name in the API.
     pub(crate) id: String,
@@ -54,6 +54,8 @@ pub(crate) struct Facts {
     pub(crate) template: Option<String>,
     /// True if its template knows tools.
     pub(crate) has_tools: bool,
+    /// True if its template knows reasoning.
+    pub(crate) has_reasoning: bool,
     /// True if its template has a switch for reasoning.
     pub(crate) has_thinking: bool,
     /// Its tokenizer, if it has one.
@@ -139,6 +141,7 @@ impl Served {
             context_shift: options.context_shift,
             template,
             has_tools,
+            has_reasoning: ["<think>", "reasoning_content", "<|channel|>"].into_iter().any(says),
             has_thinking,
             tokenizer,
             pooling: options.pooling,
@@ -253,6 +256,7 @@ impl Facts {
             context_shift: false,
             template: None,
             has_tools: false,
+            has_reasoning: false,
             has_thinking: false,
             tokenizer: None,
             pooling: None,

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::mix::Job;
 use super::{count, parse, unexpected};
 
-/// What became of a request.
+/// The end of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// From the time when it was due to each piece of text.

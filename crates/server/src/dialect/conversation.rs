@@ -66,7 +66,7 @@ pub(super) fn force(
         let expected = "one that leaves the choice to the model beside a constraint of the content";
         return Err(fields.wrong("tool_choice", expected));
     }
-    Ok(Some(CallChoice { name, parallel, may_reason: true, ..CallChoice::default() }))
+    Ok(Some(CallChoice { name, parallel, ..CallChoice::default() }))
 }
 
 /// A tool in OpenAI's form, as templates expect it.

@@ -68,7 +68,7 @@ pub(crate) enum Frame {
     Event(&'static str, Value),
 }
 
-/// What all writers tell.
+/// The facts that all writers tell.
 pub(crate) struct Told {
     /// Name of the answer.
     pub(crate) id: String,
@@ -99,10 +99,10 @@ pub(crate) trait Writer: Send + Sync {
     /// The body of a request that is not streamed.
     fn whole(&mut self, told: &Told, outcomes: &[Outcome]) -> Value;
 
-    /// What a stream says at an event of the answer with this index.
+    /// The frames of a stream at an event of the answer with this index.
     fn event(&mut self, told: &Told, index: usize, event: &ChatEvent) -> Vec<Frame>;
 
-    /// What a stream says after the last event.
+    /// The frames of a stream after the last event.
     fn end(&mut self, told: &Told) -> Vec<Frame>;
 
     /// The frames of a stream that fails; `None`: the error as any response says it.

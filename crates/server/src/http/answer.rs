@@ -90,7 +90,7 @@ pub(crate) async fn answer(
     Ok(response)
 }
 
-/// What is measured of a request.
+/// Measurements of a request.
 struct Record {
     app: Arc<App>,
     /// Name of the request.
@@ -181,7 +181,7 @@ async fn stream(
     path: String,
 ) -> Result<Response<Body>, ApiError> {
     let (sender, mut receiver) = mpsc::channel::<Bytes>(CHANNEL);
-    // What fails before the first token is a status.
+    // A failure before the first token is a status.
     let first = match tokio::time::timeout(HEAD, next(&mut queued.answers, &mut record, true)).await {
         Ok(Ok(Some((_, ChatEvent::Failed { error })))) => return Err(error.into()),
         Ok(first) => first?,

@@ -1,4 +1,4 @@
-//! Who may ask: names of the host, origins of pages, keys.
+//! Admission: names of the host, origins of pages, keys.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error::ApiError;
 
-/// Who answers errors in which shape.
+/// Shapes of errors.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Shape {
     OpenAi,

@@ -18,7 +18,7 @@ pub(super) async fn live() -> Response<Body> {
     respond(&json!({"status": "ok"}))
 }
 
-/// Whether requests are taken, and answered.
+/// An error unless requests are taken, and answered.
 pub(super) async fn health(State(app): State<Arc<App>>) -> Result<Response<Body>, ApiError> {
     if app.is_draining.load(Ordering::Relaxed) {
         return Err(ApiError::new(Kind::Draining, "the server is shutting down").retry(1));

@@ -84,7 +84,7 @@ fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
 }
 
 impl Completion {
-    /// What was in force.
+    /// The settings that were in force.
     fn settings(&self, told: &Told) -> Value {
         let mut settings = sampling::told(&self.options.sampler);
         let limit = self.options.max_tokens.map_or(json!(-1), |n| json!(n));

@@ -218,7 +218,7 @@ impl Chat {
     }
 }
 
-/// What all bodies and chunks begin with.
+/// The beginning of all bodies and chunks.
 fn head(told: &Told, object: &str) -> Map<String, Value> {
     let mut head = Map::new();
     head.insert("id".into(), told.id.as_str().into());

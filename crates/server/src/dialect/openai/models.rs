@@ -32,7 +32,7 @@ pub(crate) fn list<'a>(models: impl Iterator<Item = &'a Facts>) -> Value {
     json!({"object": "list", "data": models.map(model).collect::<Vec<_>>()})
 }
 
-/// What a model can do, in ollama's words.
+/// The abilities of a model, in ollama's words.
 pub(crate) fn capabilities(facts: &Facts) -> Vec<&'static str> {
     let all = [
         ("completion", !facts.embeds),

@@ -1,0 +1,95 @@
+//! `chaski serve` as a process: its first words, an answer, and its end.
+#![cfg(unix)]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::chaski;
+
+/// A server that is killed with this.
+struct Server {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    address: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve(args: &[&str]) -> Command {
+    let mut command = chaski(&["serve", "--device", "cpu"]);
+    command.args(args).stdout(Stdio::null());
+    command
+}
+
+fn start(args: &[&str]) -> Server {
+    let mut child = serve(args).args(["--port", "0"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    let address =
+        line.trim().strip_prefix("listening on http://").unwrap_or_else(|| panic!("{line}")).to_owned();
+    let server = Server { child, stderr, address };
+    let begin = Instant::now();
+    while !ask(&server, "GET", "/health", "").starts_with("HTTP/1.1 200") {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it does not load");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server
+}
+
+/// A whole response.
+fn ask(server: &Server, method: &str, path: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+    write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_server_answers_and_ends_at_a_signal() {
+    let mut server = start(&["--drain-delay", "0"]);
+    // The lines to try are what they seem.
+    for path in ["/v1/chat/completions", "/v1/completions"] {
+        let mut line = String::new();
+        server.stderr.read_line(&mut line).unwrap();
+        let expected = format!("curl http://{}{path} -d '", server.address);
+        let body = line.trim().strip_prefix(&expected).unwrap_or_else(|| panic!("{line}"));
+        let body = body.strip_suffix('\'').unwrap();
+        let mut value: serde_json::Value = serde_json::from_str(body).unwrap();
+        value["max_tokens"] = 4.into();
+        let answer = ask(&server, "POST", path, &value.to_string());
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"completion_tokens\":4"), "{answer}");
+    }
+    let status = Command::new("kill").args(["-TERM", &server.child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let ended = server.child.wait().unwrap();
+    assert_eq!(ended.code(), Some(0));
+}
+
+#[test]
+fn others_cannot_reach_a_server_without_a_key() {
+    let o = serve(&["--host", "0.0.0.0"]).output().unwrap();
+    let error = String::from_utf8_lossy(&o.stderr).into_owned();
+    assert_eq!(o.status.code(), Some(2), "{error}");
+    assert!(error.contains("--api-key") && error.contains("--insecure-open"), "{error}");
+}
+
+#[test]
+fn a_port_in_use_is_an_error() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let o = serve(&["--port", &port]).output().unwrap();
+    let error = String::from_utf8_lossy(&o.stderr).into_owned();
+    assert_eq!(o.status.code(), Some(1), "{error}");
+    assert!(error.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{error}");
+}
