@@ -114,6 +114,7 @@ impl Served {
         let with_tools = engine.template(true)?.map(|template| template.source().to_owned());
         let says = |word: &str| with_tools.as_ref().or(template.as_ref()).is_some_and(|t| t.contains(word));
         let (has_tools, has_thinking) = (says("tools"), says("enable_thinking"));
+        let has_reasoning = ["<think>", "reasoning_content", "<|channel|>"].into_iter().any(says);
         let file_type = metadata.get("general.file_type").and_then(|v| v.to::<u32>());
         let ftype = file_type.and_then(chaski::gguf::FileType::from_id).map_or("unknown", |t| t.info().title);
         let (ftype, n_ctx) = (ftype.to_owned(), engine.loaded().n_ctx() as usize);
@@ -141,7 +142,7 @@ impl Served {
             context_shift: options.context_shift,
             template,
             has_tools,
-            has_reasoning: ["<think>", "reasoning_content", "<|channel|>"].into_iter().any(says),
+            has_reasoning,
             has_thinking,
             tokenizer,
             pooling: options.pooling,

@@ -1,6 +1,7 @@
 //! A server on a socket of this machine, and its clients.
 
 mod cases;
+mod clients;
 mod compare;
 mod dialects;
 mod golden;

@@ -14,7 +14,8 @@ use crate::cases::{Case, data};
 pub(crate) struct Setup {
     /// A file of the golden data; the built-in model if unset.
     model: Option<&'static str>,
-    template: Option<&'static str>,
+    /// Source of a chat template in place of the model's.
+    template: Option<String>,
     n_ctx: u32,
     n_seq: u32,
     pub(crate) max_waiting: usize,
@@ -47,6 +48,11 @@ impl Setup {
         setup
     }
 
+    /// Another chat template.
+    pub(crate) fn chat_template(&mut self, source: &str) {
+        self.template = Some(source.into());
+    }
+
     /// The server of a group of recorded cases.
     pub(crate) fn of(group: &str) -> Setup {
         let mut config = ServerConfig::default();
@@ -77,7 +83,8 @@ impl Setup {
             }
             "tools" => {
                 setup.model = Some("models/stories260K/stories260K-f32.gguf");
-                setup.template = Some("templates/Qwen-Qwen2.5-7B-Instruct.jinja");
+                let path = data().join("templates/Qwen-Qwen2.5-7B-Instruct.jinja");
+                setup.template = Some(std::fs::read_to_string(path).expect("the template can be read"));
                 setup.n_ctx = 2048;
             }
             "shift" | "small" => {
@@ -99,9 +106,8 @@ impl Setup {
             .kv(KvType::F32)
             .inputs(ActivationPrecision::F32)
             .device(DeviceChoice::Cpu);
-        if let Some(template) = self.template {
-            let text = std::fs::read_to_string(data().join(template)).expect("the template can be read");
-            builder = builder.metadata("tokenizer.chat_template", text.as_str());
+        if let Some(template) = &self.template {
+            builder = builder.metadata("tokenizer.chat_template", template.as_str());
         }
         pollster::block_on(builder.build()).expect("the model can be loaded")
     }

@@ -1,0 +1,184 @@
+"""The SDKs of OpenAI, Anthropic and ollama against a server, whose address is the argument. Prints a line for each check;
+the exit status is 1 if one fails."""
+
+import json
+import sys
+from typing import Literal
+
+import anthropic
+import ollama
+import openai
+from pydantic import BaseModel
+
+BASE = sys.argv[1]
+MODEL = "golden"
+ASKED = [{"role": "user", "content": "Tell me a story about a fox."}]
+WEATHER = {
+    "name": "get_weather",
+    "description": "The weather of a city",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string", "enum": ["Lima", "Cusco"]}, "days": {"type": "integer"}},
+        "required": ["city", "days"],
+    },
+}
+
+open_ai = openai.OpenAI(base_url=f"{BASE}/v1", api_key="none", max_retries=0, timeout=120)
+claude = anthropic.Anthropic(base_url=BASE, api_key="none", max_retries=0, timeout=120)
+llama = ollama.Client(host=BASE)
+
+checks = []
+
+
+def check(function):
+    """Registers a check."""
+    checks.append(function)
+    return function
+
+
+def chat(**options):
+    return open_ai.chat.completions.create(model=MODEL, messages=ASKED, temperature=0, **options)
+
+
+@check
+def openai_streams_are_whole_answers():
+    whole = chat(max_tokens=16)
+    parts, roles, usage = "", 0, None
+    for chunk in chat(max_completion_tokens=16, stream=True, stream_options={"include_usage": True}):
+        if chunk.choices:
+            delta = chunk.choices[0].delta
+            roles += delta.role == "assistant"
+            parts += delta.content or ""
+        else:
+            usage = chunk.usage
+    assert parts == whole.choices[0].message.content and roles == 1
+    assert usage.completion_tokens == whole.usage.completion_tokens == 16
+
+
+@check
+def openai_helper_of_streams():
+    with open_ai.chat.completions.stream(model=MODEL, messages=ASKED, temperature=0, stop=["fox"]) as stream:
+        kinds = {event.type for event in stream}
+        final = stream.get_final_completion()
+    assert {"content.delta", "content.done"} <= kinds and final.choices[0].finish_reason == "stop"
+
+
+@check
+def openai_parses_models():
+    class Fox(BaseModel):
+        color: Literal["red", "gray"]
+        old: bool
+
+    parsed = open_ai.chat.completions.parse(
+        model=MODEL, messages=ASKED, temperature=0, max_tokens=400, response_format=Fox
+    )
+    assert isinstance(parsed.choices[0].message.parsed, Fox)
+
+
+@check
+def openai_log_probabilities_of_several_answers():
+    answer = chat(max_tokens=3, logprobs=True, top_logprobs=2, n=2)
+    for choice in answer.choices:
+        tokens = choice.logprobs.content
+        assert "".join(token.token for token in tokens) == choice.message.content
+        assert all(len(token.top_logprobs) == 2 for token in tokens)
+
+
+@check
+def openai_forced_calls():
+    tools = [{"type": "function", "function": WEATHER}]
+    whole = chat(max_tokens=200, tools=tools, tool_choice="required")
+    assert whole.choices[0].finish_reason == "tool_calls"
+    call = whole.choices[0].message.tool_calls[0].function
+    assert call.name == "get_weather" and json.loads(call.arguments)["city"] in ("Lima", "Cusco")
+    name, arguments = "", ""
+    for chunk in chat(max_tokens=200, tools=tools, tool_choice="required", stream=True):
+        for part in (chunk.choices[0].delta.tool_calls or []) if chunk.choices else []:
+            if part.index == 0:
+                name += part.function.name or ""
+                arguments += part.function.arguments or ""
+    assert name == "get_weather" and json.loads(arguments) == json.loads(call.arguments)
+
+
+@check
+def openai_responses():
+    whole = open_ai.responses.create(model=MODEL, input="A story.", max_output_tokens=8, temperature=0)
+    assert whole.status == "incomplete" and whole.output_text
+    events = list(
+        open_ai.responses.create(model=MODEL, input="A story.", max_output_tokens=8, temperature=0, stream=True)
+    )
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert text == whole.output_text and events[-1].type == "response.incomplete"
+
+
+@check
+def openai_errors():
+    for error, options in [
+        (openai.BadRequestError, {"messages": []}),
+        (openai.BadRequestError, {"messages": ASKED, "temperature": 99e9}),
+        (openai.NotFoundError, {"messages": ASKED, "model": "nobody"}),
+    ]:
+        try:
+            open_ai.chat.completions.create(**{"model": MODEL, **options})
+        except error as raised:
+            assert raised.body["message"]
+        else:
+            raise AssertionError(options)
+    try:
+        open_ai.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "fox " * 4000}])
+    except openai.BadRequestError as raised:
+        assert raised.code == "context_length_exceeded"
+    assert open_ai.models.retrieve(MODEL).id == open_ai.models.list().data[0].id == MODEL
+
+
+@check
+def anthropic_messages():
+    options = {"model": MODEL, "messages": ASKED, "max_tokens": 16}
+    whole = claude.messages.create(**options, extra_body={"temperature": 0})
+    assert whole.stop_reason == "max_tokens" and whole.id.startswith("msg_")
+    with claude.messages.stream(**options, extra_body={"temperature": 0}) as stream:
+        text = "".join(stream.text_stream)
+        final = stream.get_final_message()
+    assert text == whole.content[0].text == final.content[0].text
+    counted = claude.messages.count_tokens(model=MODEL, messages=ASKED).input_tokens
+    assert counted == final.usage.input_tokens + final.usage.cache_read_input_tokens
+
+
+@check
+def anthropic_stop_sequences_and_tools():
+    stopped = claude.messages.create(
+        model=MODEL, messages=ASKED, max_tokens=100, stop_sequences=["fox"], extra_body={"temperature": 0}
+    )
+    assert (stopped.stop_reason, stopped.stop_sequence) == ("stop_sequence", "fox")
+    tool = {"name": WEATHER["name"], "input_schema": WEATHER["parameters"]}
+    called = claude.messages.create(
+        model=MODEL, messages=ASKED, max_tokens=200, tools=[tool], tool_choice={"type": "any"}
+    )
+    assert called.stop_reason == "tool_use" and called.content[-1].input["city"] in ("Lima", "Cusco")
+    try:
+        claude.messages.create(model="nobody", messages=ASKED, max_tokens=1)
+    except anthropic.NotFoundError as raised:
+        assert raised.body["error"]["type"] == "not_found_error"
+
+
+@check
+def ollama_chats():
+    options = {"temperature": 0, "num_predict": 12}
+    whole = llama.chat(model=MODEL, messages=ASKED, options=options)
+    parts = list(llama.chat(model=MODEL, messages=ASKED, options=options, stream=True))
+    assert "".join(part.message.content for part in parts) == whole.message.content
+    assert parts[-1].done and parts[-1].done_reason == "length" and parts[-1].eval_count == 12
+    assert llama.generate(model=MODEL, prompt="Once", raw=True, options=options).response
+    assert llama.list().models[0].model.startswith(MODEL) and llama.show(MODEL).modelinfo
+
+
+failed = 0
+for function in checks:
+    try:
+        function()
+        print("ok  ", function.__name__)
+    except Exception as error:  # noqa: BLE001 (each check tells its own failure)
+        failed += 1
+        print("FAIL", function.__name__, type(error).__name__, str(error)[:300])
+sys.exit(1 if failed else 0)
