@@ -34,7 +34,8 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     if !tools.is_empty() && fields.text("grammar")?.is_some_and(|text| !text.is_empty()) {
         return Err(fields.wrong("grammar", "absent where there are tools"));
     }
-    let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(true);
+    // A model that has to call goes on calling: several calls are for those who ask for them.
+    let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(false);
     let calls = conversation::force(&fields, &options, choice, parallel)?;
     let template = template(&fields, facts, &messages, tools)?;
     let (stream, usage, continuous) = stream_options(&fields)?;

@@ -57,7 +57,7 @@ def openai_streams_are_whole_answers():
 
 @check
 def openai_helper_of_streams():
-    with open_ai.chat.completions.stream(model=MODEL, messages=ASKED, temperature=0, stop=["fox"]) as stream:
+    with open_ai.chat.completions.stream(model=MODEL, messages=ASKED, temperature=0, stop=["e"]) as stream:
         kinds = {event.type for event in stream}
         final = stream.get_final_completion()
     assert {"content.delta", "content.done"} <= kinds and final.choices[0].finish_reason == "stop"
@@ -148,9 +148,9 @@ def anthropic_messages():
 @check
 def anthropic_stop_sequences_and_tools():
     stopped = claude.messages.create(
-        model=MODEL, messages=ASKED, max_tokens=100, stop_sequences=["fox"], extra_body={"temperature": 0}
+        model=MODEL, messages=ASKED, max_tokens=100, stop_sequences=["e"], extra_body={"temperature": 0}
     )
-    assert (stopped.stop_reason, stopped.stop_sequence) == ("stop_sequence", "fox")
+    assert (stopped.stop_reason, stopped.stop_sequence) == ("stop_sequence", "e")
     tool = {"name": WEATHER["name"], "input_schema": WEATHER["parameters"]}
     called = claude.messages.create(
         model=MODEL, messages=ASKED, max_tokens=200, tools=[tool], tool_choice={"type": "any"}

@@ -54,7 +54,8 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     let (tools, choice) = tools(fields)?;
     let mut template = conversation::template(facts, &messages, tools)?;
     reasoning(fields, &mut template)?;
-    let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(true);
+    // A model that has to call goes on calling: several calls are for those who ask for them.
+    let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(false);
     let calls = conversation::force(fields, &options, choice, parallel)?;
     let truncate = match fields.text("truncation")? {
         None | Some("disabled") => false,
