@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Some(_) => vec![None],
         None => args.users.iter().copied().map(Some).collect(),
     };
-    let mut found = Vec::new();
+    let (mut found, mut n_differ) = (Vec::new(), 0);
     for (i, users) in levels.into_iter().enumerate() {
         let n = args.requests.unwrap_or_else(|| (4 * users.unwrap_or(8)).max(16));
         let jobs = args.mix.jobs(n, args.seed + i as u64, args.vocab, args.prompt, args.output);
@@ -84,11 +84,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             print_row(i == 0, users, &summary, n_wrong, args.check);
         }
         found.push(row(users, args, &summary, n_wrong));
-        ensure!(n_wrong == 0, "{n_wrong} texts differ from those of the same requests alone");
+        n_differ += n_wrong;
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&Value::from(found))?);
     }
+    ensure!(n_differ == 0, "{n_differ} texts differ from those of the same requests alone");
     Ok(())
 }
 

@@ -151,7 +151,8 @@ fn tools(fields: &Fields<'_>) -> Result<Vec<Value>, ApiError> {
 fn chosen(fields: &Fields<'_>) -> Result<(Vec<Value>, Choice, bool), ApiError> {
     let tools = tools(fields)?;
     let Some(choice) = fields.object("tool_choice")? else { return Ok((tools, Choice::Auto, true)) };
-    let parallel = !choice.flag("disable_parallel_tool_use")?.unwrap_or(false);
+    // A model that has to call goes on calling: several calls are for those who ask for them.
+    let parallel = choice.flag("disable_parallel_tool_use")? == Some(false);
     let found = match choice.need("type", choice.text("type")?)? {
         "auto" => return Ok((tools, Choice::Auto, parallel)),
         "none" => return Ok((Vec::new(), Choice::None, parallel)),

@@ -20,7 +20,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     let (tools, choice) = tools(&fields)?;
     let mut template = conversation::template(facts, &messages, tools)?;
     options::think(&fields, &mut template)?;
-    let calls = conversation::force(&fields, &options, choice, true)?;
+    let calls = conversation::force(&fields, &options, choice, false)?;
     let writer = Lines::new(Form::Chat, options.logprobs.is_some());
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
     let ask = Ask {
