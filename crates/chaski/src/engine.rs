@@ -259,8 +259,8 @@ impl Engine {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn spawn(self) -> Result<Handle, Error> {
         let (handle, driver) = self.serve();
-        driver.spawn().map_err(Error::Thread)?;
-        Ok(handle)
+        let thread = driver.spawn().map_err(Error::Thread)?;
+        Ok(handle.with_thread(thread))
     }
 
     /// Like [`Self::spawn`], for callers who run the future themselves: [`Driver::run`] serves while it is polled.

@@ -1,6 +1,8 @@
 //! One model, many requests, callers on any thread.
 
 use std::sync::Arc;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::Mutex;
 
 use chaski_models::serve::{self, Answer, Load, Refused, Request, ServeError};
 use chaski_models::{GenerateOptions, ModelError};
@@ -40,7 +42,13 @@ use crate::turns::{ChatPrompt, Room};
 pub struct Handle {
     handle: serve::Handle,
     text: ModelText,
+    #[cfg(not(target_arch = "wasm32"))]
+    thread: Arc<Mutex<Option<Thread>>>,
 }
+
+/// The thread of a service.
+#[cfg(not(target_arch = "wasm32"))]
+type Thread = std::thread::JoinHandle<Result<ModelExecutor, ServeError>>;
 
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -55,7 +63,32 @@ impl Handle {
         max_waiting: usize,
     ) -> Result<(Handle, Driver), ServeError> {
         let (handle, driver) = serve::serve(executor, text.tokenizer.clone(), max_waiting)?;
-        Ok((Handle { handle, text }, driver))
+        let handle = Handle {
+            handle,
+            text,
+            #[cfg(not(target_arch = "wasm32"))]
+            thread: Arc::default(),
+        };
+        Ok((handle, driver))
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn with_thread(self, thread: Thread) -> Handle {
+        *self.thread.lock().unwrap_or_else(|e| e.into_inner()) = Some(thread);
+        self
+    }
+
+    /// Waits until the service of [`Engine::spawn`](crate::Engine::spawn) has ended and freed the model and its device, which
+    /// is after the other clones and all answers are dropped. A program that ends without it may do so while a driver is at
+    /// work, which some answer with a crash. It blocks.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn join(self) {
+        let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
+        drop(self);
+        if let Some(thread) = thread {
+            // The error of a lost device went to all answers; a panic has been printed.
+            drop(thread.join());
+        }
     }
 
     /// Queues a request for tokens.

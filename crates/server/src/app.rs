@@ -118,6 +118,11 @@ impl Models {
         self.0.read().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
+    /// Takes all models out.
+    pub(crate) fn clear(&self) -> Vec<Arc<Served>> {
+        std::mem::take(&mut *self.0.write().unwrap_or_else(|e| e.into_inner()))
+    }
+
     pub(crate) fn add(&self, served: Served) {
         self.0.write().unwrap_or_else(|e| e.into_inner()).push(Arc::new(served));
     }

@@ -11,6 +11,7 @@ use crate::error::{ApiError, Kind};
 /// Embeds one text after another. Requests wait in a queue of limited length.
 pub(crate) struct Embedder {
     jobs: mpsc::SyncSender<Job>,
+    thread: thread::JoinHandle<()>,
 }
 
 struct Job {
@@ -34,8 +35,16 @@ impl Embedder {
                 }
             }
         };
-        thread::Builder::new().name("embedder".into()).spawn(work).map_err(chaski::Error::Thread)?;
-        Ok(Embedder { jobs })
+        let thread = thread::Builder::new().name("embedder".into()).spawn(work);
+        Ok(Embedder { jobs, thread: thread.map_err(chaski::Error::Thread)? })
+    }
+
+    /// Waits until the thread has freed the model.
+    pub(crate) fn join(self) {
+        let Embedder { jobs, thread } = self;
+        drop(jobs);
+        // A panic has been printed.
+        drop(thread.join());
     }
 
     /// The embedding of tokens.

@@ -151,6 +151,14 @@ impl Served {
         Ok(Served { facts: Arc::new(facts), work })
     }
 
+    /// Ends its thread, and frees it; answers that run are waited for.
+    pub(crate) fn end(self) {
+        match self.work {
+            Work::Answers(handle) => handle.join(),
+            Work::Embeddings(embedder) => embedder.join(),
+        }
+    }
+
     /// The model as one that answers.
     ///
     /// # Errors

@@ -134,12 +134,37 @@ impl Server {
         let all_ended = ended.await.is_ok();
         let idle = Instant::now() + Duration::from_secs(1);
         let _ = timeout_at(idle, async { while serving.join_next().await.is_some() {} }).await;
+        // Connections that are still open end here, and with them what they hold of the models.
+        serving.shutdown().await;
+        free(&app).await;
         if !all_ended {
             let n = app.n_open.load(Ordering::Relaxed);
             app.log(&Entry::Note(format!("{n} answers were cut: they did not end in time")));
         }
         all_ended
     }
+}
+
+/// Frees the models, unless somebody holds them for too long.
+async fn free(app: &Arc<App>) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let models = app.models.clear();
+    let ended = tokio::task::spawn_blocking(move || {
+        for mut served in models {
+            // A request that is being read holds it for a moment.
+            let owned = loop {
+                match Arc::try_unwrap(served) {
+                    Ok(owned) => break Some(owned),
+                    Err(_) if Instant::now() > deadline => break None,
+                    Err(shared) => served = shared,
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            };
+            owned.into_iter().for_each(Served::end);
+        }
+    });
+    // It waits no longer than the deadline and one step.
+    let _ = timeout_at(deadline + Duration::from_secs(5), ended).await;
 }
 
 /// The name of this machine.

@@ -46,7 +46,7 @@ pub(super) struct Service<E> {
     pace: Pace,
     n_read: u64,
     n_recovered: u64,
-    /// Submitted steps, and their rows.
+    /// Submitted steps, and their rows with an output.
     n_step: u64,
     n_row: u64,
     /// Device losses since the last token.
@@ -218,7 +218,7 @@ impl<E: Executor> Service<E> {
         self.executor.submit(&work.step)?;
         let n_repeat = if repeats(&work.step) { u64::from(work.step.repeat.max(1)) } else { 1 };
         self.n_step += n_repeat;
-        self.n_row += n_repeat * work.step.rows.len() as u64;
+        self.n_row += n_repeat * work.step.rows.iter().filter(|row| row.want != Want::Nothing).count() as u64;
         for (id, served) in &mut self.served {
             served.sent(self.scheduler.n_sent(*id));
         }

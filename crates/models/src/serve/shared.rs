@@ -23,7 +23,7 @@ pub struct Load {
     pub n_recovered: u64,
     /// Number of submitted steps.
     pub n_step: u64,
-    /// Number of their rows: tokens of prompts and answers.
+    /// Number of their rows with an output: answers in a step, summed over the steps.
     pub n_row: u64,
     /// Tokens per page.
     pub page: usize,
