@@ -9,7 +9,7 @@ use crate::error::ModelError;
 #[derive(Debug)]
 pub(crate) struct Gate {
     constraint: Constraint,
-    /// What has to come before; `None` once it came.
+    /// The text that has to come before; `None` once it came.
     waits: Option<Waits>,
 }
 

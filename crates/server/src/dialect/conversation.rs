@@ -4,10 +4,22 @@ use chaski::text::{CallChoice, Content, LocalTime, TemplateOptions};
 use chaski::{GenerateOptions, Message};
 use serde_json::{Value, json};
 
-use super::openai::messages::Choice;
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::model::Facts;
+
+/// The tools that the model has to call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// None.
+    None,
+    /// As it likes.
+    Auto,
+    /// At least one.
+    Required,
+    /// This one.
+    Named(String),
+}
 
 /// The variables of the template. A last message of the assistant is continued.
 ///

@@ -3,6 +3,7 @@
 use chaski::{ChatEvent, Finish, Stats};
 use serde_json::{Value, json};
 
+use super::parts::{SIGNATURE, head, usage};
 use super::request;
 use super::stream::Stream;
 use crate::answers::Outcome;
@@ -39,33 +40,6 @@ pub(crate) fn count_tokens(served: &Served, body: &Value) -> Result<Value, ApiEr
     let ask = read(&Fields::of(body, "")?, &served.facts)?;
     Ok(json!({"input_tokens": ask.n_prompt(served)?}))
 }
-
-/// The tokens of a message; cached ones count apart.
-pub(super) fn usage(told: &Told, n_cached: usize, n_token: usize) -> Value {
-    json!({
-        "input_tokens": told.n_prompt().saturating_sub(n_cached),
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": n_cached,
-        "output_tokens": n_token,
-    })
-}
-
-/// A message without content.
-pub(super) fn head(told: &Told, usage: Value) -> Value {
-    json!({
-        "id": told.id,
-        "type": "message",
-        "role": "assistant",
-        "model": told.model,
-        "content": [],
-        "stop_reason": null,
-        "stop_sequence": null,
-        "usage": usage,
-    })
-}
-
-/// Models here sign nothing, but clients expect a signature beside each reasoning.
-pub(super) const SIGNATURE: &str = "local";
 
 /// Writes answers.
 struct Messages {

@@ -1,6 +1,7 @@
 //! Anthropic's dialect.
 
 pub(crate) mod messages;
+mod parts;
 mod request;
 mod stream;
 

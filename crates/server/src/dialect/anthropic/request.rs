@@ -4,8 +4,7 @@ use chaski::text::{CallChoice, TemplateOptions};
 use chaski::{GenerateOptions, Grammar, Message};
 use serde_json::Value;
 
-use crate::dialect::conversation::{self, Said};
-use crate::dialect::openai::messages::Choice;
+use crate::dialect::conversation::{self, Choice, Said};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::model::Facts;

@@ -3,7 +3,7 @@
 use chaski::text::AnswerEvent;
 use serde_json::{Value, json};
 
-use super::messages::{SIGNATURE, head, usage};
+use super::parts::{SIGNATURE, head, usage};
 use crate::dialect::{Frame, Told};
 use crate::ids;
 

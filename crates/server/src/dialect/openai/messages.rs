@@ -4,7 +4,7 @@ use chaski::Message;
 use chaski::text::{Content, TemplateOptions};
 use serde_json::{Value, json};
 
-use crate::dialect::conversation;
+use crate::dialect::conversation::{self, Choice};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::model::Facts;
@@ -85,19 +85,6 @@ fn check_call(call: &Value, path: &str) -> Result<(), ApiError> {
         None | Some(Value::String(_) | Value::Object(_)) => Ok(()),
         Some(_) => Err(function.wrong("arguments", "a string of JSON")),
     }
-}
-
-/// Which tools the model has to call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    /// None.
-    None,
-    /// As it likes.
-    Auto,
-    /// At least one.
-    Required,
-    /// This one.
-    Named(String),
 }
 
 /// The tools of `tools`, as `tool_choice` narrows them.

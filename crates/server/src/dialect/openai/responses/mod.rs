@@ -11,9 +11,10 @@ use chaski::text::TemplateOptions;
 use chaski::{GenerateOptions, Grammar};
 use serde_json::{Value, json};
 
-use super::messages::{Choice, chosen};
+use super::messages::chosen;
 use crate::ask::{Ask, Prompt};
-use crate::dialect::{Writer, conversation};
+use crate::dialect::Writer;
+use crate::dialect::conversation::{self, Choice};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::model::{Facts, Served};
