@@ -99,8 +99,21 @@ fn instance() -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = backends();
     descriptor.flags = wgpu::InstanceFlags::empty();
-    wgpu::Instance::new(descriptor)
+    let instance = wgpu::Instance::new(descriptor);
+    keep_drivers(&instance);
+    instance
 }
+
+/// Keeps the drivers in the process for as long as it lives. With its last instance a driver is unloaded, and a thread that
+/// used it and ends later calls what is no longer there: NVIDIA's then crashes at the end of a service.
+#[cfg(not(target_arch = "wasm32"))]
+fn keep_drivers(instance: &wgpu::Instance) {
+    static FIRST: std::sync::OnceLock<wgpu::Instance> = std::sync::OnceLock::new();
+    FIRST.get_or_init(|| instance.clone());
+}
+
+#[cfg(target_arch = "wasm32")]
+fn keep_drivers(_: &wgpu::Instance) {}
 
 #[cfg(not(target_arch = "wasm32"))]
 fn backends() -> wgpu::Backends {

@@ -42,7 +42,7 @@ fn check(group: &str) {
     assert!(failures.is_empty(), "{} of {} differ:\n{}", failures.len(), found.len(), failures.join("\n"));
 }
 
-/// What we do where the recorded answer is wrong.
+/// Our own answer where the recorded one is wrong.
 fn ours(case: &Case, answer: &Answer) -> Result<(), String> {
     let body = &answer.body;
     let text =
