@@ -47,7 +47,7 @@ mod tests {
             let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             answer(&args, &root).is_some()
         };
-        for line in ["chaski pull x", "chaski -v list", "chaski --color never serve"] {
+        for line in ["chaski pull x", "chaski -v list", "chaski --color never pull"] {
             assert!(is_reserved(line), "{line}");
         }
         for line in ["chaski", "chaski --config list run x", "chaski run list", "chaski --color=never run"] {

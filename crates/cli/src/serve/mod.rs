@@ -48,10 +48,20 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<ExitCode> {
         }
     });
     runtime.shutdown_background();
-    Ok(match again {
-        Some(_) => ExitCode::SUCCESS,
-        None => ExitCode::from(INTERRUPTED),
-    })
+    leave(if again.is_some() { 0 } else { INTERRUPTED })
+}
+
+/// Ends the process without what libraries do at its end: drivers of GPUs do that while their own threads still run.
+#[cfg(unix)]
+fn leave(code: u8) -> anyhow::Result<ExitCode> {
+    use std::io::Write as _;
+    std::io::stderr().flush()?;
+    signal_hook::low_level::exit(code.into())
+}
+
+#[cfg(not(unix))]
+fn leave(code: u8) -> anyhow::Result<ExitCode> {
+    Ok(ExitCode::from(code))
 }
 
 /// The address, and what to try there.
