@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 use chaski_models::serve::{self, Event, ServeError};
 use chaski_models::{Finish, ModelError, Piece, Stats};
 use chaski_text::{
-    AddSpecial, Answer, AnswerEvent, AnswerParser, ChatTemplates, Message, TemplateOptions, Tokenizer,
-    strip_added_special_traced,
+    AddSpecial, Answer, AnswerEvent, AnswerParser, ChatTemplate, ChatTemplates, Message, Rendered,
+    TemplateError, TemplateOptions, Tokenizer, strip_added_special_traced,
 };
 use futures_core::Stream;
 
@@ -17,12 +17,16 @@ use crate::error::Error;
 use crate::executor::Driver;
 use crate::turns::ChatPrompt;
 
+/// Renders messages in one of the ways that templates have.
+pub(crate) type Render = fn(&ChatTemplate, &[Message], &TemplateOptions) -> Result<Rendered, TemplateError>;
+
 /// The prompt of a conversation, as text and tokens; uses the tool template if there are tools.
 pub(crate) fn prompt(
     tokenizer: &Tokenizer,
     templates: &ChatTemplates,
     messages: &[Message],
     options: &TemplateOptions,
+    render: Render,
 ) -> Result<ChatPrompt, Error> {
     let template = templates.get(!options.tools.is_empty()).map_err(ModelError::from)?;
     let template = template.ok_or(Error::NoTemplate)?;
@@ -30,7 +34,7 @@ pub(crate) fn prompt(
     let mut options = options.clone();
     options.bos_token = text(tokenizer.bos());
     options.eos_token = text(tokenizer.eos());
-    let mut rendered = template.render_traced(messages, &options).map_err(ModelError::from)?;
+    let mut rendered = render(template, messages, &options).map_err(ModelError::from)?;
     if options.parse_special {
         rendered.data.clear();
     }

@@ -3,7 +3,9 @@
 use chaski_models::ModelError;
 use chaski_models::serve::{Refused, ServeError};
 use chaski_runtime::RuntimeError;
-use chaski_text::{CallGrammarError, ConstraintError};
+#[cfg(feature = "constraint")]
+use chaski_text::CallGrammarError;
+use chaski_text::ConstraintError;
 use ggml_format::SourceError;
 
 /// An error of the engine. Display prints one frame; `source()` returns the next.
@@ -43,6 +45,7 @@ pub enum Error {
     #[error("the system has no thread for the service")]
     Thread(#[source] std::io::Error),
     /// Forced tool calls that the model's notation cannot express.
+    #[cfg(feature = "constraint")]
     #[error("the answer cannot be made to call these tools")]
     Calls(#[from] CallGrammarError),
     /// A chat with a model without a chat template.
@@ -73,7 +76,9 @@ impl Error {
         }
         match self {
             Error::NoTemplate => "no_template",
-            Error::NoFile | Error::NoDefaultModel | Error::Calls(_) => "bad_request",
+            Error::NoFile | Error::NoDefaultModel => "bad_request",
+            #[cfg(feature = "constraint")]
+            Error::Calls(_) => "bad_request",
             Error::Source(_) => "read_failed",
             Error::Lora { .. } => "bad_file",
             Error::Serve(ServeError::Refused(Refused::Context { .. })) => "context_overflow",

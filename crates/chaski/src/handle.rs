@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use chaski_models::serve::{self, Answer, Load, Refused, Request, ServeError};
 use chaski_models::{GenerateOptions, ModelError};
 use chaski_text::{
-    AddSpecial, AnswerParser, AnswerSyntax, CallChoice, ChatTemplate, Message, ParseSpecial, TemplateOptions,
-    Tokenizer,
+    AddSpecial, AnswerParser, AnswerSyntax, CallChoice, ChatTemplate, Grammar, Message, ParseSpecial,
+    TemplateOptions, Tokenizer,
 };
 
 use serde_json::Value;
@@ -156,8 +156,7 @@ impl Handle {
         let mut syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
         if let Some(calls) = calls {
             syntax = syntax.or_object();
-            let calls = CallChoice { prompt: text.to_owned(), ..calls.clone() };
-            request.options.grammar = Some(syntax.call_grammar(&self.text.tokenizer, tools, &calls)?);
+            request.options.grammar = Some(self.forced(syntax, text, tools, calls)?);
         }
         let parser = AnswerParser::new(syntax, text, tools);
         let options = &mut request.options;
@@ -168,6 +167,24 @@ impl Handle {
         Ok(Chat::new(self.generate_tokens(request)?, parser))
     }
 
+    #[cfg(feature = "constraint")]
+    fn forced(
+        &self,
+        syntax: &AnswerSyntax,
+        text: &str,
+        tools: &[Value],
+        calls: &CallChoice,
+    ) -> Result<Grammar, Error> {
+        let calls = CallChoice { prompt: text.to_owned(), ..calls.clone() };
+        Ok(syntax.call_grammar(&self.text.tokenizer, tools, &calls)?)
+    }
+
+    /// Without constraints, a grammar would only take room in the module of a browser.
+    #[cfg(not(feature = "constraint"))]
+    fn forced(&self, _: &AnswerSyntax, _: &str, _: &[Value], _: &CallChoice) -> Result<Grammar, Error> {
+        Err(ModelError::from(chaski_text::ConstraintError::FeatureDisabled).into())
+    }
+
     /// The prompt of a conversation, from the model's template; from the tool template if there are tools.
     ///
     /// Its control tokens are those of the template: in messages and tools, the text of one is text, unless
@@ -176,7 +193,17 @@ impl Handle {
     /// # Errors
     /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be parsed, or rejects the messages.
     pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<ChatPrompt, Error> {
-        chat::prompt(&self.text.tokenizer, &self.text.templates, messages, options)
+        let render = ChatTemplate::render_traced;
+        chat::prompt(&self.text.tokenizer, &self.text.templates, messages, options, render)
+    }
+
+    /// The prompt of a conversation whose last message, the assistant's, is continued.
+    ///
+    /// # Errors
+    /// As [`Self::chat_prompt`], and if the last message is another's.
+    pub fn open_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<ChatPrompt, Error> {
+        let render = ChatTemplate::render_open;
+        chat::prompt(&self.text.tokenizer, &self.text.templates, messages, options, render)
     }
 
     /// The prompt of a conversation, without the oldest turns if it leaves too little of the context for an answer, and

@@ -9,7 +9,8 @@ use chaski_text::TemplateError;
 use chaski_text::TokenizerError;
 
 /// An error of a model: its file, its tokens, or the device it runs on.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(Debug))]
 #[non_exhaustive]
 pub enum ModelError {
     /// A step without rows.
@@ -167,6 +168,14 @@ pub enum ModelError {
         /// Number of tokens it needs.
         needed: usize,
     },
+}
+
+/// Modules for browsers are small: there, the message stands for the fields.
+#[cfg(target_arch = "wasm32")]
+impl std::fmt::Debug for ModelError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 /// An invalid LoRA.

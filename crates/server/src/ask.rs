@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chaski::serve::Request;
 use chaski::text::{CallChoice, TemplateOptions};
-use chaski::{GenerateOptions, Message};
+use chaski::{ChatPrompt, GenerateOptions, Message};
 
 use crate::answers::Answers;
 use crate::error::{ApiError, Kind};
@@ -94,7 +94,7 @@ impl Ask {
                     let options = GenerateOptions { drop_turns: true, ..self.options.clone() };
                     served.handle()?.fit_prompt(messages, template, &options)?
                 } else {
-                    served.handle()?.chat_prompt(messages, template)?
+                    chat_prompt(served, messages, template)?
                 };
                 vec![self.after(&served.facts, Read { text: prompt.text, tokens: prompt.tokens })?]
             }
@@ -151,6 +151,24 @@ impl Ask {
         }
         Ok(answers)
     }
+}
+
+/// The prompt of a conversation. Without the beginning of an answer, a last message of the assistant is continued.
+///
+/// # Errors
+/// Those of the template and the tokenizer.
+pub(crate) fn chat_prompt(
+    served: &Served,
+    messages: &[Message],
+    template: &TemplateOptions,
+) -> Result<ChatPrompt, ApiError> {
+    let is_answer = messages.last().is_some_and(|last| last.role == "assistant");
+    let handle = served.handle()?;
+    let prompt = match is_answer && !template.add_generation_prompt {
+        true => handle.open_prompt(messages, template)?,
+        false => handle.chat_prompt(messages, template)?,
+    };
+    Ok(prompt)
 }
 
 /// Refuses a prompt that leaves no room for a token.

@@ -41,3 +41,8 @@ pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig};
 pub use keys::{Key, KeyError, Level};
 pub use model::ModelOptions;
 pub use server::{Adder, BindError, Server};
+
+/// Runs the example of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

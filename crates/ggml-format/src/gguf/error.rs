@@ -5,7 +5,8 @@ use crate::types::GgmlType;
 /// A file that is not a readable GGUF file, or that lacks a requested value.
 ///
 /// Offsets count bytes from the start of the file.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
+#[cfg_attr(not(target_arch = "wasm32"), derive(Debug))]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum GgufError {
@@ -91,6 +92,14 @@ pub enum GgufError {
     ElementCount { key: String, offset: u64, expected: u64, found: u64 },
     #[error("key `{key}`: expected at most {limit} layers that share one value, found {found}")]
     LayerCount { key: String, limit: usize, found: usize },
+}
+
+/// Modules for browsers are small: there, the message stands for the fields.
+#[cfg(target_arch = "wasm32")]
+impl std::fmt::Debug for GgufError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 fn removed(id: u32) -> &'static str {

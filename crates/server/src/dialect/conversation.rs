@@ -40,7 +40,7 @@ pub(super) fn template(
     Ok(TemplateOptions {
         tools,
         now: Some(local_time()),
-        continue_last: is_open,
+        add_generation_prompt: !is_open,
         ..TemplateOptions::default()
     })
 }

@@ -1,13 +1,11 @@
 //! JSON schemas of arguments: references, and the types of values that a schema allows.
 
-use std::cell::Cell;
-
 use serde_json::Value;
 
 /// Maximum length of a chain of references and combinations that is followed.
 const MAX_DEPTH: usize = 16;
 /// Maximum number of schemas that are looked at for the types of one: definitions may refer to each other in many ways.
-const MAX_VISITS: usize = 500;
+const MAX_VISITS: usize = 200;
 
 /// Types of JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,42 +25,37 @@ const NAMES: [(&str, Types); 7] = [
 impl Types {
     pub(super) const ANY: Types = Types(127);
     pub(super) const STRING: Types = Types(16);
-    const NONE: Types = Types(0);
 
     /// The types that `schema` allows, which is a part of `root`.
     pub(super) fn of(schema: &Value, root: &Value) -> Types {
-        Types::at(schema, root, 0, &Cell::new(MAX_VISITS))
+        Types::at(schema, root, &mut { MAX_VISITS })
     }
 
-    fn at(schema: &Value, root: &Value, depth: usize, visits: &Cell<usize>) -> Types {
-        if depth > MAX_DEPTH || visits.get() == 0 {
-            return Types::ANY;
-        }
-        visits.set(visits.get() - 1);
-        let inner = |schema: &Value| Types::at(schema, root, depth + 1, visits);
-        let union = |all: &mut dyn Iterator<Item = Types>| all.fold(Types::NONE, |a, b| Types(a.0 | b.0));
+    fn at(schema: &Value, root: &Value, visits: &mut usize) -> Types {
         let mut types = Types::ANY;
-        let mut narrow = |to: Types| types.0 &= to.0;
-        match &schema["type"] {
-            Value::String(name) => narrow(Types::named(name)),
-            Value::Array(names) => {
-                narrow(union(&mut names.iter().filter_map(Value::as_str).map(Types::named)));
-            }
-            _ => {}
-        }
-        if let Some(values) = choices(schema) {
-            narrow(union(&mut values.iter().copied().map(Types::of_value)));
-        }
-        for key in ["anyOf", "oneOf"] {
-            if let Value::Array(all) = &schema[key] {
-                narrow(union(&mut all.iter().map(inner)));
-            }
-        }
-        if let Value::Array(all) = &schema["allOf"] {
-            all.iter().map(inner).for_each(&mut narrow);
-        }
-        if let Some(to) = schema["$ref"].as_str().and_then(|to| definition(root, to)) {
-            narrow(inner(to));
+        let Some(fields) = schema.as_object().filter(|_| *visits > 0) else { return types };
+        *visits -= 1;
+        for (key, value) in fields {
+            let found = match key.as_str() {
+                "type" => any(value, &mut |name| name.as_str().map_or(Types::ANY, Types::named)),
+                "enum" => any(value, &mut Types::of_value),
+                "const" => Types::of_value(value),
+                "anyOf" | "oneOf" => any(value, &mut |part| Types::at(part, root, visits)),
+                "allOf" => {
+                    let mut all = Types::ANY;
+                    any(value, &mut |part| {
+                        all.0 &= Types::at(part, root, visits).0;
+                        all
+                    });
+                    all
+                }
+                "$ref" => match value.as_str().and_then(|to| definition(root, to)) {
+                    Some(to) => Types::at(to, root, visits),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            types.0 &= found.0;
         }
         types
     }
@@ -97,6 +90,14 @@ impl Types {
             true => (self == Types::STRING).then_some(true),
             false => Some(false),
         }
+    }
+}
+
+/// The types of all values of a list, or of a value that is none.
+fn any(value: &Value, of: &mut dyn FnMut(&Value) -> Types) -> Types {
+    match value {
+        Value::Array(values) => values.iter().fold(Types(0), |all, value| Types(all.0 | of(value).0)),
+        value => of(value),
     }
 }
 

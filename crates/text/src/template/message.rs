@@ -72,9 +72,6 @@ impl Message {
 pub struct TemplateOptions {
     /// Append the tokens that open the assistant's answer.
     pub add_generation_prompt: bool,
-    /// Continue the last message, which has to be the assistant's: the text ends with its content. Then
-    /// [`Self::add_generation_prompt`] has no effect.
-    pub continue_last: bool,
     /// Text of the BOS token, empty if there is none.
     pub bos_token: String,
     /// Text of the EOS token, empty if there is none.
@@ -98,7 +95,6 @@ impl Default for TemplateOptions {
     fn default() -> TemplateOptions {
         TemplateOptions {
             add_generation_prompt: true,
-            continue_last: false,
             bos_token: String::new(),
             eos_token: String::new(),
             enable_thinking: Some(true),

@@ -96,12 +96,23 @@ impl ChatTemplate {
         options: &TemplateOptions,
     ) -> Result<Rendered, TemplateError> {
         let capabilities = self.capabilities.get_or_init(|| Capabilities::probe(self));
-        let messages = prepare::prepare(messages, capabilities);
-        if !options.continue_last {
-            return self.render_variables(&messages, options);
-        }
+        self.render_variables(&prepare::prepare(messages, capabilities), options)
+    }
+
+    /// [`Self::render_traced`] up to the end of the last message's content, which has to be the assistant's, so that the
+    /// answer continues it.
+    ///
+    /// # Errors
+    ///
+    /// As [`ChatTemplate::render`]; [`TemplateError::Continue`] if the last message is another's, or the template changes
+    /// its text.
+    pub fn render_open(
+        &self,
+        messages: &[Message],
+        options: &TemplateOptions,
+    ) -> Result<Rendered, TemplateError> {
         let options = TemplateOptions { add_generation_prompt: false, ..options.clone() };
-        up_to_last(self.render_variables(&messages, &options)?, &messages)
+        up_to_last(self.render_traced(messages, &options)?, messages)
     }
 
     /// Renders `messages` unchanged, like Hugging Face's `apply_chat_template`.
@@ -212,13 +223,13 @@ mod tests {
         let source = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</end>{% endfor %}\
                       {% if add_generation_prompt %}<assistant>{% endif %}";
         let template = ChatTemplate::new(source).unwrap();
-        let options = TemplateOptions { continue_last: true, ..TemplateOptions::default() };
+        let options = TemplateOptions::default();
         let say = |role: &str, text: &str| Message::new(role, text);
         let messages = [say("user", "Hi"), say("assistant", "Once upon ")];
-        let rendered = template.render_traced(&messages, &options).unwrap();
+        let rendered = template.render_open(&messages, &options).unwrap();
         assert_eq!(rendered.text, "<user>Hi</end><assistant>Once upon");
         assert_eq!(rendered.data.last().map(|range| range.end), Some(rendered.text.len()));
-        let error = template.render_traced(&messages[..1], &options).unwrap_err();
+        let error = template.render_open(&messages[..1], &options).unwrap_err();
         assert_eq!(error.to_string(), "the last message is not the assistant's, so it cannot be continued");
     }
 

@@ -74,6 +74,6 @@ pub(crate) fn detokenize(served: &Served, body: &Value) -> Result<Value, ApiErro
 pub(crate) fn chat_prompt(served: &Served, body: &Value) -> Result<(String, Vec<u32>), ApiError> {
     let (ask, _) = openai::chat::ask(body, &served.facts)?;
     let Prompt::Chat { messages, template } = ask.prompt else { unreachable!("chats have conversations") };
-    let prompt = served.handle()?.chat_prompt(&messages, &template)?;
+    let prompt = crate::ask::chat_prompt(served, &messages, &template)?;
     Ok((prompt.text, prompt.tokens))
 }

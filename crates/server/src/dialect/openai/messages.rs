@@ -182,8 +182,8 @@ pub(super) fn template(
     if opens == Some(true) && continues == Some(true) {
         return Err(fields.wrong("continue_final_message", "false where `add_generation_prompt` is true"));
     }
-    options.continue_last = continues.unwrap_or(options.continue_last && opens != Some(true));
-    options.add_generation_prompt = opens.unwrap_or(true);
+    let opens = opens.or(continues.map(|continues| !continues));
+    options.add_generation_prompt = opens.unwrap_or(options.add_generation_prompt);
     Ok(options)
 }
 
