@@ -64,7 +64,7 @@ slot() {
     log="$out/logs/$name-$1-$round.log"
     [ "$left" -lt "$slice" ] || left=$slice
     timeout $((left + 30)) "$work/$name" "$work/corpus/$name" "$work/seeds/$name" -max_len="${max_len[$name]}" \
-      -timeout=10 -rss_limit_mb=2048 -max_total_time="$left" -runs=$((goal - $(number "$name.done"))) \
+      -timeout=10 -rss_limit_mb=2048 -max_total_time="$left" -runs=$((goal - $(locked number "$name.done"))) \
       -seed=$(($1 * 1000 + round + 1)) -report_slow_units=5 -print_final_stats=1 -reload=10 -verbosity=1 \
       -artifact_prefix="$out/findings/$name-" >"$log" 2>&1
     echo "exit $?" >>"$log"

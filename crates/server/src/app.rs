@@ -14,7 +14,7 @@ pub(crate) struct App {
     pub(crate) config: ServerConfig,
     pub(crate) models: Models,
     pub(crate) metrics: Metrics,
-    /// Keys in force: those of the configuration and of its file.
+    /// Keys in force.
     pub(crate) keys: RwLock<Arc<[Key]>>,
     /// Addresses that it is bound to, and names of the machine, as `Host` may have them.
     pub(crate) own_hosts: RwLock<Vec<String>>,
@@ -49,6 +49,11 @@ impl App {
     /// Keys in force.
     pub(crate) fn keys(&self) -> Arc<[Key]> {
         self.keys.read().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Puts other keys in force.
+    pub(crate) fn set_keys(&self, keys: Vec<Key>) {
+        *self.keys.write().unwrap_or_else(|e| e.into_inner()) = keys.into();
     }
 
     /// Counts a request for an answer until it is dropped.

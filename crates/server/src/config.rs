@@ -77,8 +77,6 @@ pub struct ServerConfig {
     pub listen: Vec<Listen>,
     /// Keys of clients; without any, everybody may ask.
     pub keys: Vec<Key>,
-    /// Further keys from this file, which is read again when it changes.
-    pub key_file: Option<PathBuf>,
     /// Names under which clients may reach it besides those of the loopback interface and its own addresses. Others are
     /// refused where no key is required, so that no page of the web can reach it by a name of its own.
     pub allowed_hosts: Vec<String>,
@@ -113,7 +111,6 @@ impl Default for ServerConfig {
         ServerConfig {
             listen: vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)))],
             keys: Vec::new(),
-            key_file: None,
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
             max_body: 32 << 20,

@@ -5,15 +5,6 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
-/// How much a key may do.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Ask models.
-    Use,
-    /// Also change what is loaded, and read what others ask.
-    Admin,
-}
-
 /// A key of a client. Of the key itself only its hash is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
@@ -21,8 +12,6 @@ pub struct Key {
     pub name: String,
     /// Its SHA-256.
     hash: [u8; 32],
-    /// Its level.
-    pub level: Level,
 }
 
 /// A line of a file of keys that cannot be read.
@@ -41,12 +30,12 @@ fn sha256(text: &str) -> [u8; 32] {
 
 impl Key {
     /// A key with this text.
-    pub fn new(name: impl Into<String>, text: &str, level: Level) -> Key {
-        Key { name: name.into(), hash: sha256(text), level }
+    pub fn new(name: impl Into<String>, text: &str) -> Key {
+        Key { name: name.into(), hash: sha256(text) }
     }
 
-    /// The keys of a file: lines `key`, `name:key` or `name:key:level`, where the key may be `sha256:` and 64 hexadecimal
-    /// digits, and the level `use` or `admin`. Empty lines and those that begin with `#` do not count.
+    /// The keys of a file: lines `key` or `name:key`, where the key may be `sha256:` and 64 hexadecimal digits. Empty lines and
+    /// those that begin with `#` do not count.
     ///
     /// # Errors
     /// [`KeyError`] for other lines.
@@ -68,11 +57,6 @@ impl Key {
 
 fn parse_line(line: usize, text: &str) -> Result<Key, KeyError> {
     let wrong = |what| KeyError { line, what };
-    let (text, level) = match text.rsplit_once(':') {
-        Some((rest, "admin")) => (rest, Level::Admin),
-        Some((rest, "use")) => (rest, Level::Use),
-        _ => (text, Level::Use),
-    };
     let (name, key) = match text.split_once(':') {
         Some((name, key)) if name != "sha256" => (name.to_owned(), key),
         _ => (format!("key{line}"), text),
@@ -81,10 +65,10 @@ fn parse_line(line: usize, text: &str) -> Result<Key, KeyError> {
         return Err(wrong("the key is empty"));
     }
     match key.strip_prefix("sha256:") {
-        None => Ok(Key::new(name, key, level)),
+        None => Ok(Key::new(name, key)),
         Some(hex) => {
             let hash = from_hex(hex).ok_or(wrong("a hash has 64 hexadecimal digits"))?;
-            Ok(Key { name, hash, level })
+            Ok(Key { name, hash })
         }
     }
 }
@@ -118,19 +102,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_have_names_hashes_and_levels() {
+    fn lines_have_names_and_hashes() {
         let hash: String = sha256("secret").iter().map(|byte| format!("{byte:02x}")).collect();
-        let text = format!("# ours\nplain\n\nann:sk-1:admin\nbob:sk-2\ncat:sha256:{hash}:use\nsha256:{hash}");
+        let text = format!("# ours\nplain\n\nann:sk-1\nbob:sk-2\ncat:sha256:{hash}\nsha256:{hash}");
         let keys = Key::parse(&text).unwrap();
-        let names: Vec<_> = keys.iter().map(|key| (key.name.as_str(), key.level)).collect();
-        let expected = [
-            ("key2", Level::Use),
-            ("ann", Level::Admin),
-            ("bob", Level::Use),
-            ("cat", Level::Use),
-            ("key7", Level::Use),
-        ];
-        assert_eq!(names, expected);
+        let names: Vec<_> = keys.iter().map(|key| key.name.as_str()).collect();
+        assert_eq!(names, ["key2", "ann", "bob", "cat", "key7"]);
         assert_eq!(find(&keys, "secret").unwrap().name, "key7");
         assert_eq!(find(&keys, "sk-1").unwrap().name, "ann");
         assert_eq!(find(&keys, "sk-3"), None);

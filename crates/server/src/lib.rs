@@ -38,7 +38,7 @@ mod server;
 mod testing;
 
 pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig};
-pub use keys::{Key, KeyError, Level};
+pub use keys::{Key, KeyError};
 pub use model::ModelOptions;
 pub use server::{Adder, BindError, Server};
 

@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::config::{Entry, Listen, ServerConfig};
 use crate::http::listen::Socket;
 use crate::http::router;
+use crate::keys::Key;
 use crate::model::{ModelOptions, Served};
 
 /// A socket that cannot be bound.
@@ -33,7 +34,7 @@ pub struct Server {
     sockets: Vec<Socket>,
 }
 
-/// Adds models to a server, from any thread.
+/// Changes a server while it runs, from any thread.
 #[derive(Clone)]
 pub struct Adder(Arc<App>);
 
@@ -57,6 +58,11 @@ impl Adder {
     pub fn add(&self, engine: Engine, options: ModelOptions) -> Result<(), chaski::Error> {
         self.0.models.add(Served::new(engine, options)?);
         Ok(())
+    }
+
+    /// Puts other keys in force, for requests from now on. Without any, everybody may ask.
+    pub fn set_keys(&self, keys: Vec<Key>) {
+        self.0.set_keys(keys);
     }
 }
 
@@ -91,7 +97,7 @@ impl Server {
         self.sockets.iter().map(Socket::url).collect()
     }
 
-    /// Adds models while it runs.
+    /// Changes it while it runs.
     pub fn adder(&self) -> Adder {
         Adder(self.app.clone())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chaski::embedding::Pooling;
-use chaski_server::{Key, Level, Listen, Log, ServerConfig};
+use chaski_server::{Key, Listen, Log, ServerConfig};
 
 use super::log::LogFormat;
 use crate::failure::Usage;
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Keys of clients, with commas between them; without any, everybody on this machine may ask
     #[arg(long, value_name = "KEYS", env = "CHASKI_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
-    /// File of keys, a line each: KEY, NAME:KEY or NAME:KEY:admin; the key may be sha256:HASH
+    /// File of keys, a line each: KEY or NAME:KEY; the key may be sha256:HASH; SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
     /// Listen beyond this machine without a key
@@ -125,18 +125,31 @@ impl Args {
         Service { kv_tokens: self.kv_tokens, max_waiting }
     }
 
+    /// True if keys can change while the server runs.
+    #[cfg(unix)]
+    pub(crate) fn has_key_file(&self) -> bool {
+        self.api_key_file.is_some()
+    }
+
+    /// The keys of clients; those of the file as it is now.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or lines in it.
+    pub(crate) fn keys(&self) -> anyhow::Result<Vec<Key>> {
+        let own = commas(&self.api_key);
+        let mut keys: Vec<Key> =
+            own.iter().enumerate().map(|(i, key)| Key::new(format!("key{}", i + 1), key)).collect();
+        if let Some(file) = &self.api_key_file {
+            keys.extend(Key::parse(&read_text(file)?).with_context(|| format!("`{}`", file.display()))?);
+        }
+        Ok(keys)
+    }
+
     /// How the server is set up.
     pub(crate) fn config(&self, log: Log) -> anyhow::Result<ServerConfig> {
         let mut config = ServerConfig::default();
         config.listen = self.listen()?;
-        let keys = commas(&self.api_key);
-        let named =
-            keys.iter().enumerate().map(|(i, key)| Key::new(format!("key{}", i + 1), key, Level::Admin));
-        config.keys = named.collect();
-        if let Some(file) = &self.api_key_file {
-            let more = Key::parse(&read_text(file)?).with_context(|| format!("`{}`", file.display()))?;
-            config.keys.extend(more);
-        }
+        config.keys = self.keys()?;
         let is_open = config.listen.iter().any(|listen| match listen {
             Listen::Tcp(address) => !address.ip().is_loopback(),
             Listen::Unix(_) => false,

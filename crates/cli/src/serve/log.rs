@@ -1,5 +1,6 @@
 //! The log of a server: a line for each answer, and with `-v` for each request.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use chaski_server::{Access, Answered, Entry, Log};
@@ -23,10 +24,15 @@ pub(crate) enum LogFormat {
 pub(crate) fn log(form: LogFormat, ui: &Ui) -> Log {
     let ui = ui.clone();
     match form {
-        LogFormat::Text => Arc::new(move |entry| text(entry, &ui)),
-        LogFormat::Json => Arc::new(|entry| eprintln!("{}", object(entry))),
+        LogFormat::Text => Arc::new(move |entry| text(entry, &ui).into_iter().for_each(|line| write(&line))),
+        LogFormat::Json => Arc::new(|entry| write(&object(entry).to_string())),
         LogFormat::None => Arc::new(|_| {}),
     }
+}
+
+/// Requests go on if nobody takes the log, or its disk is full.
+fn write(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn now() -> String {
@@ -38,9 +44,10 @@ fn plain(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
-fn text(entry: &Entry, ui: &Ui) {
+/// The line of an entry, if one is wanted.
+fn text(entry: &Entry, ui: &Ui) -> Option<String> {
     match entry {
-        Entry::Answered(a) => ui.say(&format!(
+        Entry::Answered(a) if !ui.quiet() => Some(format!(
             "{} {} {}: {} tokens in ({} cached), {} out, first after {:.0} ms, {:.1}/s, {}",
             now(),
             plain(&a.id),
@@ -52,20 +59,14 @@ fn text(entry: &Entry, ui: &Ui) {
             a.rate,
             a.finish,
         )),
-        Entry::Access(a) => {
+        Entry::Access(a) if ui.verbose() => {
             let key = a.key.as_deref().map(|key| format!(" [{}]", plain(key))).unwrap_or_default();
             let time = a.time.as_secs_f64() * 1e3;
-            ui.detail(&format!(
-                "{} {} {} {} -> {} in {time:.1} ms{key}",
-                now(),
-                plain(&a.id),
-                a.method,
-                plain(&a.path),
-                a.status
-            ));
+            let (id, path) = (plain(&a.id), plain(&a.path));
+            Some(format!("{} {id} {} {path} -> {} in {time:.1} ms{key}", now(), a.method, a.status))
         }
-        Entry::Note(text) => ui.note(text),
-        _ => {}
+        Entry::Note(text) if !ui.quiet() => Some(format!("note: {}", plain(text))),
+        _ => None,
     }
 }
 

@@ -26,7 +26,7 @@ Serves models to programs: the APIs of OpenAI, Anthropic, ollama and llama.cpp's
 Requests run side by side: prompts and answers of several clients in the same steps, up to --parallel of them. A \
 client that leaves ends its request at once.
 
-Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once.";
+Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once. SIGHUP: the file of keys is read again.";
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<ExitCode> {
     let config = args.config(log::log(args.log_format, ui))?;
@@ -45,6 +45,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<ExitCode> {
         tokio::select! {
             all_ended = serving => Some(all_ended.unwrap_or(false)),
             () = twice() => None,
+            () = renew_keys(args, &adder, ui) => None,
         }
     });
     runtime.shutdown_background();
@@ -131,6 +132,30 @@ async fn interrupted() {
         // Without signals it runs until it is killed.
         std::future::pending::<()>().await;
     }
+}
+
+/// Reads the file of keys again at each SIGHUP, if there is one. A file that cannot be read changes nothing. Never ready.
+async fn renew_keys(args: &Args, adder: &Adder, ui: &Ui) {
+    #[cfg(unix)]
+    if args.has_key_file() {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut hangup) = signal(SignalKind::hangup()) {
+            while hangup.recv().await.is_some() {
+                match args.keys() {
+                    // A server that others can reach does not open itself.
+                    Ok(keys) if keys.is_empty() => ui.note("no keys are left: those in force stay"),
+                    Ok(keys) => {
+                        ui.say(&format!("{} keys are in force", keys.len()));
+                        adder.set_keys(keys);
+                    }
+                    Err(error) => ui.note(&format!("the keys in force stay: {error:#}")),
+                }
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (args, adder, ui);
+    std::future::pending().await
 }
 
 /// Ready at the second signal.

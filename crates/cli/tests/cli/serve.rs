@@ -77,6 +77,41 @@ fn a_server_answers_and_ends_at_a_signal() {
 }
 
 #[test]
+fn keys_are_read_again_at_a_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys");
+    std::fs::write(&file, "ann:old\n").unwrap();
+    let mut server = start(&["--api-key-file", file.to_str().unwrap()]);
+    let status = |key: &str| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        let head = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+        write!(stream, "{head}authorization: Bearer {key}\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!((status("old").as_str(), status("new").as_str()), ("200", "401"));
+    let hang_up = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let sent = Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    };
+    hang_up("bob:new\n");
+    let begin = Instant::now();
+    while status("new") != "200" {
+        assert!(begin.elapsed() < Duration::from_secs(10), "the keys stay");
+    }
+    assert_eq!(status("old"), "401");
+    hang_up("carl:sha256:12\n");
+    let mut line = String::new();
+    while !line.contains("the keys in force stay") {
+        line.clear();
+        assert!(server.stderr.read_line(&mut line).unwrap() > 0);
+    }
+    assert!(line.contains("line 1 of the keys"), "{line}");
+}
+
+#[test]
 fn others_cannot_reach_a_server_without_a_key() {
     let o = serve(&["--host", "0.0.0.0"]).output().unwrap();
     let error = String::from_utf8_lossy(&o.stderr).into_owned();

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::config::{Access, Entry};
 use crate::error::{ApiError, Kind};
 use crate::ids;
-use crate::keys::{Level, find};
+use crate::keys::find;
 
 /// Paths that need no key.
 const PUBLIC: [&str; 5] = ["/", "/health", "/v1/health", "/livez", "/readyz"];
@@ -28,7 +28,6 @@ pub(crate) struct Caller {
     pub(crate) id: String,
     /// Name of its key, if keys are required.
     pub(crate) key: Option<String>,
-    pub(crate) level: Level,
     /// Number of its key for the scheduler.
     pub(crate) client: u64,
 }
@@ -39,7 +38,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let id = request_id(request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut caller = Caller { id: id.clone(), key: None, level: Level::Admin, client: 0 };
+    let mut caller = Caller { id: id.clone(), key: None, client: 0 };
     let admitted = admit(&app, &request, &mut caller);
     let key = caller.key.clone();
     let is_preflight = method == Method::OPTIONS;
@@ -108,7 +107,7 @@ fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiErr
     let text = key_of(headers).ok_or_else(missing)?;
     let key = find(&keys, text).ok_or_else(|| ApiError::new(Kind::Key, "the key is not valid"))?;
     caller.key = Some(key.name.clone());
-    (caller.level, caller.client) = (key.level, key.client());
+    caller.client = key.client();
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chaski_server::{Key, Level};
+use chaski_server::Key;
 use serde_json::{Value, json};
 
 use crate::serve::{Running, Setup};
@@ -133,7 +133,7 @@ fn only_known_names_and_origins_may_ask() {
 #[test]
 fn keys_are_required_in_each_dialect() {
     let mut setup = Setup::built_in(1);
-    setup.config.keys = vec![Key::new("ann", "secret", Level::Use)];
+    setup.config.keys = vec![Key::new("ann", "secret")];
     let running = setup.start();
     let ask = |path: &str, headers: Value| {
         running.send(&json!({"method": "POST", "path": path, "headers": headers, "body": {"prompt": "A"}}))
@@ -192,7 +192,7 @@ fn metrics_count_what_was_asked() {
 #[test]
 fn clients_do_not_choose_the_labels_of_metrics() {
     let mut setup = Setup::built_in(1);
-    setup.config.keys = vec![Key::new("ann", "secret", Level::Use)];
+    setup.config.keys = vec![Key::new("ann", "secret")];
     let running = setup.start();
     let key = json!({"authorization": "Bearer secret"});
     let get = |path: &str| running.send(&json!({"method": "GET", "path": path, "headers": key}));

@@ -4,7 +4,7 @@ use std::thread;
 
 use chaski::kernels::ActivationPrecision;
 use chaski::{DeviceChoice, Engine, KvType, SamplerParams, Source};
-use chaski_server::{Key, Level, Listen, ModelOptions, Server, ServerConfig};
+use chaski_server::{Key, Listen, ModelOptions, Server, ServerConfig};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -77,7 +77,7 @@ impl Setup {
                 setup.options.pooling = Some(chaski::embedding::Pooling::Mean);
             }
             "auth" => {
-                let key = |text| Key::new(text, text, Level::Use);
+                let key = |text| Key::new(text, text);
                 setup.config.keys = vec![key("key-one"), key("key-two")];
                 (setup.config.metrics, setup.config.slots) = (false, false);
             }
