@@ -210,7 +210,6 @@ fn commands_that_do_not_exist_yet_say_what_to_do() {
     for (args, says) in [
         (&["pull", "-hf", "org/repo", "--help"][..], "download a GGUF file"),
         (&["list"], "`chaski show FILE` describes one"),
-        (&["serve", "--port", "80"], "`chaski run` answers"),
         (&["-hf", "org/repo"], "download a GGUF file"),
         (&["-m", "m.gguf", "-p", "a"], "`chaski run -m ...`"),
     ] {
