@@ -22,7 +22,8 @@ pub use error::ConstraintError;
 pub use matcher::Constraint;
 #[cfg(not(feature = "constraint"))]
 pub use none::Constraint;
-pub(crate) use space::{SPACE, with_short_space};
+use space::with_short_space;
+pub(crate) use space::with_space;
 
 /// The grammar of the output.
 #[derive(Clone, Debug, PartialEq)]

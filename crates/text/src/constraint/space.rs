@@ -3,17 +3,22 @@
 use serde_json::{Map, Value, json};
 
 /// White space between two tokens of a well-formatted text, as a regular expression.
-pub(crate) const SPACE: &str = r" |(\r?\n){1,2}[ \t]{0,20}";
+const SPACE: &str = r" |(\r?\n){1,2}[ \t]{0,20}";
 
 /// Limits the white space between two JSON tokens of a schema to that of a well-formatted text. Without the
 /// limit, models generate spaces until their tokens run out.
 pub(crate) fn with_short_space(schema: &Value) -> Value {
+    with_space(schema, SPACE)
+}
+
+/// Limits it to this regular expression, unless the schema has its own.
+pub(crate) fn with_space(schema: &Value, space: &str) -> Value {
     let mut schema = schema.clone();
     if let Some(schema) = schema.as_object_mut() {
         let options = schema.entry("x-guidance").or_insert_with(|| json!({}));
         let says = |options: &Map<String, Value>| options.keys().any(|k| k.starts_with("whitespace_"));
         if let Some(options) = options.as_object_mut().filter(|o| !says(o)) {
-            options.insert("whitespace_pattern".into(), SPACE.into());
+            options.insert("whitespace_pattern".into(), space.into());
         }
     }
     schema

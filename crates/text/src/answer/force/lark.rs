@@ -6,8 +6,12 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::answer::AnswerSyntax;
-use crate::constraint::{SPACE, with_short_space};
+use crate::constraint::with_space;
 use crate::tokenizer::Tokenizer;
+
+/// White space in calls, as a regular expression: less than in other JSON, since nobody reads it, and a small model that has to
+/// call goes on with blanks where it can.
+const CALL_SPACE: &str = r" |(\r?\n){1,2}";
 
 /// A grammar under construction: its rules and terminals, each with a name of its own.
 pub(super) struct Lark {
@@ -81,12 +85,12 @@ impl Lark {
 
     /// White space, or none.
     pub(super) fn space(&mut self) -> String {
-        format!("{}?", self.regex(SPACE))
+        format!("{}?", self.regex(CALL_SPACE))
     }
 
     /// JSON that conforms to `schema`.
     pub(super) fn json(&mut self, schema: &Value) -> String {
-        let schema = with_short_space(schema);
+        let schema = with_space(schema, CALL_SPACE);
         self.define("j", "", &format!("%json {schema}"))
     }
 
