@@ -22,6 +22,7 @@ pub use error::ConstraintError;
 pub use matcher::Constraint;
 #[cfg(not(feature = "constraint"))]
 pub use none::Constraint;
+#[cfg(feature = "constraint")]
 use space::with_short_space;
 pub(crate) use space::with_space;
 

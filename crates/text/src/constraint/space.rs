@@ -3,10 +3,12 @@
 use serde_json::{Map, Value, json};
 
 /// White space between two tokens of a well-formatted text, as a regular expression.
+#[cfg(feature = "constraint")]
 const SPACE: &str = r" |(\r?\n){1,2}[ \t]{0,20}";
 
 /// Limits the white space between two JSON tokens of a schema to that of a well-formatted text. Without the
 /// limit, models generate spaces until their tokens run out.
+#[cfg(feature = "constraint")]
 pub(crate) fn with_short_space(schema: &Value) -> Value {
     with_space(schema, SPACE)
 }
