@@ -11,7 +11,7 @@ use crate::tokenizer::Tokenizer;
 
 /// White space in calls, as a regular expression: less than in other JSON, since nobody reads it, and a small model that has to
 /// call goes on with blanks where it can.
-const CALL_SPACE: &str = r" |(\r?\n){1,2}";
+const CALL_SPACE: &str = r" |(\r?\n){1,2}[ \t]{0,4}";
 
 /// A grammar under construction: its rules and terminals, each with a name of its own.
 pub(super) struct Lark {
