@@ -9,9 +9,12 @@ use crate::answer::AnswerSyntax;
 use crate::constraint::with_space;
 use crate::tokenizer::Tokenizer;
 
-/// White space in calls, as a regular expression: less than in other JSON, since nobody reads it, and a small model that has to
-/// call goes on with blanks where it can.
+/// White space around calls, as a regular expression.
 const CALL_SPACE: &str = r" |(\r?\n){1,2}[ \t]{0,4}";
+
+/// White space within arguments: less than in other JSON, since nobody reads it, and a small model that has to call goes on
+/// with blanks where it can.
+const ARGUMENT_SPACE: &str = r" |\r?\n";
 
 /// A grammar under construction: its rules and terminals, each with a name of its own.
 pub(super) struct Lark {
@@ -90,7 +93,7 @@ impl Lark {
 
     /// JSON that conforms to `schema`.
     pub(super) fn json(&mut self, schema: &Value) -> String {
-        let schema = with_space(schema, CALL_SPACE);
+        let schema = with_space(schema, ARGUMENT_SPACE);
         self.define("j", "", &format!("%json {schema}"))
     }
 
