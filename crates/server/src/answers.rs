@@ -122,13 +122,14 @@ pub(crate) struct Outcome {
 }
 
 /// An answer as far as it is known.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Gathered {
-    pub(crate) tokens: Vec<Token>,
+    /// Tokens that nobody has taken yet.
+    tokens: Vec<Token>,
     pub(crate) n_reasoning: usize,
     in_reasoning: bool,
-    pub(crate) n_prompt: usize,
-    pub(crate) n_cached: usize,
+    /// Statistics so far; times are there at the end.
+    pub(crate) stats: Stats,
     pub(crate) outcome: Option<Outcome>,
 }
 
@@ -137,16 +138,18 @@ impl Gathered {
     pub(crate) fn take(&mut self, event: &ChatEvent) {
         match event {
             ChatEvent::Started { n_prompt, n_cached, .. } => {
-                (self.n_prompt, self.n_cached) = (n_prompt + n_cached, *n_cached);
+                (self.stats.n_prompt, self.stats.n_cached) = (*n_prompt, *n_cached);
             }
             ChatEvent::Piece(piece) => {
                 if let Some(id) = piece.token {
+                    self.stats.n_token += 1;
                     self.n_reasoning += usize::from(self.in_reasoning);
                     self.tokens.push(Token { id, logprobs: piece.logprobs.clone() });
                 }
             }
             ChatEvent::Part(part) => self.in_reasoning = matches!(part, AnswerEvent::Reasoning(_)),
             ChatEvent::Finished { answer, finish, stats } => {
+                self.stats = stats.clone();
                 self.outcome = Some(Outcome {
                     answer: answer.clone(),
                     tokens: std::mem::take(&mut self.tokens),
@@ -157,5 +160,10 @@ impl Gathered {
             }
             _ => {}
         }
+    }
+
+    /// The tokens since the last call, for the chunks of a stream: they are not part of the outcome then.
+    pub(crate) fn untold(&mut self) -> Vec<Token> {
+        std::mem::take(self.outcome.as_mut().map_or(&mut self.tokens, |outcome| &mut outcome.tokens))
     }
 }

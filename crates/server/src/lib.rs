@@ -40,7 +40,7 @@ mod testing;
 pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig};
 pub use keys::{Key, KeyError};
 pub use model::ModelOptions;
-pub use server::{Adder, BindError, Server};
+pub use server::{BindError, Control, Server};
 
 /// Runs the example of the readme.
 #[cfg(doctest)]

@@ -22,6 +22,14 @@ const SECONDS: [f64; 18] = [
 const TOKENS: [f64; 16] =
     [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5];
 
+/// Labels of a name for a model: those of vLLM tell which it is, those of llama-server, which has one, do not.
+fn labels(name: &str, model: &str) -> Vec<Label> {
+    match name.starts_with("vllm:") {
+        true => vec![Label::new("model_name", model.to_owned()), Label::new("engine", "0")],
+        false => Vec::new(),
+    }
+}
+
 /// Measurements of a server.
 pub(crate) struct Metrics {
     recorder: PrometheusRecorder,
@@ -73,12 +81,12 @@ impl Metrics {
         self.recorder.register_gauge(&Metrics::key(name, labels), &METADATA)
     }
 
-    fn histogram(&self, name: &'static str) -> Histogram {
-        self.recorder.register_histogram(&Metrics::key(name, Vec::new()), &METADATA)
+    fn histogram(&self, name: &'static str, model: &str) -> Histogram {
+        self.recorder.register_histogram(&Metrics::key(name, labels(name, model)), &METADATA)
     }
 
-    fn add(&self, name: &'static str, n: usize) {
-        self.counter(name, Vec::new()).increment(n as u64);
+    fn add(&self, name: &'static str, model: &str, n: usize) {
+        self.counter(name, labels(name, model)).increment(n as u64);
     }
 
     /// A response. Paths of no endpoint share one label.
@@ -93,10 +101,10 @@ impl Metrics {
     }
 
     /// A prompt that starts to run.
-    pub(crate) fn started(&self, n_prompt: usize, n_cached: usize, waited: Duration) {
-        self.add("vllm:prefix_cache_queries_total", n_prompt + n_cached);
-        self.add("vllm:prefix_cache_hits_total", n_cached);
-        self.histogram("vllm:request_queue_time_seconds").record(waited);
+    pub(crate) fn started(&self, model: &str, n_prompt: usize, n_cached: usize, waited: Duration) {
+        self.add("vllm:prefix_cache_queries_total", model, n_prompt + n_cached);
+        self.add("vllm:prefix_cache_hits_total", model, n_cached);
+        self.histogram("vllm:request_queue_time_seconds", model).record(waited);
     }
 
     /// Time since a model last gave a sign of life.
@@ -109,13 +117,13 @@ impl Metrics {
         self.last.store(self.start.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// A token, after the time since the last one.
-    pub(crate) fn token(&self, gap: Duration) {
-        self.histogram("vllm:inter_token_latency_seconds").record(gap);
+    /// The times between tokens of an answer.
+    pub(crate) fn gaps(&self, model: &str) -> Histogram {
+        self.histogram("vllm:inter_token_latency_seconds", model)
     }
 
     /// An answer that has ended by itself.
-    pub(crate) fn finished(&self, stats: &Stats, finish: &'static str, whole: Duration) {
+    pub(crate) fn finished(&self, model: &str, stats: &Stats, whole: Duration) {
         let n_prompt = stats.n_prompt + stats.n_cached;
         for (name, n) in [
             ("vllm:prompt_tokens_total", n_prompt),
@@ -129,31 +137,36 @@ impl Metrics {
             ("llamacpp:spec_decode_num_draft_tokens_total", stats.n_drafted),
             ("llamacpp:spec_decode_num_accepted_tokens_total", stats.n_accepted),
         ] {
-            self.add(name, n);
+            self.add(name, model, n);
         }
         let seconds = |name, time: Duration| self.gauge(name, Vec::new()).increment(time.as_secs_f64());
         seconds("llamacpp:prompt_seconds_total", stats.ttft);
         seconds("llamacpp:tokens_predicted_seconds_total", stats.decode);
         self.gauge("llamacpp:prompt_tokens_seconds", Vec::new()).set(stats.prompt_rate());
         self.gauge("llamacpp:predicted_tokens_seconds", Vec::new()).set(stats.token_rate());
-        self.histogram("vllm:time_to_first_token_seconds").record(stats.ttft);
-        self.histogram("vllm:request_prefill_time_seconds").record(stats.ttft);
-        self.histogram("vllm:request_decode_time_seconds").record(stats.decode);
-        self.histogram("vllm:e2e_request_latency_seconds").record(whole);
-        self.histogram("vllm:request_prompt_tokens").record(n_prompt as f64);
-        self.histogram("vllm:request_generation_tokens").record(stats.n_token as f64);
-        let n_most = self.most.fetch_max((n_prompt + stats.n_token) as u64, Ordering::Relaxed);
-        self.gauge("llamacpp:n_tokens_max", Vec::new())
-            .set(n_most.max((n_prompt + stats.n_token) as u64) as f64);
         let each = stats.decode.as_secs_f64() / stats.n_token.saturating_sub(1).max(1) as f64;
-        self.histogram("vllm:request_time_per_output_token_seconds").record(each);
-        self.ended(finish);
+        for (name, value) in [
+            ("vllm:time_to_first_token_seconds", stats.ttft.as_secs_f64()),
+            ("vllm:request_prefill_time_seconds", stats.ttft.as_secs_f64()),
+            ("vllm:request_decode_time_seconds", stats.decode.as_secs_f64()),
+            ("vllm:e2e_request_latency_seconds", whole.as_secs_f64()),
+            ("vllm:request_prompt_tokens", n_prompt as f64),
+            ("vllm:request_generation_tokens", stats.n_token as f64),
+            ("vllm:request_time_per_output_token_seconds", each),
+        ] {
+            self.histogram(name, model).record(value);
+        }
+        let n_token = (n_prompt + stats.n_token) as u64;
+        let n_most = self.most.fetch_max(n_token, Ordering::Relaxed).max(n_token);
+        self.gauge("llamacpp:n_tokens_max", Vec::new()).set(n_most as f64);
     }
 
-    /// An answer that has ended.
-    pub(crate) fn ended(&self, reason: &'static str) {
-        let labels = vec![Label::new("finished_reason", reason)];
-        self.counter("vllm:request_success_total", labels).increment(1);
+    /// An answer that has ended in any way.
+    pub(crate) fn ended(&self, model: &str, reason: &'static str) {
+        let name = "vllm:request_success_total";
+        let mut labels = labels(name, model);
+        labels.push(Label::new("finished_reason", reason));
+        self.counter(name, labels).increment(1);
     }
 
     /// All of them as text, with the load of the models at this time.
@@ -161,19 +174,22 @@ impl Metrics {
         let (mut running, mut waiting, mut steps, mut rows) = (0, 0, 0, 0);
         for served in models {
             let (load, facts) = (served.load(), &served.facts);
-            let labels = || vec![Label::new("model_name", facts.id.clone()), Label::new("engine", "0")];
-            let set = |name, value: f64| self.gauge(name, labels()).set(value);
+            let labels = |name| labels(name, &facts.id);
+            let set = |name, value: f64| self.gauge(name, labels(name)).set(value);
             set("vllm:num_requests_running", load.n_running as f64);
             set("vllm:num_requests_waiting", load.n_waiting as f64);
             set("vllm:kv_cache_usage_perc", load.n_used() as f64 / load.n_token().max(1) as f64);
-            self.counter("vllm:num_preemptions_total", labels()).absolute(load.n_preempted);
-            self.counter("chaski_device_losses_total", labels()).absolute(load.n_recovered);
-            let mut cache = labels();
+            let name = "vllm:num_preemptions_total";
+            self.counter(name, labels(name)).absolute(load.n_preempted);
+            let model = || vec![Label::new("model", facts.id.clone())];
+            self.counter("chaski_device_losses_total", model()).absolute(load.n_recovered);
+            let name = "vllm:cache_config_info";
+            let mut cache = labels(name);
             cache.push(Label::new("block_size", load.page.to_string()));
             cache.push(Label::new("num_gpu_blocks", load.pages.n_page.to_string()));
             cache.push(Label::new("enable_prefix_caching", "True"));
-            self.gauge("vllm:cache_config_info", cache).set(1.0);
-            self.gauge("chaski_model_loaded", vec![Label::new("model", facts.id.clone())]).set(1.0);
+            self.gauge(name, cache).set(1.0);
+            self.gauge("chaski_model_loaded", model()).set(1.0);
             (running, waiting) = (running + load.n_running, waiting + load.n_waiting);
             (steps, rows) = (steps + load.n_step, rows + load.n_row);
         }

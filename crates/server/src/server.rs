@@ -36,7 +36,7 @@ pub struct Server {
 
 /// Changes a server while it runs, from any thread.
 #[derive(Clone)]
-pub struct Adder(Arc<App>);
+pub struct Control(Arc<App>);
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -44,13 +44,13 @@ impl std::fmt::Debug for Server {
     }
 }
 
-impl std::fmt::Debug for Adder {
+impl std::fmt::Debug for Control {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Adder").finish_non_exhaustive()
+        f.debug_struct("Control").finish_non_exhaustive()
     }
 }
 
-impl Adder {
+impl Control {
     /// Adds a model, which runs on a thread of its own from now on. The first is the default of requests that name none.
     ///
     /// # Errors
@@ -98,16 +98,16 @@ impl Server {
     }
 
     /// Changes it while it runs.
-    pub fn adder(&self) -> Adder {
-        Adder(self.app.clone())
+    pub fn control(&self) -> Control {
+        Control(self.app.clone())
     }
 
-    /// Adds a model ([`Adder::add`]).
+    /// Adds a model ([`Control::add`]).
     ///
     /// # Errors
     /// If the system has no thread.
     pub fn add(&self, engine: Engine, options: ModelOptions) -> Result<(), chaski::Error> {
-        self.adder().add(engine, options)
+        self.control().add(engine, options)
     }
 
     /// Serves until `stop` is ready, and then until the last answer has ended: first routers see that it is not ready

@@ -100,7 +100,7 @@ pub(crate) struct Args {
     drain_timeout: u64,
     /// Status of a full queue: 429 or 503
     #[arg(long, value_name = "STATUS", default_value_t = 429)]
-    #[arg(value_parser = clap::value_parser!(u16).range(429..=503))]
+    #[arg(value_parser = full_status)]
     full_status: u16,
     /// Form of the log on stderr
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
@@ -111,6 +111,14 @@ pub(crate) struct Args {
     pub(crate) engine: EngineArgs,
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
+}
+
+fn full_status(text: &str) -> Result<u16, String> {
+    match text {
+        "429" => Ok(429),
+        "503" => Ok(503),
+        _ => Err("429 or 503".into()),
+    }
 }
 
 fn commas(text: &Option<String>) -> Vec<String> {

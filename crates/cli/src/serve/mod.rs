@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use chaski::SamplerParams;
-use chaski_server::{Adder, ModelOptions, Server};
+use chaski_server::{Control, ModelOptions, Server};
 
 pub(crate) use args::Args;
 
@@ -33,9 +33,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let server = runtime.block_on(Server::bind(config))?;
     announce(&server, ui);
-    let adder = server.adder();
+    let control = server.control();
     let serving = runtime.spawn(server.run(until_signal()));
-    let loaded = add_model(args, &adder, ui);
+    let loaded = add_model(args, &control, ui);
     if let Err(error) = loaded {
         // Nobody waits for answers yet.
         runtime.shutdown_background();
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<ExitCode> {
         tokio::select! {
             all_ended = serving => Some(all_ended.unwrap_or(false)),
             () = twice() => None,
-            () = renew_keys(args, &adder, ui) => None,
+            () = renew_keys(args, &control, ui) => None,
         }
     });
     runtime.shutdown_background();
@@ -79,7 +79,7 @@ fn announce(server: &Server, ui: &Ui) {
 }
 
 /// Loads the model and adds it.
-fn add_model(args: &Args, adder: &Adder, ui: &Ui) -> anyhow::Result<()> {
+fn add_model(args: &Args, control: &Control, ui: &Ui) -> anyhow::Result<()> {
     let path = args.model.path();
     let mut engine_args = args.engine.clone();
     let is_on_terminal = std::io::stderr().is_terminal();
@@ -103,7 +103,7 @@ fn add_model(args: &Args, adder: &Adder, ui: &Ui) -> anyhow::Result<()> {
         max_waiting: args.service().max_waiting,
     };
     let (file, n_ctx) = (engine.info().file, engine.loaded().n_ctx());
-    adder.add(engine, options).context("the model cannot be served")?;
+    control.add(engine, options).context("the model cannot be served")?;
     if is_on_terminal || ui.verbose() {
         ui.say(&format!("ready: {file}, {} requests at once, {n_ctx} tokens each", args.parallel));
     }
@@ -135,7 +135,7 @@ async fn interrupted() {
 }
 
 /// Reads the file of keys again at each SIGHUP, if there is one. A file that cannot be read changes nothing. Never ready.
-async fn renew_keys(args: &Args, adder: &Adder, ui: &Ui) {
+async fn renew_keys(args: &Args, control: &Control, ui: &Ui) {
     #[cfg(unix)]
     if args.has_key_file() {
         use tokio::signal::unix::{SignalKind, signal};
@@ -146,7 +146,7 @@ async fn renew_keys(args: &Args, adder: &Adder, ui: &Ui) {
                     Ok(keys) if keys.is_empty() => ui.note("no keys are left: those in force stay"),
                     Ok(keys) => {
                         ui.say(&format!("{} keys are in force", keys.len()));
-                        adder.set_keys(keys);
+                        control.set_keys(keys);
                     }
                     Err(error) => ui.note(&format!("the keys in force stay: {error:#}")),
                 }
@@ -154,7 +154,7 @@ async fn renew_keys(args: &Args, adder: &Adder, ui: &Ui) {
         }
     }
     #[cfg(not(unix))]
-    let _ = (args, adder, ui);
+    let _ = (args, control, ui);
     std::future::pending().await
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct Told {
     pub(crate) id: String,
     /// Seconds since 1970.
     pub(crate) created: u64,
-    /// Name of the model, as the request had it if it is one.
+    /// Name of the model.
     pub(crate) model: String,
     pub(crate) facts: Arc<Facts>,
     pub(crate) prompts: Vec<Read>,

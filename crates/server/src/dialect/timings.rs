@@ -1,4 +1,4 @@
-//! The times of an answer, as llama-server tells them.
+//! The times and the progress of an answer, as llama-server tells them.
 
 use chaski::Stats;
 use serde_json::{Value, json};
@@ -24,4 +24,13 @@ pub(crate) fn timings(stats: &Stats) -> Value {
         timings["draft_n_accepted"] = stats.n_accepted.into();
     }
     timings
+}
+
+/// The progress of a prompt of which so many tokens are submitted.
+pub(crate) fn progress(stats: &Stats, n_sent: usize) -> Value {
+    json!({
+        "total": stats.n_prompt + stats.n_cached,
+        "cache": stats.n_cached,
+        "processed": stats.n_cached + n_sent,
+    })
 }

@@ -11,10 +11,10 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::guard::Caller;
+use super::record::Record;
 use super::respond::{error_body, json, stream_headers};
 use crate::answers::{Answers, Gathered};
-use crate::app::{App, OpenRequest};
-use crate::config::{Answered, Entry};
+use crate::app::App;
 use crate::dialect::{Dialect, Frame, Ping, Told, Wire, Writer};
 use crate::error::{ApiError, Kind};
 use crate::model::Served;
@@ -78,8 +78,8 @@ pub(crate) async fn answer(
     let real = served.facts.id.clone();
     let is_other = name.is_some_and(|name| !name.is_empty() && !served.facts.is_called(name));
     let queued = queue(served, dialect, caller.client, body).await?;
-    let record =
-        Record { app: app.clone(), request: caller.id, model: real.clone(), start, last: start, open };
+    let n_answer = queued.told.n_answer();
+    let record = Record::new(app.clone(), caller.id, real.clone(), start, n_answer, open);
     let mut response = match queued.stream {
         false => whole(queued, record).await?,
         true => stream(queued, record, dialect.wire, path).await?,
@@ -90,68 +90,21 @@ pub(crate) async fn answer(
     Ok(response)
 }
 
-/// Measurements of a request.
-struct Record {
-    app: Arc<App>,
-    /// Name of the request.
-    request: String,
-    model: String,
-    start: Instant,
-    last: Instant,
-    #[expect(dead_code, reason = "its end is what counts")]
-    open: OpenRequest,
-}
-
-impl Record {
-    fn event(&mut self, event: &ChatEvent) {
-        let now = Instant::now();
-        self.app.metrics.sign();
-        match event {
-            ChatEvent::Started { n_prompt, n_cached, .. } => {
-                self.app.metrics.started(*n_prompt, *n_cached, now - self.start);
-            }
-            ChatEvent::Piece(piece) if piece.token.is_some() => {
-                self.app.metrics.token(now - self.last);
-                self.last = now;
-            }
-            ChatEvent::Finished { finish, stats, .. } => {
-                let finish = match finish {
-                    chaski::Finish::Stop | chaski::Finish::StopText => "stop",
-                    chaski::Finish::Length | chaski::Finish::Context => "length",
-                };
-                self.app.metrics.finished(stats, finish, now - self.start);
-                self.app.log(&Entry::Answered(Answered {
-                    id: self.request.clone(),
-                    model: self.model.clone(),
-                    n_prompt: stats.n_prompt + stats.n_cached,
-                    n_cached: stats.n_cached,
-                    n_token: stats.n_token,
-                    ttft: stats.ttft,
-                    rate: stats.token_rate(),
-                    finish,
-                }));
-            }
-            ChatEvent::Failed { .. } => self.app.metrics.ended("error"),
-            _ => {}
-        }
-    }
-}
-
-/// The next event, within the time for the first token.
+/// The next event, before the time for the first token is over.
 async fn next(
     answers: &mut Answers,
     record: &mut Record,
-    is_first: bool,
+    has_token: bool,
 ) -> Result<Option<(usize, ChatEvent)>, ApiError> {
-    let event = match record.app.config.request_timeout.filter(|_| is_first) {
+    let event = match record.deadline().filter(|_| !has_token) {
         None => answers.next().await,
-        Some(limit) => {
+        Some(deadline) => {
             let late = |_| ApiError::new(Kind::Timeout, "the answer did not begin in time");
-            tokio::time::timeout(limit, answers.next()).await.map_err(late)?
+            tokio::time::timeout_at(deadline.into(), answers.next()).await.map_err(late)?
         }
     };
-    if let Some((_, event)) = &event {
-        record.event(event);
+    if let Some((index, event)) = &event {
+        record.event(*index, event);
     }
     Ok(event)
 }
@@ -160,9 +113,9 @@ async fn whole(queued: Queued, mut record: Record) -> Result<Response<Body>, Api
     let Queued { mut answers, mut writer, told, .. } = queued;
     let mut gathered: Vec<Gathered> = Vec::new();
     gathered.resize_with(told.n_answer(), Gathered::default);
-    let mut is_first = true;
-    while let Some((index, event)) = next(&mut answers, &mut record, is_first).await? {
-        is_first &= !matches!(event, ChatEvent::Piece(_));
+    let mut has_token = false;
+    while let Some((index, event)) = next(&mut answers, &mut record, has_token).await? {
+        has_token |= matches!(event, ChatEvent::Piece(_));
         if let ChatEvent::Failed { error } = event {
             return Err(error.into());
         }
@@ -182,7 +135,7 @@ async fn stream(
 ) -> Result<Response<Body>, ApiError> {
     let (sender, mut receiver) = mpsc::channel::<Bytes>(CHANNEL);
     // A failure before the first token is a status.
-    let first = match tokio::time::timeout(HEAD, next(&mut queued.answers, &mut record, true)).await {
+    let first = match tokio::time::timeout(HEAD, next(&mut queued.answers, &mut record, false)).await {
         Ok(Ok(Some((_, ChatEvent::Failed { error })))) => return Err(error.into()),
         Ok(first) => first?,
         Err(_) => None,
@@ -215,9 +168,8 @@ struct Gone;
 
 impl Pump {
     async fn run(mut self, first: Option<(usize, ChatEvent)>) {
-        if self.send_all(first).await.is_err() {
-            self.record.app.metrics.ended("abort");
-        }
+        // A client that is gone gets no word of it; the record counts its answers as abandoned.
+        let _ = self.send_all(first).await;
     }
 
     async fn send_all(&mut self, first: Option<(usize, ChatEvent)>) -> Result<(), Gone> {
@@ -229,7 +181,7 @@ impl Pump {
             let silence = self.wire.ping().unwrap_or(Duration::MAX);
             let event = tokio::select! {
                 () = self.sender.closed() => return Err(Gone),
-                event = tokio::time::timeout(silence, next(&mut self.queued.answers, &mut self.record, !has_token)) => event,
+                event = tokio::time::timeout(silence, next(&mut self.queued.answers, &mut self.record, has_token)) => event,
             };
             match event {
                 Err(_) => self.send(self.ping()).await?,
@@ -268,7 +220,7 @@ impl Pump {
         if let Some(frames) = self.queued.writer.failed(&self.queued.told, error) {
             return self.send_frames(&frames).await;
         }
-        let body = error_body(error, &self.path, &self.record.request);
+        let body = error_body(error, &self.path, self.record.request());
         let frame = match self.wire {
             Wire::Events { ping: Ping::Event, .. } => Frame::Event("error", body),
             _ => Frame::Data(body),

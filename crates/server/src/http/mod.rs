@@ -8,6 +8,7 @@ pub(crate) mod listen;
 mod llama;
 mod models;
 mod ollama;
+mod record;
 mod respond;
 mod routes;
 mod status;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::body::Body;
-use axum::extract::{Query, Request, State};
+use axum::extract::{Query, State};
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse as _;
 use serde_json::json;
@@ -57,7 +57,6 @@ pub(super) struct SlotsQuery {
 pub(super) async fn slots(
     State(app): State<Arc<App>>,
     query: Query<SlotsQuery>,
-    _: Request,
 ) -> Result<Response<Body>, ApiError> {
     if !app.config.slots {
         return Err(off("slots", "--slots"));

@@ -180,9 +180,10 @@ fn metrics_count_what_was_asked() {
     }
     let text = running.get("/metrics").text;
     for line in [
-        "vllm:generation_tokens_total 6",
+        "vllm:generation_tokens_total{model_name=\"golden\",engine=\"0\"} 6",
         "llamacpp:tokens_predicted_total 6",
-        "vllm:request_success_total{finished_reason=\"length\"} 2",
+        "vllm:request_success_total{model_name=\"golden\",engine=\"0\",finished_reason=\"length\"} 2",
+        "vllm:inter_token_latency_seconds_count{model_name=\"golden\",engine=\"0\"} 4",
         "chaski_http_requests_total{path=\"/v1/completions\",status=\"200\"} 2",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
@@ -209,4 +210,23 @@ fn clients_do_not_choose_the_labels_of_metrics() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
+}
+
+#[test]
+fn an_answer_that_does_not_begin_in_time_is_refused() {
+    let mut setup = Setup::built_in(1);
+    setup.config.request_timeout = Some(Duration::from_micros(1));
+    let running = setup.start();
+    let refused = running.post("/v1/completions", &long(false));
+    assert_eq!((refused.status, refused.body["error"]["code"].as_str()), (408, Some("request_timeout")));
+    // The head of a stream may be on its way when the time is over.
+    let streamed = running.post("/v1/completions", &long(true));
+    assert!(
+        streamed.text.contains("request_timeout") && !streamed.text.contains("[DONE]"),
+        "{}",
+        streamed.text
+    );
+    wait_until("nothing runs", Duration::from_secs(5), || n_busy(&running) == 0);
+    let text = running.get("/metrics").text;
+    assert!(text.contains("finished_reason=\"abort\"} 2"), "{text}");
 }

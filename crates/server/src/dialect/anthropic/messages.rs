@@ -49,13 +49,20 @@ struct Messages {
 
 impl Messages {
     /// `stop_reason` and `stop_sequence`.
-    fn ending(&self, finish: Finish, stats: &Stats, has_calls: bool) -> (&'static str, Option<&str>) {
+    fn ending(
+        &self,
+        told: &Told,
+        finish: Finish,
+        stats: &Stats,
+        has_calls: bool,
+    ) -> (&'static str, Option<&str>) {
+        let is_full = told.n_prompt() + stats.n_token >= told.facts.n_ctx;
         match finish {
             Finish::StopText => ("stop_sequence", stats.stop.and_then(|i| self.stop.get(i)).map(|s| &**s)),
             Finish::Stop if has_calls => ("tool_use", None),
             Finish::Stop => ("end_turn", None),
-            Finish::Length => ("max_tokens", None),
-            Finish::Context => ("model_context_window_exceeded", None),
+            Finish::Length if !is_full => ("max_tokens", None),
+            Finish::Length | Finish::Context => ("model_context_window_exceeded", None),
         }
     }
 }
@@ -86,7 +93,7 @@ impl Writer for Messages {
         let outcome = &outcomes[0];
         let mut message = head(told, usage(told, outcome.stats.n_cached, outcome.stats.n_token));
         let (blocks, has_calls) = blocks(outcome);
-        let (reason, sequence) = self.ending(outcome.finish, &outcome.stats, has_calls);
+        let (reason, sequence) = self.ending(told, outcome.finish, &outcome.stats, has_calls);
         message["content"] = blocks.into();
         message["stop_reason"] = reason.into();
         message["stop_sequence"] = sequence.into();
@@ -99,7 +106,7 @@ impl Writer for Messages {
             ChatEvent::Part(part) => self.stream.part(part),
             ChatEvent::Finished { finish, stats, .. } => {
                 let mut frames = self.stream.close();
-                let (reason, sequence) = self.ending(*finish, stats, self.stream.has_calls());
+                let (reason, sequence) = self.ending(told, *finish, stats, self.stream.has_calls());
                 let delta = json!({"stop_reason": reason, "stop_sequence": sequence});
                 frames.extend(Stream::end(delta, usage(told, stats.n_cached, stats.n_token)));
                 frames

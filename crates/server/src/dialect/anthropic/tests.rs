@@ -208,3 +208,14 @@ fn a_broken_call_is_no_reason_to_use_tools() {
     let message = writer.whole(&told("msg_", 4), &[outcome(&events)]);
     assert_eq!(message["content"], json!([{"type": "text", "text": "<tool_call>{\"x"}]));
 }
+
+#[test]
+fn a_full_context_is_told_apart_from_the_limit() {
+    let body = json!({"max_tokens": 100, "messages": [{"role": "user", "content": "A"}]});
+    let (told, mut writer) = (testing::told("msg_", 500), testing::ask(ask, &body).1);
+    for (n_token, reason) in [(5, "max_tokens"), (12, "model_context_window_exceeded")] {
+        let stats = testing::stats(500, 0, n_token);
+        let outcome = testing::outcome(&testing::events(&[testing::content("a")], Finish::Length, stats));
+        assert_eq!(writer.whole(&told, &[outcome])["stop_reason"], reason);
+    }
+}

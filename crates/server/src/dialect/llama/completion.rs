@@ -4,10 +4,11 @@ use chaski::text::AnswerEvent;
 use chaski::{ChatEvent, Finish, GenerateOptions, Stats};
 use serde_json::{Value, json};
 
-use crate::answers::{Outcome, Token};
+use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Prompt};
 use crate::dialect::openai::completions::prompts;
-use crate::dialect::timings::timings;
+use crate::dialect::openai::logprobs;
+use crate::dialect::timings::{progress, timings};
 use crate::dialect::{Frame, Told, Writer, per_answer};
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -52,30 +53,8 @@ struct Completion {
 
 #[derive(Clone, Default)]
 struct OneAnswer {
-    pending: Vec<Token>,
-    n_token: usize,
-    text: String,
-    stats: Stats,
-}
-
-/// Log probabilities of tokens in llama-server's names.
-fn probabilities(facts: &Facts, tokens: &[Token]) -> Value {
-    let entry = |id: u32, logprob: f32| {
-        let bytes = facts.bytes_of(id);
-        json!({
-            "id": id,
-            "token": String::from_utf8_lossy(&bytes),
-            "bytes": bytes,
-            "logprob": logprob.max(-9999.0),
-        })
-    };
-    let told = |token: &Token| {
-        let found = token.logprobs.as_ref()?;
-        let mut told = entry(token.id, found.logprob);
-        told["top_logprobs"] = found.top.iter().map(|(id, logprob)| entry(*id, *logprob)).collect();
-        Some(told)
-    };
-    tokens.iter().filter_map(told).collect()
+    gathered: Gathered,
+    has_new_line: bool,
 }
 
 /// A value below these names, `a/b`.
@@ -156,35 +135,29 @@ impl Completion {
 
     fn piece(&mut self, told: &Told, index: usize, text: &str) -> Frame {
         let answer = &mut self.answers[index];
-        answer.text.push_str(text);
-        let tokens = std::mem::take(&mut answer.pending);
-        let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
-        let n_prompt = answer.stats.n_prompt + answer.stats.n_cached;
+        answer.has_new_line |= text.contains('\n');
+        let (untold, stats) = (answer.gathered.untold(), &answer.gathered.stats);
+        let ids: Vec<u32> = untold.iter().map(|token| token.id).collect();
         let mut chunk = json!({
             "index": index,
             "content": text,
             "tokens": ids,
             "stop": false,
             "id_slot": 0,
-            "tokens_predicted": answer.n_token,
-            "tokens_evaluated": n_prompt,
+            "tokens_predicted": stats.n_token,
+            "tokens_evaluated": stats.n_prompt + stats.n_cached,
         });
         if self.options.logprobs.is_some() {
-            chunk["completion_probabilities"] = probabilities(&told.facts, &tokens);
+            chunk["completion_probabilities"] = logprobs::content(&told.facts, &untold).into();
         }
         if self.timings {
-            chunk["timings"] = timings(&answer.stats);
+            chunk["timings"] = timings(stats);
         }
         Frame::Data(chunk)
     }
 
     fn progress(&self, index: usize, n_sent: usize) -> Frame {
-        let stats = &self.answers[index].stats;
-        let progress = json!({
-            "total": stats.n_prompt + stats.n_cached,
-            "cache": stats.n_cached,
-            "processed": stats.n_cached + n_sent,
-        });
+        let progress = progress(&self.answers[index].gathered.stats, n_sent);
         Frame::Data(json!({"index": index, "content": "", "stop": false, "prompt_progress": progress}))
     }
 }
@@ -196,7 +169,7 @@ impl Writer for Completion {
             let text = &outcome.answer.content;
             let mut value = self.last(told, index, text, ids, outcome.finish, &outcome.stats);
             if self.options.logprobs.is_some() {
-                value["completion_probabilities"] = probabilities(&told.facts, &outcome.tokens);
+                value["completion_probabilities"] = logprobs::content(&told.facts, &outcome.tokens).into();
             }
             self.choose(value)
         };
@@ -209,25 +182,14 @@ impl Writer for Completion {
 
     fn event(&mut self, told: &Told, index: usize, event: &ChatEvent) -> Vec<Frame> {
         per_answer(told, &mut self.answers);
+        self.answers[index].gathered.take(event);
         match event {
-            ChatEvent::Started { n_prompt, n_cached, .. } => {
-                let stats = &mut self.answers[index].stats;
-                (stats.n_prompt, stats.n_cached) = (*n_prompt, *n_cached);
-                if self.progress { vec![self.progress(index, 0)] } else { Vec::new() }
-            }
+            ChatEvent::Started { .. } if self.progress => vec![self.progress(index, 0)],
             ChatEvent::Prompt { n_sent } if self.progress => vec![self.progress(index, *n_sent)],
-            ChatEvent::Piece(piece) => {
-                if let Some(id) = piece.token {
-                    let answer = &mut self.answers[index];
-                    answer.n_token += 1;
-                    answer.stats.n_token += 1;
-                    answer.pending.push(Token { id, logprobs: piece.logprobs.clone() });
-                }
-                Vec::new()
-            }
             ChatEvent::Part(AnswerEvent::Content(text)) => vec![self.piece(told, index, text)],
             ChatEvent::Finished { finish, stats, .. } => {
-                let last = self.last(told, index, "", Vec::new(), *finish, stats);
+                let mut last = self.last(told, index, "", Vec::new(), *finish, stats);
+                last["has_new_line"] = self.answers[index].has_new_line.into();
                 vec![Frame::Data(self.choose(last))]
             }
             _ => Vec::new(),

@@ -1,16 +1,16 @@
 //! `/v1/chat/completions`.
 
+use chaski::ChatEvent;
 use chaski::text::{Answer, AnswerEvent};
-use chaski::{ChatEvent, Finish, Stats};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::messages::{messages, template, tools};
-use super::{Usage, finish_reason, logprobs, n_answers, stream_options};
-use crate::answers::{Outcome, Token};
+use super::{Usage, finish_reason, head, logprobs, n_answers, priority, stream_options};
+use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Prompt};
 use crate::dialect::conversation;
-use crate::dialect::timings::timings;
-use crate::dialect::{FINGERPRINT, Frame, Told, Writer, per_answer};
+use crate::dialect::timings::{progress, timings};
+use crate::dialect::{Frame, Told, Writer, per_answer};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::ids;
@@ -44,7 +44,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         n: n_answers(&fields)?,
         stream,
         calls,
-        priority: fields.integer("priority", -1000..=1000)?.unwrap_or(0) as i32,
+        priority: priority(&fields)?,
         ..Ask::new(prompt, options)
     };
     let writer = Chat {
@@ -78,16 +78,9 @@ struct Chat {
 /// An answer that is being streamed.
 #[derive(Clone, Default)]
 struct OneAnswer {
-    n_prompt: usize,
-    n_cached: usize,
-    n_token: usize,
-    n_reasoning: usize,
-    in_reasoning: bool,
-    /// Tokens that no chunk has told yet.
-    pending: Vec<Token>,
+    gathered: Gathered,
     n_call: usize,
     has_valid_call: bool,
-    stats: Stats,
 }
 
 /// An answer's message.
@@ -135,41 +128,34 @@ impl Chat {
         let answer = &mut self.answers[index];
         let mut choice = json!({"index": index, "delta": delta, "finish_reason": finish});
         let is_text = finish.is_some() || choice["delta"].get("role").is_none();
+        let untold = if is_text { answer.gathered.untold() } else { Vec::new() };
         if self.logprobs && is_text {
-            let content = logprobs::content(&told.facts, &answer.pending);
+            let content = logprobs::content(&told.facts, &untold);
             choice["logprobs"] = json!({"content": content, "refusal": null});
         }
         if self.tokens && is_text {
-            choice["token_ids"] = answer.pending.iter().map(|token| token.id).collect();
-        }
-        if is_text {
-            answer.pending.clear();
+            choice["token_ids"] = untold.iter().map(|token| token.id).collect();
         }
         let mut chunk = head(told, "chat.completion.chunk");
         chunk.insert("choices".into(), json!([choice]));
         if self.continuous {
-            chunk.insert("usage".into(), self.used().json(told));
+            chunk.insert("usage".into(), self.used(told).json(told));
         } else if self.usage {
             chunk.insert("usage".into(), Value::Null);
         }
         if self.timings {
-            chunk.insert("timings".into(), timings(&self.answers[index].stats));
+            chunk.insert("timings".into(), timings(&self.answers[index].gathered.stats));
         }
         Frame::Data(chunk.into())
     }
 
-    fn used(&self) -> Usage {
-        self.answers.iter().fold(Usage::default(), |sum, one| Usage {
-            n_cached: sum.n_cached.max(one.n_cached),
-            n_token: sum.n_token + one.n_token,
-            n_reasoning: sum.n_reasoning + one.n_reasoning,
-        })
+    fn used(&self, told: &Told) -> Usage {
+        Usage::of_gathered(told, self.answers.iter().map(|answer| &answer.gathered))
     }
 
     /// The delta of a part, if it says anything.
     fn part(&mut self, index: usize, part: &AnswerEvent) -> Option<Value> {
         let answer = &mut self.answers[index];
-        answer.in_reasoning = matches!(part, AnswerEvent::Reasoning(_));
         match part {
             AnswerEvent::Reasoning(text) if self.reasoning && !text.is_empty() => {
                 Some(json!({"reasoning_content": text, "reasoning": text}))
@@ -198,36 +184,12 @@ impl Chat {
         }
     }
 
-    fn finished(&mut self, told: &Told, index: usize, finish: Finish, stats: &Stats) -> Vec<Frame> {
-        let answer = &mut self.answers[index];
-        (answer.n_token, answer.n_cached, answer.stats) = (stats.n_token, stats.n_cached, stats.clone());
-        let reason = finish_reason(finish, answer.has_valid_call);
-        vec![self.chunk(told, index, json!({}), Some(reason))]
-    }
-
     fn progress(&self, told: &Told, index: usize, n_sent: usize) -> Frame {
-        let answer = &self.answers[index];
         let mut chunk = head(told, "chat.completion.chunk");
         chunk.insert("choices".into(), json!([]));
-        let progress = json!({
-            "total": answer.n_prompt,
-            "cache": answer.n_cached,
-            "processed": answer.n_cached + n_sent,
-        });
-        chunk.insert("prompt_progress".into(), progress);
+        chunk.insert("prompt_progress".into(), progress(&self.answers[index].gathered.stats, n_sent));
         Frame::Data(chunk.into())
     }
-}
-
-/// The beginning of all bodies and chunks.
-fn head(told: &Told, object: &str) -> Map<String, Value> {
-    let mut head = Map::new();
-    head.insert("id".into(), told.id.as_str().into());
-    head.insert("object".into(), object.into());
-    head.insert("created".into(), told.created.into());
-    head.insert("model".into(), told.model.as_str().into());
-    head.insert("system_fingerprint".into(), FINGERPRINT.into());
-    head
 }
 
 impl Writer for Chat {
@@ -235,7 +197,7 @@ impl Writer for Chat {
         let mut body = head(told, "chat.completion");
         let choices = outcomes.iter().enumerate().map(|(i, outcome)| self.choice(told, i, outcome));
         body.insert("choices".into(), choices.collect());
-        body.insert("usage".into(), Usage::of(outcomes).json(told));
+        body.insert("usage".into(), Usage::of_outcomes(told, outcomes).json(told));
         if let [outcome] = outcomes {
             body.insert("timings".into(), timings(&outcome.stats));
         }
@@ -244,11 +206,9 @@ impl Writer for Chat {
 
     fn event(&mut self, told: &Told, index: usize, event: &ChatEvent) -> Vec<Frame> {
         per_answer(told, &mut self.answers);
+        self.answers[index].gathered.take(event);
         match event {
-            ChatEvent::Started { n_prompt, n_cached, .. } => {
-                let answer = &mut self.answers[index];
-                (answer.n_prompt, answer.n_cached) = (n_prompt + n_cached, *n_cached);
-                (answer.stats.n_prompt, answer.stats.n_cached) = (*n_prompt, *n_cached);
+            ChatEvent::Started { .. } => {
                 let delta = json!({"role": "assistant", "content": null});
                 let mut frames = vec![self.chunk(told, index, delta, None)];
                 if self.progress {
@@ -257,21 +217,14 @@ impl Writer for Chat {
                 frames
             }
             ChatEvent::Prompt { n_sent } if self.progress => vec![self.progress(told, index, *n_sent)],
-            ChatEvent::Piece(piece) => {
-                let answer = &mut self.answers[index];
-                if let Some(id) = piece.token {
-                    answer.n_token += 1;
-                    answer.stats.n_token += 1;
-                    answer.n_reasoning += usize::from(answer.in_reasoning);
-                    answer.pending.push(Token { id, logprobs: piece.logprobs.clone() });
-                }
-                Vec::new()
-            }
             ChatEvent::Part(part) => match self.part(index, part) {
                 Some(delta) => vec![self.chunk(told, index, delta, None)],
                 None => Vec::new(),
             },
-            ChatEvent::Finished { finish, stats, .. } => self.finished(told, index, *finish, stats),
+            ChatEvent::Finished { finish, .. } => {
+                let reason = finish_reason(*finish, self.answers[index].has_valid_call);
+                vec![self.chunk(told, index, json!({}), Some(reason))]
+            }
             _ => Vec::new(),
         }
     }
@@ -282,9 +235,9 @@ impl Writer for Chat {
         }
         let mut chunk = head(told, "chat.completion.chunk");
         chunk.insert("choices".into(), json!([]));
-        chunk.insert("usage".into(), self.used().json(told));
+        chunk.insert("usage".into(), self.used(told).json(told));
         if let [answer] = &*self.answers {
-            chunk.insert("timings".into(), timings(&answer.stats));
+            chunk.insert("timings".into(), timings(&answer.gathered.stats));
         }
         vec![Frame::Data(chunk.into())]
     }

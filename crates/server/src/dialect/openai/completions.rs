@@ -1,18 +1,21 @@
 //! `/v1/completions`.
 
+use chaski::ChatEvent;
 use chaski::text::AnswerEvent;
-use chaski::{ChatEvent, Stats};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Usage, finish_reason, logprobs, n_answers, stream_options};
-use crate::answers::{Outcome, Token};
+use super::{Usage, finish_reason, head, logprobs, n_answers, priority, stream_options};
+use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::timings::timings;
-use crate::dialect::{FINGERPRINT, Frame, Told, Writer, per_answer};
+use crate::dialect::{Frame, Told, Writer, per_answer};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::model::Facts;
 use crate::sampling;
+
+/// `object` of bodies and chunks.
+const OBJECT: &str = "text_completion";
 
 /// Most prompts in a request.
 const MOST_PROMPTS: usize = 64;
@@ -37,7 +40,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     let ask = Ask {
         n: n_answers(&fields)?,
         stream,
-        priority: fields.integer("priority", -1000..=1000)?.unwrap_or(0) as i32,
+        priority: priority(&fields)?,
         ..Ask::new(Prompt::Texts(prompts), options)
     };
     Ok((ask, Box::new(writer)))
@@ -101,20 +104,9 @@ struct Completions {
 
 #[derive(Clone, Default)]
 struct OneAnswer {
-    pending: Vec<Token>,
+    gathered: Gathered,
     /// Characters so far.
     n_char: usize,
-    stats: Stats,
-}
-
-fn head(told: &Told) -> Map<String, Value> {
-    let mut head = Map::new();
-    head.insert("id".into(), told.id.as_str().into());
-    head.insert("object".into(), "text_completion".into());
-    head.insert("created".into(), told.created.into());
-    head.insert("model".into(), told.model.as_str().into());
-    head.insert("system_fingerprint".into(), FINGERPRINT.into());
-    head
 }
 
 impl Completions {
@@ -125,10 +117,10 @@ impl Completions {
 
     fn chunk(&mut self, told: &Told, index: usize, text: &str, finish: Option<&str>) -> Frame {
         let answer = &mut self.answers[index];
-        let logprobs = self.logprobs.then(|| logprobs::lists(&told.facts, &answer.pending, answer.n_char));
-        answer.pending.clear();
+        let untold = answer.gathered.untold();
+        let logprobs = self.logprobs.then(|| logprobs::lists(&told.facts, &untold, answer.n_char));
         answer.n_char += text.chars().count();
-        let mut chunk = head(told);
+        let mut chunk = head(told, OBJECT);
         let choice = json!({"index": index, "text": text, "finish_reason": finish, "logprobs": logprobs});
         chunk.insert("choices".into(), json!([choice]));
         if self.usage {
@@ -140,7 +132,7 @@ impl Completions {
 
 impl Writer for Completions {
     fn whole(&mut self, told: &Told, outcomes: &[Outcome]) -> Value {
-        let mut body = head(told);
+        let mut body = head(told, OBJECT);
         let choice = |(index, outcome): (usize, &Outcome)| {
             let echoed = self.echoed(told, index);
             let tokens = &outcome.tokens;
@@ -153,7 +145,7 @@ impl Writer for Completions {
             })
         };
         body.insert("choices".into(), outcomes.iter().enumerate().map(choice).collect());
-        body.insert("usage".into(), Usage::of(outcomes).json(told));
+        body.insert("usage".into(), Usage::of_outcomes(told, outcomes).json(told));
         if let [outcome] = outcomes {
             body.insert("timings".into(), timings(&outcome.stats));
         }
@@ -162,20 +154,14 @@ impl Writer for Completions {
 
     fn event(&mut self, told: &Told, index: usize, event: &ChatEvent) -> Vec<Frame> {
         per_answer(told, &mut self.answers);
+        self.answers[index].gathered.take(event);
         match event {
             ChatEvent::Started { .. } if self.echo => {
                 let echoed = self.echoed(told, index).to_owned();
                 vec![self.chunk(told, index, &echoed, None)]
             }
-            ChatEvent::Piece(piece) => {
-                if let Some(id) = piece.token {
-                    self.answers[index].pending.push(Token { id, logprobs: piece.logprobs.clone() });
-                }
-                Vec::new()
-            }
             ChatEvent::Part(AnswerEvent::Content(text)) => vec![self.chunk(told, index, text, None)],
-            ChatEvent::Finished { finish, stats, .. } => {
-                self.answers[index].stats = stats.clone();
+            ChatEvent::Finished { finish, .. } => {
                 vec![self.chunk(told, index, "", Some(finish_reason(*finish, false)))]
             }
             _ => Vec::new(),
@@ -186,13 +172,9 @@ impl Writer for Completions {
         if !self.usage {
             return Vec::new();
         }
-        let mut chunk = head(told);
+        let mut chunk = head(told, OBJECT);
         chunk.insert("choices".into(), json!([]));
-        let usage = self.answers.iter().fold(Usage::default(), |sum, one| Usage {
-            n_cached: sum.n_cached.max(one.stats.n_cached),
-            n_token: sum.n_token + one.stats.n_token,
-            n_reasoning: 0,
-        });
+        let usage = Usage::of_gathered(told, self.answers.iter().map(|answer| &answer.gathered));
         chunk.insert("usage".into(), usage.json(told));
         vec![Frame::Data(chunk.into())]
     }

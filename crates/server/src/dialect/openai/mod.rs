@@ -10,11 +10,11 @@ pub(crate) mod responses;
 #[cfg(test)]
 mod tests;
 
-use chaski::Finish;
-use serde_json::{Value, json};
+use chaski::{Finish, Stats};
+use serde_json::{Map, Value, json};
 
-use super::Told;
-use crate::answers::Outcome;
+use super::{FINGERPRINT, Told};
+use crate::answers::{Gathered, Outcome};
 use crate::error::ApiError;
 use crate::fields::Fields;
 
@@ -27,6 +27,17 @@ fn finish_reason(finish: Finish, has_calls: bool) -> &'static str {
     }
 }
 
+/// The beginning of all bodies and chunks.
+fn head(told: &Told, object: &str) -> Map<String, Value> {
+    let mut head = Map::new();
+    head.insert("id".into(), told.id.as_str().into());
+    head.insert("object".into(), object.into());
+    head.insert("created".into(), told.created.into());
+    head.insert("model".into(), told.model.as_str().into());
+    head.insert("system_fingerprint".into(), FINGERPRINT.into());
+    head
+}
+
 /// The tokens of prompts and answers. A prompt counts once, whatever the number of its answers.
 #[derive(Copy, Clone, Default)]
 struct Usage {
@@ -36,12 +47,27 @@ struct Usage {
 }
 
 impl Usage {
-    fn of(outcomes: &[Outcome]) -> Usage {
-        outcomes.iter().fold(Usage::default(), |sum, outcome| Usage {
-            n_cached: sum.n_cached.max(outcome.stats.n_cached),
-            n_token: sum.n_token + outcome.stats.n_token,
-            n_reasoning: sum.n_reasoning + outcome.n_reasoning,
-        })
+    /// Of answers in order: their statistics, and how many of their tokens are reasoning.
+    fn of<'a>(told: &Told, answers: impl Iterator<Item = (&'a Stats, usize)>) -> Usage {
+        let mut usage = Usage::default();
+        // The answers to a prompt share it; those after the first find more of it in the cache.
+        let mut cached = vec![usize::MAX; told.prompts.len()];
+        for (i, (stats, n_reasoning)) in answers.enumerate() {
+            let least = &mut cached[i / told.n];
+            *least = (*least).min(stats.n_cached);
+            usage.n_token += stats.n_token;
+            usage.n_reasoning += n_reasoning;
+        }
+        usage.n_cached = cached.into_iter().filter(|n| *n < usize::MAX).sum();
+        usage
+    }
+
+    fn of_outcomes(told: &Told, outcomes: &[Outcome]) -> Usage {
+        Usage::of(told, outcomes.iter().map(|outcome| (&outcome.stats, outcome.n_reasoning)))
+    }
+
+    fn of_gathered<'a>(told: &Told, gathered: impl Iterator<Item = &'a Gathered>) -> Usage {
+        Usage::of(told, gathered.map(|one| (&one.stats, one.n_reasoning)))
     }
 
     fn json(self, told: &Told) -> Value {
@@ -65,6 +91,13 @@ fn stream_options(fields: &Fields<'_>) -> Result<(bool, bool, bool), ApiError> {
         None => Ok(false),
     };
     Ok((stream, flag("include_usage")?, flag("continuous_usage_stats")?))
+}
+
+/// The priority for the scheduler, where more is served first. In vLLM's field less is; a request can let others pass, but
+/// not overtake those of other clients.
+fn priority(fields: &Fields<'_>) -> Result<i32, ApiError> {
+    let asked = fields.integer("priority", -1000..=1000)?.unwrap_or(0);
+    Ok(-(asked.max(0) as i32))
 }
 
 /// Number of answers.

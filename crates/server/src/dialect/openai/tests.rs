@@ -53,3 +53,22 @@ fn a_stream_that_fails_ends_with_the_error() {
     found.push(error.openai(false));
     testing::assert_covers(&found.into(), &expected.into(), "");
 }
+
+#[test]
+fn a_request_can_let_others_pass_but_not_overtake_them() {
+    for (asked, expected) in [(json!(7), -7), (json!(-7), 0), (json!(null), 0)] {
+        let body = json!({"prompt": "A", "priority": asked});
+        assert_eq!(testing::ask(super::completions::ask, &body).0.priority, expected);
+    }
+}
+
+#[test]
+fn cached_tokens_of_a_prompt_count_once() {
+    let mut told = testing::told("cmpl-", 10);
+    told.prompts.push(told.prompts[0].clone());
+    told.n = 2;
+    let stats = [(4, 1), (9, 1), (2, 1), (9, 1)].map(|(cached, n)| testing::stats(10 - cached, cached, n));
+    let usage = super::Usage::of(&told, stats.iter().map(|stats| (stats, 0))).json(&told);
+    assert_eq!(usage["prompt_tokens_details"]["cached_tokens"], 6);
+    assert_eq!((&usage["prompt_tokens"], &usage["completion_tokens"]), (&json!(20), &json!(4)));
+}

@@ -1,0 +1,116 @@
+//! Measurements of a request.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chaski::{ChatEvent, Finish, Stats};
+use metrics::Histogram;
+
+use crate::app::{App, OpenRequest};
+use crate::config::{Answered, Entry};
+
+/// The course of a request for answers. Answers that have not ended when it is dropped were abandoned.
+pub(super) struct Record {
+    app: Arc<App>,
+    /// Name of the request.
+    request: String,
+    model: String,
+    start: Instant,
+    answers: Vec<Course>,
+    gaps: Histogram,
+    #[expect(dead_code, reason = "its end is what counts")]
+    open: OpenRequest,
+}
+
+/// The course of an answer.
+#[derive(Clone, Default)]
+struct Course {
+    /// Times of its first and last token.
+    tokens: Option<(Instant, Instant)>,
+    stats: Stats,
+    has_ended: bool,
+}
+
+impl Record {
+    /// Begins with the head of a request.
+    pub(super) fn new(
+        app: Arc<App>,
+        request: String,
+        model: String,
+        start: Instant,
+        n_answer: usize,
+        open: OpenRequest,
+    ) -> Record {
+        let gaps = app.metrics.gaps(&model);
+        Record { app, request, model, start, answers: vec![Course::default(); n_answer], gaps, open }
+    }
+
+    /// Name of the request.
+    pub(super) fn request(&self) -> &str {
+        &self.request
+    }
+
+    /// When the first token has to be there, if there is a limit.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.app.config.request_timeout.map(|limit| self.start + limit)
+    }
+
+    /// Takes note of an event of the answer with this index.
+    pub(super) fn event(&mut self, index: usize, event: &ChatEvent) {
+        let (now, course) = (Instant::now(), &mut self.answers[index]);
+        self.app.metrics.sign();
+        match event {
+            ChatEvent::Started { n_prompt, n_cached, .. } => {
+                (course.stats.n_prompt, course.stats.n_cached) = (*n_prompt, *n_cached);
+                self.app.metrics.started(&self.model, *n_prompt, *n_cached, now - self.start);
+            }
+            ChatEvent::Piece(piece) if piece.token.is_some() => {
+                let (first, last) = course.tokens.map_or((now, None), |(first, last)| (first, Some(last)));
+                if let Some(last) = last {
+                    self.gaps.record(now - last);
+                }
+                course.tokens = Some((first, now));
+                course.stats.n_token += 1;
+                (course.stats.ttft, course.stats.decode) = (first - self.start, now - first);
+            }
+            ChatEvent::Finished { finish, stats, .. } => {
+                course.stats = stats.clone();
+                let finish = match finish {
+                    Finish::Stop | Finish::StopText => "stop",
+                    Finish::Length | Finish::Context => "length",
+                };
+                self.app.metrics.finished(&self.model, stats, now - self.start);
+                self.end(index, finish);
+            }
+            ChatEvent::Failed { .. } => self.end(index, "error"),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, index: usize, finish: &'static str) {
+        let course = &mut self.answers[index];
+        course.has_ended = true;
+        let stats = &course.stats;
+        self.app.metrics.ended(&self.model, finish);
+        self.app.log(&Entry::Answered(Answered {
+            id: self.request.clone(),
+            model: self.model.clone(),
+            n_prompt: stats.n_prompt + stats.n_cached,
+            n_cached: stats.n_cached,
+            n_token: stats.n_token,
+            ttft: stats.ttft,
+            rate: if stats.decode > Duration::ZERO { stats.token_rate() } else { 0.0 },
+            finish,
+        }));
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        for index in 0..self.answers.len() {
+            if !self.answers[index].has_ended {
+                self.end(index, "abort");
+            }
+        }
+    }
+}
