@@ -13,7 +13,7 @@ use clap::error::{ContextKind, ContextValue};
 
 use crate::ui::{Ui, shortened};
 
-const FAILED: u8 = 1;
+pub(crate) const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const NO_MODEL: u8 = 3;
 const OUT_OF_MEMORY: u8 = 4;

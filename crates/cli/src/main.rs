@@ -169,10 +169,7 @@ fn main() -> ExitCode {
     line.notes.iter().for_each(|note| ui.detail(note));
     let result = match cli.command {
         Command::Run(a) => run::run(*a, &ui),
-        Command::Serve(a) => match serve::run(&a, &ui) {
-            Ok(code) => return code,
-            Err(e) => Err(e),
-        },
+        Command::Serve(a) => serve::run(&a, &ui),
         Command::Show(a) => show::run(&a),
         Command::Devices(a) => devices::run(&a, &ui),
         Command::Doctor(a) => doctor::run(&a, &ui),

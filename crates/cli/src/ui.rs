@@ -1,7 +1,7 @@
 //! Output besides the answer: colours and notes on stderr.
 
 use std::borrow::Cow;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 pub(crate) use crate::names::{NAME, one_line, shortened};
@@ -47,6 +47,11 @@ pub(crate) struct UiArgs {
     #[arg(default_value = "auto", default_missing_value = "text", hide_default_value = true)]
     #[arg(hide_possible_values = true)]
     progress: Mode,
+}
+
+/// A line on stderr. The work goes on if nobody reads it, or its disk is full.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Style and verbosity of messages on stderr.
@@ -101,21 +106,21 @@ impl Ui {
     /// A message for most users.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{} {text}", self.paint("1;33", "note:"));
+            tell(&format!("{} {text}", self.paint("1;33", "note:")));
         }
     }
 
     /// A message that reports a result.
     pub(crate) fn say(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            tell(text);
         }
     }
 
     /// A message for verbose users.
     pub(crate) fn detail(&self, text: &str) {
         if self.verbose {
-            eprintln!("{}", self.paint("2", text));
+            tell(&self.paint("2", text));
         }
     }
 

@@ -1,12 +1,11 @@
 //! The log of a server: a line for each answer, and with `-v` for each request.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use chaski_server::{Access, Answered, Entry, Log};
 use serde_json::json;
 
-use crate::ui::Ui;
+use crate::ui::{Ui, tell};
 
 /// Form of the log.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -24,15 +23,10 @@ pub(crate) enum LogFormat {
 pub(crate) fn log(form: LogFormat, ui: &Ui) -> Log {
     let ui = ui.clone();
     match form {
-        LogFormat::Text => Arc::new(move |entry| text(entry, &ui).into_iter().for_each(|line| write(&line))),
-        LogFormat::Json => Arc::new(|entry| write(&object(entry).to_string())),
+        LogFormat::Text => Arc::new(move |entry| text(entry, &ui).into_iter().for_each(|line| tell(&line))),
+        LogFormat::Json => Arc::new(|entry| tell(&object(entry).to_string())),
         LogFormat::None => Arc::new(|_| {}),
     }
-}
-
-/// Requests go on if nobody takes the log, or its disk is full.
-fn write(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn now() -> String {

@@ -2,17 +2,20 @@
 
 mod args;
 mod log;
+mod signals;
 
 use std::io::IsTerminal as _;
-use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use chaski::SamplerParams;
 use chaski_server::{Control, ModelOptions, Server};
 
 pub(crate) use args::Args;
+use signals::Signals;
 
-use crate::failure::INTERRUPTED;
+use crate::failure::{FAILED, INTERRUPTED};
 use crate::load;
 use crate::options::source;
 use crate::ui::Ui;
@@ -28,41 +31,52 @@ client that leaves ends its request at once.
 
 Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once. SIGHUP: the file of keys is read again.";
 
-pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     let config = args.config(log::log(args.log_format, ui))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let server = runtime.block_on(Server::bind(config))?;
+    let (first, mut all) = {
+        let _inside = runtime.enter();
+        (Signals::new()?, Signals::new()?)
+    };
     announce(&server, ui);
     let control = server.control();
-    let serving = runtime.spawn(server.run(until_signal()));
+    let is_loaded = Arc::new(AtomicBool::new(false));
+    let serving = runtime.spawn(serve(server, first, is_loaded.clone()));
     let loaded = add_model(args, &control, ui);
+    is_loaded.store(true, Ordering::Relaxed);
     if let Err(error) = loaded {
         // Nobody waits for answers yet.
         runtime.shutdown_background();
         return Err(error);
     }
-    let again = runtime.block_on(async {
+    let code = runtime.block_on(async {
         tokio::select! {
-            all_ended = serving => Some(all_ended.unwrap_or(false)),
-            () = twice() => None,
-            () = renew_keys(args, &control, ui) => None,
+            // A panic has been printed.
+            ended = serving => ended.map_or(FAILED, |()| 0),
+            () = async { all.next().await; all.next().await } => INTERRUPTED,
+            () = renew_keys(args, &control, ui) => INTERRUPTED,
         }
     });
     runtime.shutdown_background();
-    leave(if again.is_some() { 0 } else { INTERRUPTED })
+    leave(code)
+}
+
+/// Serves until a signal. One that comes while the model is loaded ends the process: nobody waits for answers.
+async fn serve(server: Server, mut first: Signals, is_loaded: Arc<AtomicBool>) {
+    server.run(first.next()).await;
+    if !is_loaded.load(Ordering::Relaxed) {
+        leave(0);
+    }
 }
 
 /// Ends the process without what libraries do at its end: drivers of GPUs do that while their own threads still run.
-#[cfg(unix)]
-fn leave(code: u8) -> anyhow::Result<ExitCode> {
-    use std::io::Write as _;
-    std::io::stderr().flush()?;
-    signal_hook::low_level::exit(code.into())
-}
-
-#[cfg(not(unix))]
-fn leave(code: u8) -> anyhow::Result<ExitCode> {
-    Ok(ExitCode::from(code))
+fn leave(code: u8) -> ! {
+    // Standard error has no buffer.
+    #[cfg(unix)]
+    signal_hook::low_level::exit(code.into());
+    #[cfg(not(unix))]
+    std::process::exit(code.into());
 }
 
 /// The address, and what to try there.
@@ -110,30 +124,6 @@ fn add_model(args: &Args, control: &Control, ui: &Ui) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ready at the first Ctrl-C or SIGTERM.
-async fn until_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut term) = signal(SignalKind::terminate()) else {
-            return interrupted().await;
-        };
-        tokio::select! {
-            _ = term.recv() => {}
-            () = interrupted() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    interrupted().await;
-}
-
-async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Without signals it runs until it is killed.
-        std::future::pending::<()>().await;
-    }
-}
-
 /// Reads the file of keys again at each SIGHUP, if there is one. A file that cannot be read changes nothing. Never ready.
 async fn renew_keys(args: &Args, control: &Control, ui: &Ui) {
     #[cfg(unix)]
@@ -156,10 +146,4 @@ async fn renew_keys(args: &Args, control: &Control, ui: &Ui) {
     #[cfg(not(unix))]
     let _ = (args, control, ui);
     std::future::pending().await
-}
-
-/// Ready at the second signal.
-async fn twice() {
-    until_signal().await;
-    until_signal().await;
 }

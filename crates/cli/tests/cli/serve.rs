@@ -112,6 +112,32 @@ fn keys_are_read_again_at_a_signal() {
 }
 
 #[test]
+fn a_signal_ends_a_server_that_loads() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("template");
+    assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    // It waits for somebody who writes the file.
+    let mut command = serve(&["--chat-template-file", file.to_str().unwrap(), "--port", "0"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening on"), "{line}");
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let begin = Instant::now();
+    let code = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None if begin.elapsed() > Duration::from_secs(20) => {
+                child.kill().unwrap();
+                panic!("it goes on loading");
+            }
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    assert_eq!(code, Some(0));
+}
+
+#[test]
 fn others_cannot_reach_a_server_without_a_key() {
     let o = serve(&["--host", "0.0.0.0"]).output().unwrap();
     let error = String::from_utf8_lossy(&o.stderr).into_owned();
