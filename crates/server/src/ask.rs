@@ -139,7 +139,7 @@ impl Ask {
                     Prompt::Chat { template, .. } => {
                         // A model that reasons does so before its calls.
                         let may_reason =
-                            served.facts.has_reasoning && template.enable_thinking != Some(false);
+                            served.facts.about.has_reasoning && template.enable_thinking != Some(false);
                         let calls =
                             self.calls.as_ref().map(|calls| CallChoice { may_reason, ..calls.clone() });
                         let (handle, tools) = (served.handle()?, &template.tools);

@@ -18,6 +18,7 @@
 //! knows nothing of sockets. Answers run on the model's own thread ([`chaski::Handle`]); a client that leaves ends its
 //! request within a step.
 
+mod about;
 mod answers;
 mod app;
 mod ask;

@@ -7,6 +7,7 @@ use chaski::serve::Load;
 use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
 use chaski::{Engine, Handle, SamplerParams};
 
+use crate::about::About;
 use crate::embedder::Embedder;
 use crate::error::{ApiError, Kind};
 
@@ -30,16 +31,9 @@ pub(crate) struct Facts {
     pub(crate) aliases: Vec<String>,
     /// Name of its file.
     pub(crate) file: String,
-    /// Its architecture.
-    pub(crate) arch: String,
-    /// Name of the file's type.
-    pub(crate) ftype: String,
+    /// Facts that its file tells.
+    pub(crate) about: About,
     pub(crate) n_ctx: usize,
-    pub(crate) n_ctx_train: u32,
-    pub(crate) n_vocab: u32,
-    pub(crate) n_embd: u64,
-    pub(crate) n_param: u64,
-    pub(crate) n_byte: u64,
     /// Sequences at once.
     pub(crate) n_seq: u32,
     /// Seconds since 1970 at which it was loaded.
@@ -50,14 +44,6 @@ pub(crate) struct Facts {
     pub(crate) max_tokens: Option<usize>,
     /// When the context is full, drop its older half and go on.
     pub(crate) context_shift: bool,
-    /// Source of the chat template.
-    pub(crate) template: Option<String>,
-    /// True if its template knows tools.
-    pub(crate) has_tools: bool,
-    /// True if its template knows reasoning.
-    pub(crate) has_reasoning: bool,
-    /// True if its template has a switch for reasoning.
-    pub(crate) has_thinking: bool,
     /// Its tokenizer, if it has one.
     tokenizer: Option<Arc<Tokenizer>>,
     /// Pooling of embeddings; that of the file if unset.
@@ -101,49 +87,26 @@ impl Served {
     /// # Errors
     /// If the system has no thread.
     pub(crate) fn new(engine: Engine, options: ModelOptions) -> Result<Served, chaski::Error> {
-        let info = engine.info();
-        let metadata = engine.model().metadata();
-        let text =
-            |key: &str| metadata.get(key).and_then(|value| value.to::<&str>()).unwrap_or("").to_owned();
-        let arch = text("general.architecture");
-        let n_embd =
-            metadata.get(&format!("{arch}.embedding_length")).and_then(|v| v.to::<u64>()).unwrap_or(0);
+        let (file, about) = (engine.info().file, About::of(engine.model())?);
         let mut sampler = SamplerParams::default();
-        sampler.apply_metadata(metadata);
-        let template = engine.template(false)?.map(|template| template.source().to_owned());
-        let with_tools = engine.template(true)?.map(|template| template.source().to_owned());
-        let says = |word: &str| with_tools.as_ref().or(template.as_ref()).is_some_and(|t| t.contains(word));
-        let (has_tools, has_thinking) = (says("tools"), says("enable_thinking"));
-        let has_reasoning = ["<think>", "reasoning_content", "<|channel|>"].into_iter().any(says);
-        let file_type = metadata.get("general.file_type").and_then(|v| v.to::<u32>());
-        let ftype = file_type.and_then(chaski::gguf::FileType::from_id).map_or("unknown", |t| t.info().title);
-        let (ftype, n_ctx) = (ftype.to_owned(), engine.loaded().n_ctx() as usize);
+        sampler.apply_metadata(engine.model().metadata());
+        let n_ctx = engine.loaded().n_ctx() as usize;
         let tokenizer = Some(engine.tokenizer().clone()).filter(|tokenizer| tokenizer.has_text());
         let work = match options.embeddings {
             false => Work::Answers(engine.spawn()?),
             true => Work::Embeddings(Embedder::spawn(engine, options.max_waiting)?),
         };
         let facts = Facts {
-            id: options.id.unwrap_or_else(|| stem(&info.file).to_owned()),
+            id: options.id.unwrap_or_else(|| stem(&file).to_owned()),
             aliases: options.aliases,
-            file: info.file,
-            arch,
-            ftype,
+            file,
+            about,
             n_ctx,
-            n_ctx_train: info.n_ctx_train,
-            n_vocab: info.n_vocab,
-            n_embd,
-            n_param: info.n_param,
-            n_byte: info.n_byte,
             n_seq: options.n_seq,
             created: crate::clock::now(),
             sampler: options.sampler.unwrap_or(sampler),
             max_tokens: options.max_tokens,
             context_shift: options.context_shift,
-            template,
-            has_tools,
-            has_reasoning,
-            has_thinking,
             tokenizer,
             pooling: options.pooling,
             embeds: options.embeddings,
@@ -221,8 +184,8 @@ impl Facts {
     /// # Errors
     /// Ids outside the vocabulary.
     pub(crate) fn text_of(&self, tokens: &[u32]) -> Result<String, ApiError> {
-        if let Some(id) = tokens.iter().find(|id| **id >= self.n_vocab) {
-            let message = format!("token {id} is outside the vocabulary of {} tokens", self.n_vocab);
+        if let Some(id) = tokens.iter().find(|id| **id >= self.about.n_vocab) {
+            let message = format!("token {id} is outside the vocabulary of {} tokens", self.about.n_vocab);
             return Err(ApiError::new(Kind::Invalid, message));
         }
         self.with_tokenizer(|tokenizer| tokenizer.decode_lossy(tokens, RenderSpecial::Yes))
@@ -250,23 +213,22 @@ impl Facts {
             id: "golden".into(),
             aliases: Vec::new(),
             file: "golden.gguf".into(),
-            arch: "llama".into(),
-            ftype: "F16".into(),
+            about: About {
+                arch: "llama".into(),
+                ftype: "F16".into(),
+                n_ctx_train: 512,
+                n_vocab: 2048,
+                n_embd: 256,
+                n_param: 6820096,
+                n_byte: 27280384,
+                ..About::default()
+            },
             n_ctx: 512,
-            n_ctx_train: 512,
-            n_vocab: 2048,
-            n_embd: 256,
-            n_param: 6820096,
-            n_byte: 27280384,
             n_seq: 4,
             created: 0,
             sampler: SamplerParams::default(),
             max_tokens: None,
             context_shift: false,
-            template: None,
-            has_tools: false,
-            has_reasoning: false,
-            has_thinking: false,
             tokenizer: None,
             pooling: None,
             embeds: false,

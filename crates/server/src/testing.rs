@@ -17,8 +17,8 @@ use crate::model::Facts;
 /// A model with a template that knows tools.
 pub(crate) fn facts() -> Facts {
     let mut facts = Facts::for_tests();
-    facts.template = Some("{{ messages }}{{ tools }}".into());
-    facts.has_tools = true;
+    facts.about.template = Some("{{ messages }}{{ tools }}".into());
+    facts.about.has_tools = true;
     facts
 }
 

@@ -30,7 +30,7 @@ pub(super) fn template(
     messages: &[Message],
     tools: Vec<Value>,
 ) -> Result<TemplateOptions, ApiError> {
-    if facts.template.is_none() {
+    if facts.about.template.is_none() {
         let message =
             "the model has no chat template; use /v1/completions, or start the server with --chat-template";
         return Err(ApiError::new(Kind::Unsupported, message));

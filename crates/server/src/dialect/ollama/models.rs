@@ -29,7 +29,7 @@ pub(crate) fn ps<'a>(models: impl Iterator<Item = &'a Facts>) -> Value {
         // The most nanoseconds of an i64, with which ollama means that a model stays.
         let stays = Utc::now() + TimeDelta::nanoseconds(i64::MAX);
         model["expires_at"] = stays.to_rfc3339_opts(SecondsFormat::Nanos, true).into();
-        model["size_vram"] = facts.n_byte.into();
+        model["size_vram"] = facts.about.n_byte.into();
         model["context_length"] = facts.n_ctx.into();
         model
     };
@@ -38,18 +38,18 @@ pub(crate) fn ps<'a>(models: impl Iterator<Item = &'a Facts>) -> Value {
 
 /// Everything about a model.
 pub(crate) fn show(facts: &Facts) -> Value {
-    let arch = &facts.arch;
+    let arch = &facts.about.arch;
     json!({
         "modelfile": format!("# chaski\nFROM {}\n", facts.file),
         "parameters": parameters(facts),
-        "template": facts.template.as_deref().unwrap_or(""),
+        "template": facts.about.template.as_deref().unwrap_or(""),
         "details": details(facts),
         "model_info": {
             "general.architecture": arch,
-            "general.parameter_count": facts.n_param,
-            format!("{arch}.context_length"): facts.n_ctx_train,
-            format!("{arch}.embedding_length"): facts.n_embd,
-            format!("{arch}.vocab_size"): facts.n_vocab,
+            "general.parameter_count": facts.about.n_param,
+            format!("{arch}.context_length"): facts.about.n_ctx_train,
+            format!("{arch}.embedding_length"): facts.about.n_embd,
+            format!("{arch}.vocab_size"): facts.about.n_vocab,
         },
         "capabilities": capabilities(facts),
         "modified_at": time(facts.created),
@@ -62,23 +62,23 @@ fn tag(facts: &Facts) -> Value {
         "name": name,
         "model": name,
         "modified_at": time(facts.created),
-        "size": facts.n_byte,
+        "size": facts.about.n_byte,
         "digest": digest(facts),
         "details": details(facts),
     })
 }
 
 fn details(facts: &Facts) -> Value {
-    let file_type = FILE_TYPES.iter().find(|file_type| file_type.title == facts.ftype);
+    let file_type = FILE_TYPES.iter().find(|file_type| file_type.title == facts.about.ftype);
     json!({
         "parent_model": "",
         "format": "gguf",
-        "family": facts.arch,
-        "families": [facts.arch],
-        "parameter_size": size(facts.n_param),
+        "family": facts.about.arch,
+        "families": [facts.about.arch],
+        "parameter_size": size(facts.about.n_param),
         "quantization_level": file_type.map_or("unknown", |file_type| file_type.name),
-        "context_length": facts.n_ctx_train,
-        "embedding_length": facts.n_embd,
+        "context_length": facts.about.n_ctx_train,
+        "embedding_length": facts.about.n_embd,
     })
 }
 
@@ -89,7 +89,7 @@ fn name(id: &str) -> String {
 
 /// Tells models apart; it is not the hash of the file, which would have to be read for it.
 fn digest(facts: &Facts) -> String {
-    let text = format!("{}\n{}\n{}", facts.file, facts.n_byte, facts.n_param);
+    let text = format!("{}\n{}\n{}", facts.file, facts.about.n_byte, facts.about.n_param);
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

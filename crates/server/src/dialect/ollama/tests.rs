@@ -209,8 +209,8 @@ fn a_broken_call_is_content() {
 
 fn storyteller(n_byte: u64) -> Facts {
     let mut facts = testing::facts();
-    (facts.id, facts.ftype, facts.n_byte) = ("storyteller".into(), "Q8_0".into(), n_byte);
-    facts.template = Some("{{ messages }}".into());
+    (facts.id, facts.about.ftype, facts.about.n_byte) = ("storyteller".into(), "Q8_0".into(), n_byte);
+    facts.about.template = Some("{{ messages }}".into());
     facts
 }
 

@@ -60,8 +60,8 @@ pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAs
     let norm = fields.integer("embd_normalize", -1..=1000)?;
     let norm = norm.and_then(|n| VectorNorm::from_number(n as i32)).unwrap_or(VectorNorm::P(2));
     let dimensions = fields.integer("dimensions", 1..=i64::from(u32::MAX))?.map(|n| n as usize);
-    if dimensions.is_some_and(|n| n as u64 > facts.n_embd) {
-        return Err(fields.wrong("dimensions", format!("at most {}", facts.n_embd)));
+    if dimensions.is_some_and(|n| n as u64 > facts.about.n_embd) {
+        return Err(fields.wrong("dimensions", format!("at most {}", facts.about.n_embd)));
     }
     Ok(EmbedAsk { inputs, options: EmbedOptions { pooling: facts.pooling, norm }, dimensions, is_base64 })
 }

@@ -14,13 +14,13 @@ pub(crate) fn model(facts: &Facts) -> Value {
         "owned_by": "chaski",
         "max_model_len": facts.n_ctx,
         "meta": {
-            "n_vocab": facts.n_vocab,
+            "n_vocab": facts.about.n_vocab,
             "n_ctx": facts.n_ctx,
-            "n_ctx_train": facts.n_ctx_train,
-            "n_embd": facts.n_embd,
-            "n_params": facts.n_param,
-            "size": facts.n_byte,
-            "ftype": facts.ftype,
+            "n_ctx_train": facts.about.n_ctx_train,
+            "n_embd": facts.about.n_embd,
+            "n_params": facts.about.n_param,
+            "size": facts.about.n_byte,
+            "ftype": facts.about.ftype,
         },
         "status": {"value": "loaded"},
         "capabilities": capabilities(facts),
@@ -37,8 +37,8 @@ pub(crate) fn capabilities(facts: &Facts) -> Vec<&'static str> {
     let all = [
         ("completion", !facts.embeds),
         ("embedding", facts.embeds),
-        ("tools", facts.has_tools),
-        ("thinking", facts.has_thinking),
+        ("tools", facts.about.has_tools),
+        ("thinking", facts.about.has_thinking),
     ];
     all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
 }
