@@ -164,6 +164,11 @@ fn lines(text: &str) -> String {
     text.lines().map(|line| shortened(line, LINE)).collect::<Vec<_>>().join("\n    ")
 }
 
+/// True if memory was missing.
+pub(crate) fn is_out_of_memory(e: &anyhow::Error) -> bool {
+    classify(e).0 == OUT_OF_MEMORY
+}
+
 fn classify(e: &anyhow::Error) -> (u8, Option<&'static str>) {
     e.chain().find_map(frame).unwrap_or((FAILED, None))
 }

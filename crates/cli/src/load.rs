@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use chaski::errors::ModelError;
+use chaski::gpu::Stage;
 use chaski::kernels::Tuning;
 use chaski::{DeviceChoice, Engine, Source};
 
 use crate::cache::{self, WarmCache};
-use crate::options::{EngineArgs, Shares, feature_word};
+use crate::options::{EngineArgs, Part, Shares, feature_word};
 use crate::tuned;
 use crate::ui::{LoadTimes, Ui, bytes};
 
@@ -42,6 +43,7 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
     let device = if fallback.is_some() { DeviceChoice::Cpu } else { args.device.clone() };
     let cache = if remembers { WarmCache::open(&device) } else { None };
     let progress = ui.loading();
+    let (mut show, part) = (progress.callback(), args.part.clone());
     let (no_tuning, no_self_test) = (args.no_tuning, args.no_self_test);
     let mut builder = args
         .lora
@@ -61,7 +63,12 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
         .self_test(move |adapter| no_self_test || (remembers && cache::is_tested(adapter)))
         .pipeline_cache(cache.as_ref().and_then(WarmCache::data))
-        .on_progress(progress.callback());
+        .on_progress(move |p| {
+            if let Some(Part(tell)) = part.as_ref().filter(|_| p.stage == Stage::Upload) {
+                tell(p.done as f32 / p.total.max(1) as f32);
+            }
+            show(p);
+        });
     if let Some(service) = args.service {
         builder = builder.max_waiting(service.max_waiting);
         if let Some(n) = service.kv_tokens {

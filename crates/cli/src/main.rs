@@ -169,7 +169,10 @@ fn main() -> ExitCode {
     line.notes.iter().for_each(|note| ui.detail(note));
     let result = match cli.command {
         Command::Run(a) => run::run(*a, &ui),
-        Command::Serve(a) => serve::run(&a, &ui),
+        Command::Serve(a) => {
+            let args = line.args;
+            serve::run(*a, config::Again { args, matches, root, fresh: Cli::command, sources }, &ui)
+        }
         Command::Show(a) => show::run(&a),
         Command::Devices(a) => devices::run(&a, &ui),
         Command::Doctor(a) => doctor::run(&a, &ui),

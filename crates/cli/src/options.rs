@@ -241,6 +241,9 @@ pub(crate) struct EngineArgs {
     /// Capacities of a server
     #[arg(skip)]
     pub(crate) service: Option<Service>,
+    /// Told the progress of loading
+    #[arg(skip)]
+    pub(crate) part: Option<Part>,
     /// Prompt tokens per chunk
     #[arg(long, alias = "ubatch-size", value_name = "N", default_value_t = 512)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -274,6 +277,16 @@ pub(crate) struct EngineArgs {
     pub(crate) lora: LoraArgs,
     #[command(flatten)]
     pub(crate) metadata: MetadataArgs,
+}
+
+/// Takes the part of a model that is loaded.
+#[derive(Clone)]
+pub(crate) struct Part(pub(crate) chaski_server::Part);
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Part")
+    }
 }
 
 /// Capacities of a server's engine.

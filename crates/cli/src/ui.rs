@@ -90,6 +90,11 @@ impl Ui {
         Ui { color: false, verbose: false, quiet: true, display: Display::Hidden }
     }
 
+    /// The same without progress.
+    pub(crate) fn without_progress(&self) -> Ui {
+        Ui { display: Display::Hidden, ..self.clone() }
+    }
+
     pub(crate) fn verbose(&self) -> bool {
         self.verbose
     }

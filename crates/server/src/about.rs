@@ -3,7 +3,7 @@
 use chaski::gguf::FileType;
 use chaski::source::OpenModel;
 
-/// What a model file tells about itself, loaded or not.
+/// Facts that a model file tells about itself, loaded or not.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     /// Its architecture.

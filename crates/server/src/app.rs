@@ -7,12 +7,12 @@ use crate::config::{Entry, ServerConfig};
 use crate::error::{ApiError, Kind};
 use crate::keys::Key;
 use crate::metrics::Metrics;
-use crate::model::Served;
+use crate::models::{Lease, Models, Room};
 
 /// State of a server.
 pub(crate) struct App {
     pub(crate) config: ServerConfig,
-    pub(crate) models: Models,
+    pub(crate) models: Arc<Models>,
     pub(crate) metrics: Metrics,
     /// Keys in force.
     pub(crate) keys: RwLock<Arc<[Key]>>,
@@ -28,8 +28,16 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(config: ServerConfig) -> App {
+        let log = config.log.clone();
+        let note = Box::new(move |text| {
+            if let Some(log) = &log {
+                log(&Entry::Note(text));
+            }
+        });
+        let room = Room { n_model: config.models_max, n_byte: config.models_bytes };
+        let models = Models::new(room, config.autoload, config.offers.clone(), note);
         App {
-            models: Models::default(),
+            models: Arc::new(models),
             metrics: Metrics::new(),
             keys: RwLock::new(config.keys.clone().into()),
             own_hosts: RwLock::default(),
@@ -73,35 +81,38 @@ impl App {
 
     /// True if requests run, but no token has come for longer than the configuration allows.
     pub(crate) fn is_stalled(&self) -> bool {
-        let is_busy = self.models.all().iter().any(|served| served.load().n_running > 0);
+        let is_busy = self.models.loaded().iter().any(|served| served.load().n_running > 0);
         is_busy && self.metrics.silence() > self.config.stall
     }
 
     /// True if unknown names of models mean the only one.
     fn takes_any(&self) -> bool {
-        let default = || self.keys().is_empty() && self.models.all().len() == 1;
+        let default = || self.keys().is_empty() && self.models.shelf().entries().len() == 1;
         self.config.any_model.unwrap_or_else(default)
     }
 
-    /// The model of a request.
+    /// The model of a request, which waits while it is loaded.
     ///
     /// # Errors
-    /// [`Kind::Loading`] before it is loaded; [`Kind::Model`] for an unknown name.
-    pub(crate) fn model(&self, name: Option<&str>) -> Result<Arc<Served>, ApiError> {
-        let all = self.models.all();
-        let Some(first) = all.first() else {
-            return Err(ApiError::new(Kind::Loading, "Loading model").retry(1));
-        };
-        let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(first.clone()) };
-        match all.iter().find(|served| served.facts.is_called(name)) {
-            Some(served) => Ok(served.clone()),
-            None if self.takes_any() => Ok(first.clone()),
-            None => {
-                let known: Vec<&str> = all.iter().map(|served| served.facts.id.as_str()).collect();
-                let message = format!("the model `{name}` does not exist (known: {})", known.join(", "));
-                Err(ApiError { param: Some("model".into()), ..ApiError::new(Kind::Model, message) })
+    /// [`Kind::Loading`] before the server is ready; [`Kind::Model`] for an unknown name; [`Kind::Timeout`] if loading it
+    /// takes too long for a request; that it cannot be loaded.
+    pub(crate) async fn model(&self, name: Option<&str>) -> Result<Lease, ApiError> {
+        let get = self.models.get(name, self.takes_any());
+        match self.config.request_timeout {
+            None => get.await,
+            Some(limit) => {
+                let late = |_| ApiError::new(Kind::Timeout, "the model was not loaded in time");
+                tokio::time::timeout(limit, get).await.map_err(late)?
             }
         }
+    }
+
+    /// The id of the model that a request means, loaded or not.
+    ///
+    /// # Errors
+    /// As [`Self::model`] for names.
+    pub(crate) async fn model_id(&self, name: Option<&str>) -> Result<String, ApiError> {
+        self.models.find(name, self.takes_any()).await
     }
 }
 
@@ -111,24 +122,5 @@ pub(crate) struct OpenRequest(Arc<AtomicUsize>);
 impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The loaded models; the first is the default.
-#[derive(Default)]
-pub(crate) struct Models(RwLock<Vec<Arc<Served>>>);
-
-impl Models {
-    pub(crate) fn all(&self) -> Vec<Arc<Served>> {
-        self.0.read().unwrap_or_else(|e| e.into_inner()).clone()
-    }
-
-    /// Takes all models out.
-    pub(crate) fn clear(&self) -> Vec<Arc<Served>> {
-        std::mem::take(&mut *self.0.write().unwrap_or_else(|e| e.into_inner()))
-    }
-
-    pub(crate) fn add(&self, served: Served) {
-        self.0.write().unwrap_or_else(|e| e.into_inner()).push(Arc::new(served));
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::keys::Key;
+use crate::models::Offers;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +89,15 @@ pub struct ServerConfig {
     pub request_timeout: Option<Duration>,
     /// Answer requests for unknown models; by default if there are neither keys nor a second model.
     pub any_model: Option<bool>,
+    /// Models that can be loaded. It is called at the start, when a request names an unknown model, and when the list is
+    /// asked for; it may read folders.
+    pub offers: Option<Offers>,
+    /// Models that are loaded at once; `None` for any number.
+    pub models_max: Option<usize>,
+    /// Bytes of loaded models, weights and caches; `None` for what there is.
+    pub models_bytes: Option<u64>,
+    /// Load models when requests ask for them.
+    pub autoload: bool,
     /// Offer `/metrics`.
     pub metrics: bool,
     /// Offer `/slots`.
@@ -116,6 +126,10 @@ impl Default for ServerConfig {
             max_body: 32 << 20,
             request_timeout: None,
             any_model: None,
+            offers: None,
+            models_max: None,
+            models_bytes: None,
+            autoload: true,
             metrics: true,
             slots: true,
             props: true,

@@ -5,11 +5,23 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
+/// The rights of a key.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// To ask.
+    #[default]
+    Use,
+    /// Also to load and free models, and to end the server.
+    Admin,
+}
+
 /// A key of a client. Of the key itself only its hash is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// Its name in logs.
     pub name: String,
+    /// Its rights.
+    pub level: Level,
     /// Its SHA-256.
     hash: [u8; 32],
 }
@@ -29,13 +41,18 @@ fn sha256(text: &str) -> [u8; 32] {
 }
 
 impl Key {
-    /// A key with this text.
+    /// A key with this text, which allows to ask.
     pub fn new(name: impl Into<String>, text: &str) -> Key {
-        Key { name: name.into(), hash: sha256(text) }
+        Key { name: name.into(), level: Level::Use, hash: sha256(text) }
     }
 
-    /// The keys of a file: lines `key` or `name:key`, where the key may be `sha256:` and 64 hexadecimal digits. Empty lines and
-    /// those that begin with `#` do not count.
+    /// The same key with this level.
+    pub fn level(self, level: Level) -> Key {
+        Key { level, ..self }
+    }
+
+    /// The keys of a file: lines `key`, `name:key` or `name:key:level`, where the key may be `sha256:` and 64 hexadecimal digits,
+    /// and the level is `use` or `admin`. Empty lines and those that begin with `#` do not count.
     ///
     /// # Errors
     /// [`KeyError`] for other lines.
@@ -61,16 +78,22 @@ fn parse_line(line: usize, text: &str) -> Result<Key, KeyError> {
         Some((name, key)) if name != "sha256" => (name.to_owned(), key),
         _ => (format!("key{line}"), text),
     };
+    let (key, level) = match key.rsplit_once(':') {
+        Some((key, "admin")) => (key, Level::Admin),
+        Some((key, "use")) => (key, Level::Use),
+        _ => (key, Level::Use),
+    };
     if key.is_empty() {
         return Err(wrong("the key is empty"));
     }
-    match key.strip_prefix("sha256:") {
-        None => Ok(Key::new(name, key)),
+    let key = match key.strip_prefix("sha256:") {
+        None => Key::new(name, key),
         Some(hex) => {
             let hash = from_hex(hex).ok_or(wrong("a hash has 64 hexadecimal digits"))?;
-            Ok(Key { name, hash })
+            Key { name, level, hash }
         }
-    }
+    };
+    Ok(key.level(level))
 }
 
 fn from_hex(text: &str) -> Option<[u8; 32]> {
@@ -104,12 +127,14 @@ mod tests {
     #[test]
     fn lines_have_names_and_hashes() {
         let hash: String = sha256("secret").iter().map(|byte| format!("{byte:02x}")).collect();
-        let text = format!("# ours\nplain\n\nann:sk-1\nbob:sk-2\ncat:sha256:{hash}\nsha256:{hash}");
+        let text = format!("# ours\nplain\n\nann:sk-1\nbob:sk-2:admin\ncat:sha256:{hash}\nsha256:{hash}");
         let keys = Key::parse(&text).unwrap();
         let names: Vec<_> = keys.iter().map(|key| key.name.as_str()).collect();
         assert_eq!(names, ["key2", "ann", "bob", "cat", "key7"]);
         assert_eq!(find(&keys, "secret").unwrap().name, "key7");
         assert_eq!(find(&keys, "sk-1").unwrap().name, "ann");
+        assert_eq!(find(&keys, "sk-2").map(|key| key.level), Some(Level::Admin));
+        assert_eq!(find(&keys, "sk-1").map(|key| key.level), Some(Level::Use));
         assert_eq!(find(&keys, "sk-3"), None);
         assert_eq!(Key::parse("x:sha256:12").unwrap_err().what, "a hash has 64 hexadecimal digits");
         assert_eq!(Key::parse("a\nx:").unwrap_err().line, 2);

@@ -33,14 +33,16 @@ mod ids;
 mod keys;
 mod metrics;
 mod model;
+mod models;
 mod sampling;
 mod server;
 #[cfg(test)]
 mod testing;
 
 pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig};
-pub use keys::{Key, KeyError};
+pub use keys::{Key, KeyError, Level};
 pub use model::ModelOptions;
+pub use models::{KeepAlive, KeepAliveError, LoadError, Loader, Offer, Offers, Part, model_id};
 pub use server::{BindError, Control, Server};
 
 /// Runs the example of the readme.

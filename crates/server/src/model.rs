@@ -14,6 +14,8 @@ use crate::error::{ApiError, Kind};
 /// A model that answers.
 pub(crate) struct Served {
     pub(crate) facts: Arc<Facts>,
+    /// Bytes of memory that it takes.
+    pub(crate) n_byte: u64,
     work: Work,
 }
 
@@ -75,10 +77,22 @@ pub struct ModelOptions {
     pub max_waiting: usize,
 }
 
-/// The name of a file without its folder and ending.
-fn stem(file: &str) -> &str {
+/// The name of a file without its folder and ending, and without the number of a part of several.
+pub(crate) fn stem(file: &str) -> &str {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
-    name.strip_suffix(".gguf").unwrap_or(name)
+    let name = name.strip_suffix(".gguf").unwrap_or(name);
+    let is_number = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let part = name.rsplit_once("-of-").and_then(|(rest, n)| Some((rest.rsplit_once('-')?, n)));
+    match part {
+        Some(((name, i), n)) if is_number(i) && is_number(n) => name,
+        _ => name,
+    }
+}
+
+/// True if a name is one of these, also with the tag that ollama adds to names without one.
+pub(crate) fn is_called(id: &str, aliases: &[String], name: &str) -> bool {
+    let is_it = |name: &str| id == name || aliases.iter().any(|alias| alias == name);
+    is_it(name) || name.strip_suffix(":latest").is_some_and(is_it)
 }
 
 impl Served {
@@ -87,6 +101,7 @@ impl Served {
     /// # Errors
     /// If the system has no thread.
     pub(crate) fn new(engine: Engine, options: ModelOptions) -> Result<Served, chaski::Error> {
+        let n_byte = engine.memory().n_byte();
         let (file, about) = (engine.info().file, About::of(engine.model())?);
         let mut sampler = SamplerParams::default();
         sampler.apply_metadata(engine.model().metadata());
@@ -111,7 +126,7 @@ impl Served {
             pooling: options.pooling,
             embeds: options.embeddings,
         };
-        Ok(Served { facts: Arc::new(facts), work })
+        Ok(Served { facts: Arc::new(facts), n_byte, work })
     }
 
     /// Ends its thread, and frees it; answers that run are waited for.
@@ -198,10 +213,9 @@ impl Facts {
         bytes.unwrap_or_default()
     }
 
-    /// True if this is one of its names, also with the tag that ollama adds to names without one.
+    /// True if this is one of its names.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        let is_it = |name: &str| self.id == name || self.aliases.iter().any(|alias| alias == name);
-        is_it(name) || name.strip_suffix(":latest").is_some_and(is_it)
+        is_called(&self.id, &self.aliases, name)
     }
 }
 

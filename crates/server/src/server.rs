@@ -15,6 +15,7 @@ use crate::http::listen::Socket;
 use crate::http::router;
 use crate::keys::Key;
 use crate::model::{ModelOptions, Served};
+use crate::models::{LoadError, alone};
 
 /// A socket that cannot be bound.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +59,21 @@ impl Control {
     pub fn add(&self, engine: Engine, options: ModelOptions) -> Result<(), chaski::Error> {
         self.0.models.add(Served::new(engine, options)?);
         Ok(())
+    }
+
+    /// Loads a model whose offer says that it is loaded at the start ([`Offer::load_at_start`](crate::Offer)), on this thread.
+    /// Returns the size of its context in tokens.
+    ///
+    /// # Errors
+    /// [`LoadError`], also for a model that is not offered so.
+    pub fn load(&self, id: &str) -> Result<usize, LoadError> {
+        Ok(self.0.models.start(id)?.facts.n_ctx)
+    }
+
+    /// Reads the offers of models again ([`ServerConfig::offers`]). Those that changed are loaded again, and those that are gone
+    /// freed, when nobody uses them.
+    pub fn refresh(&self) {
+        self.0.models.refresh();
     }
 
     /// Puts other keys in force, for requests from now on. Without any, everybody may ask.
@@ -123,6 +139,7 @@ impl Server {
         for socket in sockets {
             serving.spawn(socket.serve(router.clone(), receiver.clone()));
         }
+        let loading = tokio::spawn(app.models.clone().run());
         stop.await;
         app.is_draining.store(true, Ordering::Relaxed);
         if app.n_open.load(Ordering::Relaxed) > 0 {
@@ -140,6 +157,7 @@ impl Server {
         let all_ended = ended.await.is_ok();
         let idle = Instant::now() + Duration::from_secs(1);
         let _ = timeout_at(idle, async { while serving.join_next().await.is_some() {} }).await;
+        loading.abort();
         // Connections that are still open end here, and with them what they hold of the models.
         serving.shutdown().await;
         free(&app).await;
@@ -154,20 +172,10 @@ impl Server {
 /// Frees the models, unless somebody holds them for too long.
 async fn free(app: &Arc<App>) {
     let deadline = Instant::now() + Duration::from_secs(5);
-    let models = app.models.clear();
+    let models = app.models.shelf().clear();
     let ended = tokio::task::spawn_blocking(move || {
-        for mut served in models {
-            // A request that is being read holds it for a moment.
-            let owned = loop {
-                match Arc::try_unwrap(served) {
-                    Ok(owned) => break Some(owned),
-                    Err(_) if Instant::now() > deadline => break None,
-                    Err(shared) => served = shared,
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            };
-            owned.into_iter().for_each(Served::end);
-        }
+        // A request that is being read holds one for a moment.
+        models.into_iter().filter_map(|served| alone(served, deadline.into())).for_each(Served::end);
     });
     // It waits no longer than the deadline and one step.
     let _ = timeout_at(deadline + Duration::from_secs(5), ended).await;

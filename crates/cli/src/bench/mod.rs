@@ -392,6 +392,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     ctx_size: n_ctx,
                                     sequences,
                                     service: None,
+                                    part: None,
                                     kv,
                                     cache_type_k: None,
                                     cache_type_v: None,

@@ -4,6 +4,7 @@
 //! says comes first. No option is listed here: all that a command has can be set.
 
 mod file;
+mod presets;
 mod show;
 
 use std::ffi::{OsStr, OsString};
@@ -15,6 +16,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use crate::failure::{self, Usage};
 use crate::llama_cpp;
 use file::File;
+pub(crate) use presets::{Again, Preset};
 pub(crate) use show::{Args, LONG, run};
 
 /// The beginning of the variables' names.
@@ -151,7 +153,17 @@ pub(crate) fn parse(
     if values.is_empty() {
         return Ok(matches);
     }
-    let changed = with_defaults(fresh, command.get_name(), &values);
+    parse_with(args, fresh, command.get_name(), &values)
+}
+
+/// Parses a command line with these values as defaults.
+fn parse_with(
+    args: &[OsString],
+    fresh: Command,
+    command: &str,
+    values: &[Value],
+) -> Result<ArgMatches, Usage> {
+    let changed = with_defaults(fresh, command, values);
     changed.try_get_matches_from(args).map_err(|e| {
         let shown = match e.get(clap::error::ContextKind::InvalidArg) {
             Some(clap::error::ContextValue::String(shown)) => shown.as_str(),

@@ -165,6 +165,7 @@ pub(crate) static TABLE: &[Row] = &[
     own(&["-np", "--parallel"], "--parallel"),
     flag(&["-embd", "--embedding", "--embeddings"], "--embeddings"),
     own(&["-a", "--alias"], "--alias"),
+    own(&["--sleep-idle-seconds"], "--keep-alive"),
     own(&["--pooling"], "--pooling"),
     // Output.
     flag(&["-v", "--verbose", "--log-verbose"], "--verbose"),
@@ -344,8 +345,6 @@ pub(crate) static TABLE: &[Row] = &[
     refused(&["--reranking", "--rerank"], Nothing, "no model ranks documents yet"),
     refused(&["--slot-save-path"], One, "the state of prompts is not stored in files"),
     refused(&["--ssl-key-file", "--ssl-cert-file"], One, "a proxy in front can speak TLS"),
-    refused(&["--sleep-idle-seconds"], One, "models stay loaded"),
-    refused(&["--models-dir", "--models-preset", "--models-max"], One, "the server has one model"),
     refused(&["--media-path"], One, IMAGES),
     refused(&["-hf", "-hfr", "--hf-repo", "-hff", "--hf-file", "-hft", "--hf-token"], One, DOWNLOAD),
     refused(&["-mu", "--model-url", "-dr", "--docker-repo"], One, DOWNLOAD),

@@ -1,29 +1,77 @@
 //! The options of `chaski serve`.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use chaski::embedding::Pooling;
-use chaski_server::{Key, Listen, Log, ServerConfig};
+use chaski_server::{KeepAlive, Key, Level, Listen, Log, ServerConfig};
 
 use super::log::LogFormat;
 use crate::failure::Usage;
 use crate::input::read_text;
-use crate::options::{EngineArgs, ModelArg, SamplingArgs, Service};
+use crate::numbers::positive;
+use crate::options::{EngineArgs, SamplingArgs, Service};
 use crate::overrides::TemplateArgs;
 
-#[derive(clap::Args)]
+/// The models.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ModelsArgs {
+    /// GGUF files; the first answers requests that name no model [default: the built-in model]
+    #[arg(value_name = "MODEL")]
+    models: Vec<PathBuf>,
+    /// GGUF file, instead of MODEL; may be repeated
+    #[arg(short, long, value_name = "FILE", conflicts_with = "models")]
+    model: Vec<PathBuf>,
+    /// Offer the GGUF files of a folder, and of the folders in it
+    #[arg(long = "models-dir", value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Offer the models of a TOML file: a table for each name, with `model` for its file, and options of this command
+    #[arg(long = "models-preset", value_name = "FILE")]
+    pub(crate) preset: Option<PathBuf>,
+    /// Models that are loaded at once; 0: any number
+    #[arg(long = "models-max", value_name = "N", default_value_t = 4)]
+    max: usize,
+    /// Memory that loaded models may take, in GiB [default: what there is]
+    #[arg(long = "models-memory", value_name = "GIB", value_parser = positive)]
+    memory: Option<f32>,
+    /// Load models when requests ask for them; the default
+    #[arg(long, hide = true, overrides_with = "no_models_autoload")]
+    models_autoload: bool,
+    /// Load models only at POST /models/load
+    #[arg(long)]
+    no_models_autoload: bool,
+    /// Time for which a model stays loaded after its last request, such as 5m; below 0: always [default: always for MODEL, 5m
+    /// for others]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) keep_alive: Option<KeepAlive>,
+    /// Load models at the start, instead of when requests ask for them [default: true for MODEL, false for others]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true)]
+    pub(crate) load_on_startup: Option<bool>,
+}
+
+impl ModelsArgs {
+    /// The files that were named.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.models.iter().chain(&self.model).map(PathBuf::as_path)
+    }
+}
+
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) model: ModelArg,
+    pub(crate) models: ModelsArgs,
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     host: String,
-    /// Port to listen on; 0: any free one
-    #[arg(long, value_name = "PORT", default_value_t = 8080)]
-    port: u16,
+    /// Port to listen on; 0: any free one [default: 8080, with --ollama 11434]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Listen where programs expect ollama
+    #[arg(long)]
+    ollama: bool,
     /// Listen on a socket of the file system instead; unix:PATH; may be repeated
     #[arg(long, value_name = "unix:PATH")]
     listen: Vec<String>,
@@ -39,7 +87,7 @@ pub(crate) struct Args {
     max_queue: Option<usize>,
     /// Name of the model in the API, and further names after commas [default: that of the file]
     #[arg(short, long, value_name = "NAMES")]
-    pub(crate) alias: Option<String>,
+    alias: Option<String>,
     /// Most tokens of an answer; -1: up to the end of the context
     #[arg(short = 'n', long, value_name = "N", default_value_t = -1, allow_negative_numbers = true)]
     pub(crate) n_predict: i64,
@@ -55,7 +103,8 @@ pub(crate) struct Args {
     /// Keys of clients, with commas between them; without any, everybody on this machine may ask
     #[arg(long, value_name = "KEYS", env = "CHASKI_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
-    /// File of keys, a line each: KEY or NAME:KEY; the key may be sha256:HASH; SIGHUP reads it again
+    /// File of keys, a line each: KEY, NAME:KEY, or NAME:KEY:admin for one that may load and free models; the key may be
+    /// sha256:HASH; SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
     /// Listen beyond this machine without a key
@@ -133,6 +182,11 @@ impl Args {
         Service { kv_tokens: self.kv_tokens, max_waiting }
     }
 
+    /// Names of the model: the first is its id, the others are further names.
+    pub(crate) fn names(&self) -> std::vec::IntoIter<String> {
+        commas(&self.alias).into_iter()
+    }
+
     /// True if keys can change while the server runs.
     #[cfg(unix)]
     pub(crate) fn has_key_file(&self) -> bool {
@@ -145,8 +199,11 @@ impl Args {
     /// A file that cannot be read, or lines in it.
     pub(crate) fn keys(&self) -> anyhow::Result<Vec<Key>> {
         let own = commas(&self.api_key);
-        let mut keys: Vec<Key> =
-            own.iter().enumerate().map(|(i, key)| Key::new(format!("key{}", i + 1), key)).collect();
+        let mut keys: Vec<Key> = own
+            .iter()
+            .enumerate()
+            .map(|(i, key)| Key::new(format!("key{}", i + 1), key).level(Level::Admin))
+            .collect();
         if let Some(file) = &self.api_key_file {
             keys.extend(Key::parse(&read_text(file)?).with_context(|| format!("`{}`", file.display()))?);
         }
@@ -168,6 +225,9 @@ impl Args {
         }
         config.allowed_hosts = self.allowed_host.clone();
         config.cors_origins = commas(&self.cors_origins);
+        config.models_max = Some(self.models.max).filter(|most| *most > 0);
+        config.models_bytes = self.models.memory.map(|gib| (f64::from(gib) * f64::from(1 << 30)) as u64);
+        config.autoload = !self.models.no_models_autoload;
         config.max_body = (self.max_body as usize) << 20;
         config.request_timeout = self.request_timeout.map(Duration::from_secs);
         config.any_model = match (self.any_model, self.no_any_model) {
@@ -195,6 +255,7 @@ impl Args {
         let host = if self.host == "localhost" { "127.0.0.1" } else { &self.host };
         let ip: IpAddr =
             host.parse().map_err(|_| Usage(format!("`{host}` is no address: --host 127.0.0.1")))?;
-        Ok(vec![Listen::Tcp(SocketAddr::new(ip, self.port))])
+        let port = self.port.unwrap_or(if self.ollama { 11434 } else { 8080 });
+        Ok(vec![Listen::Tcp(SocketAddr::new(ip, port))])
     }
 }

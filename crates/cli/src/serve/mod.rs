@@ -2,48 +2,50 @@
 
 mod args;
 mod log;
+mod models;
 mod signals;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context as _;
-use chaski::SamplerParams;
-use chaski_server::{Control, ModelOptions, Server};
+use chaski_server::{Control, Server};
 
 pub(crate) use args::Args;
+use models::Catalogue;
 use signals::Signals;
 
+use crate::config::Again;
 use crate::failure::{FAILED, INTERRUPTED};
-use crate::load;
-use crate::options::source;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
 Serves models to programs: the APIs of OpenAI, Anthropic, ollama and llama.cpp's server.
 
   chaski serve MODEL            on http://127.0.0.1:8080
+  chaski serve --models-dir DIR all models of a folder, loaded when requests ask for them
   chaski serve                  the built-in model, to try a client
 
 Requests run side by side: prompts and answers of several clients in the same steps, up to --parallel of them. A \
 client that leaves ends its request at once.
 
-Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once. SIGHUP: the file of keys is read again.";
+Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once. SIGHUP: the keys and the list of models are read again.";
 
-pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
-    let config = args.config(log::log(args.log_format, ui))?;
+pub(crate) fn run(args: Args, again: Again, ui: &Ui) -> anyhow::Result<()> {
+    let mut config = args.config(log::log(args.log_format, ui))?;
+    let catalogue = Catalogue::new(args.clone(), again, ui)?;
+    config.offers = Some(catalogue.offers());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let server = runtime.block_on(Server::bind(config))?;
     let (first, mut all) = {
         let _inside = runtime.enter();
         (Signals::new()?, Signals::new()?)
     };
-    announce(&server, ui);
+    announce(&server, catalogue.example().as_deref(), ui);
     let control = server.control();
     let is_loaded = Arc::new(AtomicBool::new(false));
     let serving = runtime.spawn(serve(server, first, is_loaded.clone()));
-    let loaded = add_model(args, &control, ui);
+    let loaded = load_first(&catalogue, &args, &control, ui);
     is_loaded.store(true, Ordering::Relaxed);
     if let Err(error) = loaded {
         // Nobody waits for answers yet.
@@ -55,7 +57,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
             // A panic has been printed.
             ended = serving => ended.map_or(FAILED, |()| 0),
             () = async { all.next().await; all.next().await } => INTERRUPTED,
-            () = renew_keys(args, &control, ui) => INTERRUPTED,
+            () = renew(&args, &control, ui) => INTERRUPTED,
         }
     });
     runtime.shutdown_background();
@@ -79,71 +81,66 @@ fn leave(code: u8) -> ! {
     std::process::exit(code.into());
 }
 
-/// The address, and what to try there.
-fn announce(server: &Server, ui: &Ui) {
+/// The address, and what to try there with this model; where there is a default, requests need not name it.
+fn announce(server: &Server, model: Option<&str>, ui: &Ui) {
     for url in server.urls() {
         ui.say(&format!("listening on {url}"));
     }
+    let model = model.map_or(String::new(), |id| format!("\"model\": {}, ", serde_json::Value::from(id)));
     if let Some(url) = server.urls().into_iter().find(|url| url.starts_with("http")) {
         ui.say(&format!(
-            "  curl {url}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n  \
-             curl {url}/v1/completions -d '{{\"prompt\": \"Once upon a time\", \"max_tokens\": 32}}'"
+            "  curl {url}/v1/chat/completions -d '{{{model}\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n  \
+             curl {url}/v1/completions -d '{{{model}\"prompt\": \"Once upon a time\", \"max_tokens\": 32}}'"
         ));
     }
 }
 
-/// Loads the model and adds it.
-fn add_model(args: &Args, control: &Control, ui: &Ui) -> anyhow::Result<()> {
-    let path = args.model.path();
-    let mut engine_args = args.engine.clone();
+/// Loads the models that are there from the start.
+fn load_first(catalogue: &Catalogue, args: &Args, control: &Control, ui: &Ui) -> anyhow::Result<()> {
     let is_on_terminal = std::io::stderr().is_terminal();
-    engine_args.sequences = args.parallel;
-    engine_args.service = Some(args.service());
-    engine_args.metadata.more.extend(args.template.changes()?);
-    let engine = load::load(source(path), &engine_args, ui)?.engine;
-    let mut sampler = SamplerParams::default();
-    sampler.apply_metadata(engine.model().metadata());
-    args.sampling.apply(&mut sampler);
-    let mut names = args.alias.iter().flat_map(|names| names.split(',')).map(|name| name.trim().to_owned());
-    let options = ModelOptions {
-        id: names.next(),
-        aliases: names.collect(),
-        sampler: Some(sampler),
-        max_tokens: usize::try_from(args.n_predict).ok(),
-        context_shift: args.context_shift,
-        n_seq: args.parallel,
-        embeddings: args.embeddings,
-        pooling: args.pooling,
-        max_waiting: args.service().max_waiting,
-    };
-    let (file, n_ctx) = (engine.info().file, engine.loaded().n_ctx());
-    control.add(engine, options).context("the model cannot be served")?;
-    if is_on_terminal || ui.verbose() {
-        ui.say(&format!("ready: {file}, {} requests at once, {n_ctx} tokens each", args.parallel));
+    for offer in catalogue.at_start() {
+        let n_ctx = control.load(&offer.id).map_err(|error| match catalogue.failure() {
+            Some(cause) => cause,
+            None => anyhow::Error::from(error).context(format!("the model `{}` cannot be served", offer.id)),
+        })?;
+        if is_on_terminal || ui.verbose() {
+            let n = args.parallel;
+            ui.say(&format!("ready: {}, {n} requests at once, {n_ctx} tokens each", offer.id));
+        }
     }
+    catalogue.started();
     Ok(())
 }
 
-/// Reads the file of keys again at each SIGHUP, if there is one. A file that cannot be read changes nothing. Never ready.
-async fn renew_keys(args: &Args, control: &Control, ui: &Ui) {
+/// Reads the files of keys and models again at each SIGHUP. One that cannot be read changes nothing. Never ready.
+async fn renew(args: &Args, control: &Control, ui: &Ui) {
     #[cfg(unix)]
-    if args.has_key_file() {
+    {
         use tokio::signal::unix::{SignalKind, signal};
         if let Ok(mut hangup) = signal(SignalKind::hangup()) {
             while hangup.recv().await.is_some() {
-                match args.keys() {
-                    // A server that others can reach does not open itself.
-                    Ok(keys) if keys.is_empty() => ui.note("no keys are left: those in force stay"),
-                    Ok(keys) => {
-                        ui.say(&format!("{} keys are in force", keys.len()));
-                        control.set_keys(keys);
-                    }
-                    Err(error) => ui.note(&format!("the keys in force stay: {error:#}")),
+                if args.has_key_file() {
+                    renew_keys(args, control, ui);
                 }
+                control.refresh();
             }
         }
     }
     #[cfg(not(unix))]
     let _ = (args, control, ui);
     std::future::pending().await
+}
+
+/// Reads the file of keys again.
+#[cfg(unix)]
+fn renew_keys(args: &Args, control: &Control, ui: &Ui) {
+    match args.keys() {
+        // A server that others can reach does not open itself.
+        Ok(keys) if keys.is_empty() => ui.note("no keys are left: those in force stay"),
+        Ok(keys) => {
+            ui.say(&format!("{} keys are in force", keys.len()));
+            control.set_keys(keys);
+        }
+        Err(error) => ui.note(&format!("the keys in force stay: {error:#}")),
+    }
 }

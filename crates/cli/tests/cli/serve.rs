@@ -112,6 +112,65 @@ fn keys_are_read_again_at_a_signal() {
 }
 
 #[test]
+fn models_of_a_folder_and_of_presets_are_loaded_when_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let model =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../chaski/model/storyteller-Q4_K_M.gguf");
+    let add = |name: &str| std::fs::copy(&model, folder.path().join(name)).unwrap();
+    add("one.gguf");
+    add("two.gguf");
+    let presets = folder.path().join("presets.toml");
+    let text = "n-predict = 5\n[fast]\nmodel = \"two.gguf\"\nalias = \"gpt-4o,mini\"\n[one]\nn_predict = 3\n";
+    std::fs::write(&presets, text).unwrap();
+    let (dir, file) = (folder.path().to_str().unwrap(), presets.to_str().unwrap());
+    let mut server = start(&["--models-dir", dir, "--models-preset", file, "--models-max", "1"]);
+    let n_token = |model: &str| {
+        let body = format!("{{\"model\": \"{model}\", \"prompt\": \"Once\", \"ignore_eos\": true}}");
+        let answer = ask(&server, "POST", "/v1/completions", &body);
+        let count = answer.split("\"completion_tokens\":").nth(1);
+        count.unwrap_or_else(|| panic!("{answer}")).split(',').next().unwrap().to_owned()
+    };
+    assert_eq!([n_token("fast"), n_token("one"), n_token("mini")], ["5", "3", "5"]);
+    let ids = |server: &Server| {
+        let answer = ask(server, "GET", "/v1/models", "");
+        let list: serde_json::Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+        let ids =
+            list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&server), ["fast", "one"]);
+    add("three.gguf");
+    assert!(Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status().unwrap().success());
+    let begin = Instant::now();
+    while ids(&server) != ["fast", "one", "three"] {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", ids(&server));
+    }
+    std::fs::write(&presets, "[fast]\nctx = 5\n").unwrap();
+    let mut line = String::new();
+    let begin = Instant::now();
+    assert!(Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status().unwrap().success());
+    while !line.contains("the list of models stays") {
+        line.clear();
+        assert!(server.stderr.read_line(&mut line).unwrap() > 0 && begin.elapsed() < Duration::from_secs(10));
+    }
+    assert!(line.contains("line 2: unknown key `ctx`"), "{line}");
+    assert_eq!(ids(&server), ["fast", "one", "three"]);
+}
+
+#[test]
+fn models_that_cannot_be_told_apart_are_refused() {
+    for (args, says) in [
+        (&["a/m.gguf", "b/m.gguf"][..], "two models are called `m`"),
+        (&["a.gguf", "b.gguf", "--alias", "x"], "--alias names one model"),
+        (&["--models-dir", "/nowhere"], "the folder `/nowhere` cannot be read"),
+    ] {
+        let o = serve(args).args(["--port", "0"]).output().unwrap();
+        let error = String::from_utf8_lossy(&o.stderr).into_owned();
+        assert!(!o.status.success() && error.contains(says), "{error}");
+    }
+}
+
+#[test]
 fn a_signal_ends_a_server_that_loads() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("template");

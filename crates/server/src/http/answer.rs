@@ -74,12 +74,12 @@ pub(crate) async fn answer(
         Value::String(name) => Some(name.as_str()),
         _ => return Err(ApiError::field("model", "`model` must be a string")),
     };
-    let served = app.model(name)?;
+    let served = app.model(name).await?;
     let real = served.facts.id.clone();
     let is_other = name.is_some_and(|name| !name.is_empty() && !served.facts.is_called(name));
-    let queued = queue(served, dialect, caller.client, body).await?;
+    let queued = queue(Arc::clone(&served), dialect, caller.client, body).await?;
     let n_answer = queued.told.n_answer();
-    let record = Record::new(app.clone(), caller.id, real.clone(), start, n_answer, open);
+    let record = Record::new(app.clone(), caller.id, real.clone(), start, n_answer, (open, served));
     let mut response = match queued.stream {
         false => whole(queued, record).await?,
         true => stream(queued, record, dialect.wire, path).await?,

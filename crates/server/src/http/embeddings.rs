@@ -14,15 +14,12 @@ use super::respond::json;
 use crate::app::App;
 use crate::dialect::openai::embeddings::{EmbedAsk, ask};
 use crate::error::{ApiError, Kind};
-use crate::model::Served;
+use crate::models::Lease;
 
 /// Reads a body and computes its embeddings.
-pub(super) async fn embed(
-    app: &App,
-    body: Value,
-) -> Result<(Arc<Served>, EmbedAsk, Vec<Embedding>), ApiError> {
+pub(super) async fn embed(app: &App, body: Value) -> Result<(Lease, EmbedAsk, Vec<Embedding>), ApiError> {
     let _open = app.open()?;
-    let served = app.model(body["model"].as_str())?;
+    let served = app.model(body["model"].as_str()).await?;
     let embedder = served.embedder()?;
     let facts = served.facts.clone();
     let asked = tokio::task::spawn_blocking(move || ask(&body, &facts)).await;

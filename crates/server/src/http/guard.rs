@@ -1,5 +1,6 @@
 //! Admission: names of the host, origins of pages, keys.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -13,7 +14,7 @@ use crate::app::App;
 use crate::config::{Access, Entry};
 use crate::error::{ApiError, Kind};
 use crate::ids;
-use crate::keys::find;
+use crate::keys::{Level, find};
 
 /// Paths that need no key.
 const PUBLIC: [&str; 5] = ["/", "/health", "/v1/health", "/livez", "/readyz"];
@@ -30,7 +31,30 @@ pub(crate) struct Caller {
     pub(crate) key: Option<String>,
     /// Number of its key for the scheduler.
     pub(crate) client: u64,
+    /// It may change what the server does for all.
+    pub(crate) is_admin: bool,
 }
+
+impl Caller {
+    /// Refuses a client that is no operator of the server.
+    ///
+    /// # Errors
+    /// [`Kind::Forbidden`].
+    pub(crate) fn admin(&self) -> Result<(), ApiError> {
+        if self.is_admin {
+            return Ok(());
+        }
+        let message = match self.key {
+            Some(_) => "this key may not do that: it takes one with the level `admin`",
+            None => "without keys, only programs of this machine may do that",
+        };
+        Err(ApiError::new(Kind::Forbidden, message))
+    }
+}
+
+/// The address of a client; none on a socket of the file system.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Peer(pub(crate) Option<IpAddr>);
 
 /// The outermost layer: it names requests, refuses, answers preflights, and writes errors and the log.
 pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response<Body> {
@@ -38,7 +62,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let id = request_id(request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut caller = Caller { id: id.clone(), key: None, client: 0 };
+    let mut caller = Caller { id: id.clone(), key: None, client: 0, is_admin: false };
     let admitted = admit(&app, &request, &mut caller);
     let key = caller.key.clone();
     let is_preflight = method == Method::OPTIONS;
@@ -100,7 +124,13 @@ fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiErr
         return Err(ApiError::new(Kind::Forbidden, message));
     }
     let is_public = PUBLIC.contains(&request.uri().path()) || request.method() == Method::OPTIONS;
-    if keys.is_empty() || is_public {
+    if keys.is_empty() {
+        let peer = request.extensions().get::<Peer>();
+        caller.is_admin =
+            peer.is_none_or(|peer| peer.0.is_none_or(|address| address.to_canonical().is_loopback()));
+        return Ok(());
+    }
+    if is_public {
         return Ok(());
     }
     let missing = || ApiError::new(Kind::Key, "this server requires a key: `Authorization: Bearer KEY`");
@@ -108,6 +138,7 @@ fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiErr
     let key = find(&keys, text).ok_or_else(|| ApiError::new(Kind::Key, "the key is not valid"))?;
     caller.key = Some(key.name.clone());
     caller.client = key.client();
+    caller.is_admin = key.level == Level::Admin;
     Ok(())
 }
 

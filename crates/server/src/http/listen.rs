@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -13,7 +15,9 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
+use tower::ServiceExt as _;
 
+use super::guard::Peer;
 use crate::config::Listen;
 
 /// Time for the head of a request.
@@ -79,7 +83,7 @@ impl Socket {
                 _ = stop.wait_for(|stop| *stop) => break,
             };
             match accepted {
-                Ok(stream) => serve_one(&server, &open, stream, router.clone()),
+                Ok((stream, peer)) => serve_one(&server, &open, stream, peer, router.clone()),
                 // Too many open files, for instance: others close some.
                 Err(error) => {
                     tracing::warn!("a connection cannot be accepted: {error}");
@@ -96,16 +100,16 @@ impl Socket {
         open.shutdown().await;
     }
 
-    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    async fn accept(&self) -> io::Result<(Box<dyn Stream>, Peer)> {
         match self {
             Socket::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, address) = listener.accept().await?;
                 // Tokens are small and should not wait for each other.
                 stream.set_nodelay(true)?;
-                Ok(Box::new(stream))
+                Ok((Box::new(stream), Peer(Some(address.ip()))))
             }
             #[cfg(unix)]
-            Socket::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
+            Socket::Unix(listener, _) => Ok((Box::new(listener.accept().await?.0), Peer(None))),
         }
     }
 }
@@ -125,9 +129,13 @@ fn serve_one(
     server: &Arc<Builder<TokioExecutor>>,
     open: &GracefulShutdown,
     stream: Box<dyn Stream>,
+    peer: Peer,
     router: Router,
 ) {
-    let service = TowerToHyperService::new(router);
+    let service = TowerToHyperService::new(router.map_request(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        request
+    }));
     let connection = server.serve_connection(TokioIo::new(stream), service).into_owned();
     let connection = open.watch(connection);
     tokio::spawn(async move {

@@ -23,7 +23,8 @@ async fn of_body(
     f: fn(&Served, &Value) -> Result<Value, ApiError>,
 ) -> Result<Response<Body>, ApiError> {
     let body = body::json(request.into_body(), app.config.max_body).await?;
-    let served = app.model(body["model"].as_str())?;
+    let lease = app.model(body["model"].as_str()).await?;
+    let served = Arc::clone(&lease);
     let value = tokio::task::spawn_blocking(move || f(&served, &body)).await;
     let failed = |_| Err(ApiError::new(Kind::Internal, "reading the request failed"));
     Ok(respond(&value.unwrap_or_else(failed)?))

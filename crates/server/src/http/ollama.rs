@@ -7,33 +7,37 @@ use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::Response;
 use axum::routing::{any, delete, get, post};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::answer::answer;
 use super::body;
 use super::guard::Caller;
-use super::respond::{json, with_type};
+use super::models::of_all;
+use super::respond::{json as respond, with_type};
 use crate::app::App;
-use crate::dialect::ollama::{chat, generate, models};
+use crate::dialect::ollama::{Only, chat, generate, keep_alive, models};
 use crate::dialect::{Dialect, Wire};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
-use crate::model::Facts;
 
 /// An endpoint that answers, or only loads the model.
 struct Endpoint {
     dialect: Dialect,
-    /// The response to a body that asks for nothing.
-    loaded: fn(&Value, &Facts) -> Result<Option<Value>, ApiError>,
+    /// The wish of a body that asks for no answer.
+    only: fn(&Value) -> Result<Option<Only>, ApiError>,
+    /// The field of an answer, and its value without one.
+    empty: (&'static str, fn() -> Value),
 }
 
 static CHAT: Endpoint = Endpoint {
     dialect: Dialect { ask: chat::ask, wire: Wire::Lines, prefix: "chat-" },
-    loaded: chat::loaded,
+    only: chat::only,
+    empty: ("message", || json!({"role": "assistant", "content": ""})),
 };
 static GENERATE: Endpoint = Endpoint {
     dialect: Dialect { ask: generate::ask, wire: Wire::Lines, prefix: "gen-" },
-    loaded: generate::loaded,
+    only: generate::only,
+    empty: ("response", || json!("")),
 };
 
 /// Endpoints that change files of models, and the way to the same end.
@@ -66,7 +70,7 @@ pub(super) fn routes(mut router: Router<Arc<App>>) -> Router<Arc<App>> {
         .route("/api/tags", get(tags))
         .route("/api/ps", get(ps))
         .route("/api/show", post(show))
-        .route("/api/version", get(async || json(&models::version())))
+        .route("/api/version", get(async || respond(&models::version())))
         .route("/", get(async || with_type("Ollama is running".into(), "text/plain; charset=utf-8")))
 }
 
@@ -78,25 +82,49 @@ async fn asked(
 ) -> Result<Response<Body>, ApiError> {
     let path = request.uri().path().to_owned();
     let body = body::json(request.into_body(), app.config.max_body).await?;
-    let served = app.model(body["model"].as_str())?;
-    match (endpoint.loaded)(&body, &served.facts)? {
-        Some(loaded) => Ok(json(&loaded)),
+    let name = body["model"].as_str();
+    let stays = keep_alive(&Fields::of(&body, "")?)?;
+    let only = (endpoint.only)(&body)?;
+    let id = app.model_id(name).await?;
+    match only {
+        Some(Only::Unload) => {
+            caller.admin()?;
+            // One that is not loaded is what was asked for.
+            if app.models.loaded().iter().any(|served| served.facts.id == id) {
+                app.models.unload(&id)?;
+            }
+        }
+        Some(Only::Load) => drop(app.model(name).await?),
+        None => {}
+    }
+    // Only an operator decides how long a model stays.
+    if let Some(time) = stays.filter(|_| only != Some(Only::Unload) && caller.is_admin) {
+        app.models.keep(&id, time);
+    }
+    match only {
         None => answer(app, &endpoint.dialect, caller, path, body).await,
+        Some(only) => {
+            let mut response = only.response(&id);
+            response[endpoint.empty.0] = (endpoint.empty.1)();
+            Ok(respond(&response))
+        }
     }
 }
 
-async fn tags(State(app): State<Arc<App>>) -> Response<Body> {
-    json(&models::tags(app.models.all().iter().map(|served| &*served.facts)))
+async fn tags(State(app): State<Arc<App>>) -> Result<Response<Body>, ApiError> {
+    Ok(respond(&of_all(app, models::tags).await?))
 }
 
 async fn ps(State(app): State<Arc<App>>) -> Response<Body> {
-    json(&models::ps(app.models.all().iter().map(|served| &*served.facts)))
+    respond(&models::ps(&app.models.listed()))
 }
 
 async fn show(State(app): State<Arc<App>>, request: Request) -> Result<Response<Body>, ApiError> {
     let body = body::json(request.into_body(), app.config.max_body).await?;
     let fields = Fields::of(&body, "")?;
     let name = fields.text("model")?.or(fields.text("name")?);
-    let served = app.model(Some(fields.need("model", name)?))?;
-    Ok(json(&models::show(&served.facts)))
+    let id = app.model_id(Some(fields.need("model", name)?)).await?;
+    let found = of_all(app, move |all| all.iter().find(|listed| listed.offer.id == id).map(models::show));
+    let gone = || ApiError::new(Kind::Model, "the model is no longer there");
+    Ok(respond(&found.await?.ok_or_else(gone)??))
 }

@@ -8,6 +8,7 @@ use metrics::Histogram;
 
 use crate::app::{App, OpenRequest};
 use crate::config::{Answered, Entry};
+use crate::models::Lease;
 
 /// The course of a request for answers. Answers that have not ended when it is dropped were abandoned.
 pub(super) struct Record {
@@ -18,8 +19,8 @@ pub(super) struct Record {
     start: Instant,
     answers: Vec<Course>,
     gaps: Histogram,
-    #[expect(dead_code, reason = "its end is what counts")]
-    open: OpenRequest,
+    #[expect(dead_code, reason = "their end is what counts")]
+    held: (OpenRequest, Lease),
 }
 
 /// The course of an answer.
@@ -39,10 +40,10 @@ impl Record {
         model: String,
         start: Instant,
         n_answer: usize,
-        open: OpenRequest,
+        held: (OpenRequest, Lease),
     ) -> Record {
         let gaps = app.metrics.gaps(&model);
-        Record { app, request, model, start, answers: vec![Course::default(); n_answer], gaps, open }
+        Record { app, request, model, start, answers: vec![Course::default(); n_answer], gaps, held }
     }
 
     /// Name of the request.

@@ -23,7 +23,9 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Result<Response<Body>
     if app.is_draining.load(Ordering::Relaxed) {
         return Err(ApiError::new(Kind::Draining, "the server is shutting down").retry(1));
     }
-    app.model(None)?;
+    if !app.models.is_ready() {
+        return Err(ApiError::new(Kind::Loading, "Loading model").retry(1));
+    }
     if app.is_stalled() {
         let message = "requests are open, but no step has ended for a long time";
         return Err(ApiError::new(Kind::Loading, message).retry(5));
@@ -39,32 +41,53 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response<Body
     if !app.config.metrics {
         return Err(off("metrics", "--metrics"));
     }
-    Ok(with_type(app.metrics.text(&app.models.all()), "text/plain; version=0.0.4; charset=utf-8"))
+    Ok(with_type(app.metrics.text(&app.models.loaded()), "text/plain; version=0.0.4; charset=utf-8"))
 }
 
-pub(super) async fn props(State(app): State<Arc<App>>) -> Result<Response<Body>, ApiError> {
-    if !app.config.props {
-        return Err(off("properties", "--props"));
-    }
-    Ok(respond(&props::props(&app.model(None)?.facts, &app.config)))
-}
-
+/// The model that a question about its state means. It is not loaded for it.
 #[derive(serde::Deserialize)]
-pub(super) struct SlotsQuery {
+pub(super) struct Which {
+    model: Option<String>,
     fail_on_no_slot: Option<String>,
 }
 
+/// The properties of a model; without a name, where there is no default, those of the server.
+pub(super) async fn props(
+    State(app): State<Arc<App>>,
+    which: Query<Which>,
+) -> Result<Response<Body>, ApiError> {
+    if !app.config.props {
+        return Err(off("properties", "--props"));
+    }
+    let id = match app.model_id(which.model.as_deref()).await {
+        Err(error) if which.model.is_none() && error.kind == Kind::Invalid => {
+            return Ok(respond(&props::router(&app.config)));
+        }
+        id => id?,
+    };
+    let listed = app.models.listed().into_iter().find(|listed| listed.offer.id == id);
+    match listed.as_ref().and_then(|listed| listed.facts.as_ref()) {
+        Some(facts) => Ok(respond(&props::props(facts, &app.config))),
+        None if app.models.is_ready() => Ok(respond(&props::asleep(&id, &app.config))),
+        None => Err(ApiError::new(Kind::Loading, "Loading model").retry(1)),
+    }
+}
+
+/// The places of a model; none while it is not loaded.
 pub(super) async fn slots(
     State(app): State<Arc<App>>,
-    query: Query<SlotsQuery>,
+    which: Query<Which>,
 ) -> Result<Response<Body>, ApiError> {
     if !app.config.slots {
         return Err(off("slots", "--slots"));
     }
-    let served = app.model(None)?;
+    let id = app.model_id(which.model.as_deref()).await?;
+    let Some(served) = app.models.loaded().into_iter().find(|served| served.facts.id == id) else {
+        return Ok(respond(&json!([])));
+    };
     let load = served.load();
     let is_full = load.n_running >= served.facts.n_seq as usize;
-    if is_full && query.fail_on_no_slot.is_some() {
+    if is_full && which.fail_on_no_slot.is_some() {
         return Ok(StatusCode::SERVICE_UNAVAILABLE.into_response());
     }
     Ok(respond(&props::slots(&served.facts, &load)))

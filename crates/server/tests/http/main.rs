@@ -6,5 +6,6 @@ mod compare;
 mod dialects;
 mod golden;
 mod hostile;
+mod models;
 mod operation;
 mod serve;

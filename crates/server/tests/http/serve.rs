@@ -1,10 +1,11 @@
 //! A server for a group of cases, and a client.
 
+use std::sync::Arc;
 use std::thread;
 
 use chaski::kernels::ActivationPrecision;
 use chaski::{DeviceChoice, Engine, KvType, SamplerParams, Source};
-use chaski_server::{Key, Listen, ModelOptions, Server, ServerConfig};
+use chaski_server::{Key, Listen, LoadError, Loader, ModelOptions, Offer, Server, ServerConfig};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -21,6 +22,19 @@ pub(crate) struct Setup {
     pub(crate) max_waiting: usize,
     pub(crate) config: ServerConfig,
     pub(crate) options: ModelOptions,
+}
+
+/// The built-in model under a name; one called `broken` cannot be loaded.
+fn offer(id: &'static str) -> Offer {
+    let loader: Loader = Arc::new(move |part| {
+        part(0.5);
+        if id == "broken" {
+            return Err(LoadError::Other("its file is broken".into()));
+        }
+        let setup = Setup::built_in(2);
+        Ok((setup.engine(), setup.options))
+    });
+    Offer::new(id, Source::Default, loader)
 }
 
 /// A running server; it ends with this.
@@ -45,6 +59,15 @@ impl Setup {
     pub(crate) fn built_in(n_seq: u32) -> Setup {
         let mut setup = Setup::of("");
         (setup.model, setup.n_seq, setup.options.n_seq) = (None, n_seq, n_seq);
+        setup
+    }
+
+    /// Models of the built-in file that are loaded when requests ask for them; one at a time.
+    pub(crate) fn offering(ids: &[&'static str]) -> Setup {
+        let mut setup = Setup::built_in(2);
+        let ids = ids.to_vec();
+        setup.config.models_max = Some(1);
+        setup.config.offers = Some(Arc::new(move || ids.iter().map(|id| offer(id)).collect()));
         setup
     }
 
@@ -119,9 +142,12 @@ impl Setup {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
             let runtime = runtime.expect("the system has threads");
             runtime.block_on(async {
-                let engine = self.engine();
+                // Models that are offered are loaded when they are asked for.
+                let engine = self.config.offers.is_none().then(|| self.engine());
                 let server = Server::bind(self.config).await.expect("a port is free");
-                server.add(engine, self.options).expect("the system has threads");
+                if let Some(engine) = engine {
+                    server.add(engine, self.options).expect("the system has threads");
+                }
                 sender.send(server.urls().remove(0)).expect("the test waits");
                 // A test that failed says no more.
                 server.run(async { drop(stopped.await) }).await;

@@ -39,6 +39,32 @@ pub(crate) fn props(facts: &Facts, config: &ServerConfig) -> Value {
     })
 }
 
+/// The properties of a model that is not loaded.
+pub(crate) fn asleep(id: &str, config: &ServerConfig) -> Value {
+    json!({
+        "model_alias": id,
+        "modalities": {"vision": false, "video": false, "audio": false},
+        "endpoint_slots": config.slots,
+        "endpoint_props": false,
+        "endpoint_metrics": config.metrics,
+        "build_info": FINGERPRINT,
+        "is_sleeping": true,
+    })
+}
+
+/// The properties of a server of several models.
+pub(crate) fn router(config: &ServerConfig) -> Value {
+    json!({
+        "role": "router",
+        "max_instances": config.models_max.unwrap_or(0),
+        "models_autoload": config.autoload,
+        "model_alias": "llama-server",
+        "model_path": "none",
+        "default_generation_settings": {"params": {}, "n_ctx": 0},
+        "build_info": FINGERPRINT,
+    })
+}
+
 /// A place for each sequence. Requests have no fixed places: as many count as taken as run.
 pub(crate) fn slots(facts: &Facts, load: &Load) -> Value {
     let slot = |id: u32| {

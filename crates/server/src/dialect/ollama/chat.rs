@@ -1,10 +1,10 @@
 //! `/api/chat`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::lines::{Form, Lines};
 use super::messages::messages;
-use super::options;
+use super::{Only, options};
 use crate::ask::{Ask, Prompt};
 use crate::dialect::openai::messages::tools;
 use crate::dialect::{Writer, conversation};
@@ -32,16 +32,14 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     Ok((ask, Box::new(writer)))
 }
 
-/// The response to a request without messages, which only loads the model.
+/// The wish of a request without messages: only to load the model, or to free it.
 ///
 /// # Errors
-/// A wrong list, and that the model stays loaded.
-pub(crate) fn loaded(body: &Value, facts: &Facts) -> Result<Option<Value>, ApiError> {
+/// Wrong fields.
+pub(crate) fn only(body: &Value) -> Result<Option<Only>, ApiError> {
     let fields = Fields::of(body, "")?;
     if fields.list("messages")?.is_some_and(|list| !list.is_empty()) {
         return Ok(None);
     }
-    let mut body = super::loaded(&fields, facts)?;
-    body["message"] = json!({"role": "assistant", "content": ""});
-    Ok(Some(body))
+    Only::of(&fields).map(Some)
 }

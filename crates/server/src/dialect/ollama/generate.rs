@@ -4,7 +4,7 @@ use chaski::Message;
 use serde_json::Value;
 
 use super::lines::{Form, Lines};
-use super::options;
+use super::{Only, options};
 use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::{Writer, conversation};
 use crate::error::{ApiError, Kind};
@@ -61,16 +61,14 @@ fn context(fields: &Fields<'_>) -> Result<Vec<u32>, ApiError> {
     tokens.ok_or_else(|| fields.wrong("context", "a list of tokens"))
 }
 
-/// The response to a request without a prompt, which only loads the model.
+/// The wish of a request without a prompt: only to load the model, or to free it.
 ///
 /// # Errors
-/// A wrong prompt, and that the model stays loaded.
-pub(crate) fn loaded(body: &Value, facts: &Facts) -> Result<Option<Value>, ApiError> {
+/// Wrong fields.
+pub(crate) fn only(body: &Value) -> Result<Option<Only>, ApiError> {
     let fields = Fields::of(body, "")?;
     if fields.text("prompt")?.is_some_and(|prompt| !prompt.is_empty()) {
         return Ok(None);
     }
-    let mut body = super::loaded(&fields, facts)?;
-    body["response"] = "".into();
-    Ok(Some(body))
+    Only::of(&fields).map(Some)
 }

@@ -10,11 +10,13 @@ mod options;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::error::{ApiError, Kind};
+use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::model::Facts;
+use crate::models::KeepAlive;
 use crate::{clock, ids};
 
 /// The beginning of the answers of all endpoints.
@@ -22,29 +24,37 @@ fn head(model: &str) -> Value {
     json!({"model": model, "created_at": clock::rfc3339()})
 }
 
-/// The response to a request that only wants the model to be loaded. It always is, and stays so.
-///
-/// # Errors
-/// [`Kind::Unsupported`] if it wants the model to be unloaded.
-fn loaded(fields: &Fields<'_>, facts: &Facts) -> Result<Value, ApiError> {
-    if unloads(fields.get("keep_alive")) {
-        return Err(ApiError::new(Kind::Unsupported, "the server keeps its model loaded; stop the server"));
-    }
-    let mut body = head(&facts.id);
-    body["done"] = true.into();
-    body["done_reason"] = "load".into();
-    Ok(body)
+/// The wish of a request that asks for no answer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Only {
+    Load,
+    Unload,
 }
 
-/// True if this time is 0, as a number or with a unit.
-fn unloads(keep_alive: Option<&Value>) -> bool {
-    match keep_alive {
-        Some(Value::String(text)) => {
-            text.trim_end_matches(char::is_alphabetic).parse::<f64>().is_ok_and(|time| time == 0.0)
-        }
-        Some(value) => value.as_f64() == Some(0.0),
-        None => false,
+impl Only {
+    /// The response to it.
+    pub(crate) fn response(self, model: &str) -> Value {
+        let mut body = head(model);
+        body["done"] = true.into();
+        body["done_reason"] = if self == Only::Load { "load" } else { "unload" }.into();
+        body
     }
+
+    /// The wish of a body without a prompt.
+    fn of(fields: &Fields<'_>) -> Result<Only, ApiError> {
+        let is_over = keep_alive(fields)? == Some(KeepAlive::For(Duration::ZERO));
+        Ok(if is_over { Only::Unload } else { Only::Load })
+    }
+}
+
+/// How long the model is to stay, if the request says so.
+pub(crate) fn keep_alive(fields: &Fields<'_>) -> Result<Option<KeepAlive>, ApiError> {
+    let text = match fields.get("keep_alive") {
+        None => return Ok(None),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    };
+    text.parse().map(Some).map_err(|error| fields.wrong("keep_alive", error))
 }
 
 /// A call as messages have it.

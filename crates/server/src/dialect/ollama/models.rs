@@ -5,8 +5,11 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::about::About;
 use crate::dialect::openai::models::capabilities;
+use crate::error::{ApiError, Kind};
 use crate::model::Facts;
+use crate::models::Listed;
 use crate::sampling;
 
 /// The version whose API this is; editors ask for a recent one.
@@ -14,71 +17,79 @@ pub(crate) fn version() -> Value {
     json!({"version": "0.40.0"})
 }
 
-/// The models of the server.
-pub(crate) fn tags<'a>(models: impl Iterator<Item = &'a Facts>) -> Value {
-    json!({"models": models.map(tag).collect::<Vec<_>>()})
+/// The models of the server. Files that are no models are left out.
+pub(crate) fn tags(models: &[Listed]) -> Value {
+    let tags = models.iter().filter_map(|listed| Some(tag(listed, listed.about().ok()?)));
+    json!({"models": tags.collect::<Vec<_>>()})
 }
 
-/// The models that are loaded, which all are.
-pub(crate) fn ps<'a>(models: impl Iterator<Item = &'a Facts>) -> Value {
-    let loaded = |facts: &'a Facts| {
-        let mut model = tag(facts);
+/// The models that are loaded.
+pub(crate) fn ps(models: &[Listed]) -> Value {
+    let loaded = |listed: &Listed| {
+        let facts = listed.facts.as_ref()?;
+        let mut model = tag(listed, &facts.about);
         if let Some(model) = model.as_object_mut() {
             model.shift_remove("modified_at");
         }
         // The most nanoseconds of an i64, with which ollama means that a model stays.
-        let stays = Utc::now() + TimeDelta::nanoseconds(i64::MAX);
-        model["expires_at"] = stays.to_rfc3339_opts(SecondsFormat::Nanos, true).into();
-        model["size_vram"] = facts.about.n_byte.into();
+        let always = TimeDelta::nanoseconds(i64::MAX);
+        let stays = listed.stays.map_or(always, |time| TimeDelta::from_std(time).unwrap_or(always));
+        model["expires_at"] = (Utc::now() + stays).to_rfc3339_opts(SecondsFormat::Nanos, true).into();
+        model["size_vram"] = listed.n_byte.into();
         model["context_length"] = facts.n_ctx.into();
-        model
+        Some(model)
     };
-    json!({"models": models.map(loaded).collect::<Vec<_>>()})
+    json!({"models": models.iter().filter_map(loaded).collect::<Vec<_>>()})
 }
 
 /// Everything about a model.
-pub(crate) fn show(facts: &Facts) -> Value {
-    let arch = &facts.about.arch;
-    json!({
-        "modelfile": format!("# chaski\nFROM {}\n", facts.file),
-        "parameters": parameters(facts),
-        "template": facts.about.template.as_deref().unwrap_or(""),
-        "details": details(facts),
+///
+/// # Errors
+/// [`Kind::Unsupported`] for a file that is no model.
+pub(crate) fn show(listed: &Listed) -> Result<Value, ApiError> {
+    let about = listed.about().map_err(|error| ApiError::new(Kind::Unsupported, error))?;
+    let arch = &about.arch;
+    let parameters = listed.facts.as_ref().map_or(String::new(), |facts| parameters(facts));
+    Ok(json!({
+        "modelfile": format!("# chaski\nFROM {}\n", listed.offer.file()),
+        "parameters": parameters,
+        "template": about.template.as_deref().unwrap_or(""),
+        "details": details(about),
         "model_info": {
             "general.architecture": arch,
-            "general.parameter_count": facts.about.n_param,
-            format!("{arch}.context_length"): facts.about.n_ctx_train,
-            format!("{arch}.embedding_length"): facts.about.n_embd,
-            format!("{arch}.vocab_size"): facts.about.n_vocab,
+            "general.parameter_count": about.n_param,
+            format!("{arch}.context_length"): about.n_ctx_train,
+            format!("{arch}.embedding_length"): about.n_embd,
+            format!("{arch}.vocab_size"): about.n_vocab,
         },
-        "capabilities": capabilities(facts),
-        "modified_at": time(facts.created),
-    })
+        "capabilities": capabilities(about, listed.embeds()),
+        "modified_at": time(listed.offer.created),
+    }))
 }
 
-fn tag(facts: &Facts) -> Value {
-    let name = name(&facts.id);
+fn tag(listed: &Listed, about: &About) -> Value {
+    let name = name(&listed.offer.id);
     json!({
         "name": name,
         "model": name,
-        "modified_at": time(facts.created),
-        "size": facts.about.n_byte,
-        "digest": digest(facts),
-        "details": details(facts),
+        "modified_at": time(listed.offer.created),
+        "size": about.n_byte,
+        "digest": digest(&listed.offer.file(), about),
+        "details": details(about),
     })
 }
 
-fn details(facts: &Facts) -> Value {
-    let file_type = FILE_TYPES.iter().find(|file_type| file_type.title == facts.about.ftype);
+fn details(about: &About) -> Value {
+    let file_type = FILE_TYPES.iter().find(|file_type| file_type.title == about.ftype);
     json!({
         "parent_model": "",
         "format": "gguf",
-        "family": facts.about.arch,
-        "families": [facts.about.arch],
-        "parameter_size": size(facts.about.n_param),
+        "family": about.arch,
+        "families": [about.arch],
+        "parameter_size": size(about.n_param),
         "quantization_level": file_type.map_or("unknown", |file_type| file_type.name),
-        "context_length": facts.about.n_ctx_train,
-        "embedding_length": facts.about.n_embd,
+        "context_length": about.n_ctx_train,
+        "embedding_length": about.n_embd,
     })
 }
 
@@ -88,8 +99,8 @@ fn name(id: &str) -> String {
 }
 
 /// Tells models apart; it is not the hash of the file, which would have to be read for it.
-fn digest(facts: &Facts) -> String {
-    let text = format!("{}\n{}\n{}", facts.file, facts.about.n_byte, facts.about.n_param);
+fn digest(file: &str, about: &About) -> String {
+    let text = format!("{file}\n{}\n{}", about.n_byte, about.n_param);
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -6,11 +6,12 @@ use chaski::text::AnswerEvent;
 use chaski::{Finish, Grammar, Stats};
 use serde_json::{Value, json};
 
-use super::{chat, generate, models};
+use super::{Only, chat, generate, keep_alive, models};
 use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::ReadAsk;
 use crate::error::Kind;
-use crate::model::Facts;
+use crate::fields::Fields;
+use crate::models::{KeepAlive, Listed};
 use crate::testing::{self, assert_covers, call, content, events, outcome, reasoning, told};
 
 fn with(mut body: Value, more: &Value) -> Value {
@@ -126,21 +127,35 @@ fn a_prompt_goes_on_after_the_tokens_of_an_earlier_one() {
 }
 
 #[test]
-fn requests_for_nothing_load_the_model() {
-    let facts = testing::facts();
-    for (loaded, name) in [
-        (chat::loaded(&json!({"model": "m", "messages": []}), &facts), "message"),
-        (generate::loaded(&json!({"model": "m", "prompt": "", "keep_alive": -1}), &facts), "response"),
-    ] {
-        let body = loaded.unwrap().unwrap();
-        assert_eq!((&body["done"], &body["done_reason"]), (&json!(true), &json!("load")));
-        assert!(body.get(name).is_some(), "{body}");
-    }
-    assert!(chat::loaded(&chat_body(json!({})), &facts).unwrap().is_none());
-    assert!(generate::loaded(&generate_body(json!({})), &facts).unwrap().is_none());
+fn requests_for_nothing_load_or_free_the_model() {
+    assert_eq!(chat::only(&json!({"model": "m", "messages": []})).unwrap(), Some(Only::Load));
+    assert_eq!(generate::only(&json!({"prompt": "", "keep_alive": -1})).unwrap(), Some(Only::Load));
+    assert_eq!(chat::only(&chat_body(json!({}))).unwrap(), None);
+    assert_eq!(generate::only(&generate_body(json!({}))).unwrap(), None);
     for keep_alive in [json!(0), json!("0"), json!("0s")] {
-        let error = generate::loaded(&json!({"keep_alive": keep_alive}), &facts).unwrap_err();
-        assert_eq!(error.kind, Kind::Unsupported, "it cannot be unloaded");
+        assert_eq!(generate::only(&json!({"keep_alive": keep_alive})).unwrap(), Some(Only::Unload));
+    }
+    let body = Only::Unload.response("m");
+    assert_eq!((&body["done"], &body["done_reason"]), (&json!(true), &json!("unload")));
+}
+
+#[test]
+fn times_have_units_or_are_seconds() {
+    let time = |value: Value| {
+        let body = json!({"keep_alive": value});
+        keep_alive(&Fields::of(&body, "").unwrap()).map_err(|error| error.message)
+    };
+    let seconds = |n| Ok(Some(KeepAlive::For(Duration::from_secs(n))));
+    assert_eq!(time(json!("5m")), seconds(300));
+    assert_eq!(time(json!("1h30m")), seconds(5400));
+    assert_eq!(time(json!(90)), seconds(90));
+    for always in [json!(-1), json!("-1"), json!("-1m")] {
+        assert_eq!(time(always), Ok(Some(KeepAlive::Always)));
+    }
+    assert_eq!(time(Value::Null), Ok(None));
+    for wrong in [json!("soon"), json!([]), json!(true), json!(1e300)] {
+        let error = time(wrong).unwrap_err();
+        assert!(error.starts_with("`keep_alive` must be a time such as 5m"), "{error}");
     }
 }
 
@@ -207,23 +222,21 @@ fn a_broken_call_is_content() {
     }
 }
 
-fn storyteller(n_byte: u64) -> Facts {
+fn storyteller(n_byte: u64) -> Listed {
     let mut facts = testing::facts();
     (facts.id, facts.about.ftype, facts.about.n_byte) = ("storyteller".into(), "Q8_0".into(), n_byte);
     facts.about.template = Some("{{ messages }}".into());
-    facts
+    Listed::for_tests(facts, n_byte)
 }
 
 #[test]
 fn models_are_described_as_clients_expect_it() {
     let Some(tags) = testing::contract("ollama-tags.json") else { return };
-    let facts = storyteller(7325088);
-    assert_covers(&models::tags([&facts].into_iter()), &tags["body"], "");
+    assert_covers(&models::tags(&[storyteller(7325088)]), &tags["body"], "");
     let ps = testing::contract("ollama-ps.json").unwrap();
-    let facts = storyteller(9000000);
-    assert_covers(&models::ps([&facts].into_iter()), &ps["body"], "");
+    assert_covers(&models::ps(&[storyteller(9000000)]), &ps["body"], "");
     let mut show = testing::contract("ollama-show.json").unwrap();
-    let found = models::show(&facts);
+    let found = models::show(&storyteller(9000000)).unwrap();
     show["body"]["modelfile"] = found["modelfile"].clone();
     show["body"]["parameters"] = found["parameters"].clone();
     assert_covers(&found, &show["body"], "");
@@ -233,7 +246,7 @@ fn models_are_described_as_clients_expect_it() {
 
 #[test]
 fn parameters_are_lines_of_names_and_numbers() {
-    let found = models::show(&testing::facts());
+    let found = models::show(&Listed::for_tests(testing::facts(), 1)).unwrap();
     let lines: Vec<Vec<&str>> =
         found["parameters"].as_str().unwrap().lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[..2], [["temperature", "0.8"], ["top_k", "40"]]);
@@ -241,7 +254,7 @@ fn parameters_are_lines_of_names_and_numbers() {
 
 #[test]
 fn names_may_have_the_default_tag() {
-    let facts = storyteller(1);
-    assert!(facts.is_called("storyteller") && facts.is_called("storyteller:latest"));
-    assert!(!facts.is_called("storyteller:other"));
+    let offer = storyteller(1).offer;
+    assert!(offer.is_called("storyteller") && offer.is_called("storyteller:latest"));
+    assert!(!offer.is_called("storyteller:other"));
 }

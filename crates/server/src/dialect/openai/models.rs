@@ -2,43 +2,53 @@
 
 use serde_json::{Value, json};
 
-use crate::model::Facts;
+use crate::about::About;
+use crate::models::Listed;
 
 /// A model.
-pub(crate) fn model(facts: &Facts) -> Value {
-    json!({
-        "id": facts.id,
-        "aliases": facts.aliases,
+pub(crate) fn model(listed: &Listed) -> Value {
+    let offer = &listed.offer;
+    let mut model = json!({
+        "id": offer.id,
+        "aliases": offer.aliases,
         "object": "model",
-        "created": facts.created,
+        "created": offer.created,
         "owned_by": "chaski",
-        "max_model_len": facts.n_ctx,
-        "meta": {
-            "n_vocab": facts.about.n_vocab,
-            "n_ctx": facts.n_ctx,
-            "n_ctx_train": facts.about.n_ctx_train,
-            "n_embd": facts.about.n_embd,
-            "n_params": facts.about.n_param,
-            "size": facts.about.n_byte,
-            "ftype": facts.about.ftype,
-        },
-        "status": {"value": "loaded"},
-        "capabilities": capabilities(facts),
-    })
+        "path": offer.file(),
+        "status": listed.status,
+    });
+    match listed.about() {
+        Err(error) => model["status"]["error"] = error.into(),
+        Ok(about) => {
+            let n_ctx = listed.facts.as_ref().map(|facts| facts.n_ctx);
+            model["max_model_len"] = json!(n_ctx);
+            model["meta"] = json!({
+                "n_vocab": about.n_vocab,
+                "n_ctx": n_ctx,
+                "n_ctx_train": about.n_ctx_train,
+                "n_embd": about.n_embd,
+                "n_params": about.n_param,
+                "size": about.n_byte,
+                "ftype": about.ftype,
+            });
+            model["capabilities"] = json!(capabilities(about, listed.embeds()));
+        }
+    }
+    model
 }
 
 /// All models.
-pub(crate) fn list<'a>(models: impl Iterator<Item = &'a Facts>) -> Value {
-    json!({"object": "list", "data": models.map(model).collect::<Vec<_>>()})
+pub(crate) fn list(models: &[Listed]) -> Value {
+    json!({"object": "list", "data": models.iter().map(model).collect::<Vec<_>>()})
 }
 
 /// The abilities of a model, in ollama's words.
-pub(crate) fn capabilities(facts: &Facts) -> Vec<&'static str> {
+pub(crate) fn capabilities(about: &About, embeds: bool) -> Vec<&'static str> {
     let all = [
-        ("completion", !facts.embeds),
-        ("embedding", facts.embeds),
-        ("tools", facts.about.has_tools),
-        ("thinking", facts.about.has_thinking),
+        ("completion", !embeds),
+        ("embedding", embeds),
+        ("tools", about.has_tools),
+        ("thinking", about.has_thinking),
     ];
     all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
 }

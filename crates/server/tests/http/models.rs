@@ -1,0 +1,145 @@
+//! Models that are loaded when requests ask for them.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chaski_server::{Key, Level};
+use serde_json::{Value, json};
+
+use crate::serve::{Running, Setup};
+
+fn ask(running: &Running, model: &str) -> crate::serve::Answer {
+    let body = json!({"model": model, "prompt": "Once upon", "max_tokens": 8, "temperature": 0});
+    running.post("/v1/completions", &body)
+}
+
+/// The state of a model in the list.
+fn status(running: &Running, model: &str) -> Value {
+    running.get(&format!("/v1/models/{model}")).body["status"].clone()
+}
+
+fn wait_for(running: &Running, model: &str, state: &str) {
+    let start = Instant::now();
+    while status(running, model)["value"] != state {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "{model} is not {state}: {}",
+            status(running, model)
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn many_clients_share_the_room_of_one_model() {
+    let running = Setup::offering(&["a", "b", "c"]).start();
+    assert_eq!(running.get("/health").status, 200, "nothing is missing");
+    assert_eq!(status(&running, "a")["value"], "unloaded");
+    let texts: Vec<Value> = thread::scope(|scope| {
+        let asked: Vec<_> = (0..12)
+            .map(|i| {
+                let running = &running;
+                scope.spawn(move || {
+                    let answer = ask(running, ["a", "b", "c"][i % 3]);
+                    assert_eq!((answer.status, &answer.body["model"]), (200, &json!(["a", "b", "c"][i % 3])));
+                    answer.body["choices"][0]["text"].clone()
+                })
+            })
+            .collect();
+        asked.into_iter().map(|one| one.join().expect("no client panics")).collect()
+    });
+    assert!(texts.windows(2).all(|two| two[0] == two[1]), "{texts:?}");
+    let all = running.get("/v1/models").body;
+    let is_loaded = |model: &&Value| model["status"]["value"] == "loaded";
+    assert_eq!(all["data"].as_array().unwrap().iter().filter(is_loaded).count(), 1, "{all}");
+}
+
+#[test]
+fn requests_name_their_model() {
+    let running = Setup::offering(&["a", "b"]).start();
+    let unnamed = running.post("/v1/completions", &json!({"prompt": "A"}));
+    assert_eq!((unnamed.status, &unnamed.body["error"]["param"]), (400, &json!("model")));
+    let unknown = ask(&running, "x");
+    assert_eq!((unknown.status, &unknown.body["error"]["code"]), (404, &json!("model_not_found")));
+    let router = running.get("/props").body;
+    assert_eq!((&router["role"], &router["max_instances"]), (&json!("router"), &json!(1)));
+    assert_eq!(running.get("/props?model=a").body["is_sleeping"], true);
+    assert_eq!(running.get("/slots?model=a").body, json!([]));
+    assert_eq!(status(&running, "a")["value"], "unloaded", "questions load nothing");
+}
+
+#[test]
+fn an_operator_loads_and_frees_models() {
+    let mut setup = Setup::offering(&["a", "b"]);
+    setup.config.keys = vec![Key::new("user", "u"), Key::new("operator", "o").level(Level::Admin)];
+    setup.config.autoload = false;
+    let running = setup.start();
+    let send = |key: &str, path: &str, body: Value| {
+        let headers = json!({"authorization": format!("Bearer {key}")});
+        let method = if body.is_null() { "GET" } else { "POST" };
+        running.send(&json!({"method": method, "path": path, "headers": headers, "body": body}))
+    };
+    let prompt = json!({"model": "a", "prompt": "Once", "max_tokens": 2});
+    assert_eq!(send("u", "/v1/completions", prompt.clone()).status, 400, "it is not loaded");
+    let refused = send("u", "/models/load", json!({"model": "a"}));
+    assert_eq!((refused.status, &refused.body["error"]["type"]), (403, &json!("permission_error")));
+    assert_eq!(send("o", "/models/load", json!({"model": "a"})).body, json!({"success": true}));
+    let start = Instant::now();
+    while send("u", "/v1/completions", prompt.clone()).status != 200 {
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+    assert_eq!(send("u", "/models/unload", json!({"model": "a"})).status, 403);
+    assert_eq!(send("u", "/api/chat", json!({"model": "a", "keep_alive": 0})).status, 403);
+    assert_eq!(send("o", "/models/unload", json!({"model": "a"})).status, 200);
+    assert_eq!(send("o", "/models/unload", json!({"model": "x"})).status, 404);
+    while send("u", "/api/ps", Value::Null).body["models"] != json!([]) {
+        assert!(start.elapsed() < Duration::from_secs(40));
+    }
+}
+
+#[test]
+fn changes_are_events() {
+    let running = Setup::offering(&["a", "broken"]).start();
+    let mut stream = TcpStream::connect(running.address()).expect("the server listens");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time can be set");
+    write!(stream, "GET /models/sse HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("it takes requests");
+    let mut lines = BufReader::new(stream).lines().map(|line| line.expect("it goes on"));
+    // The head ends with an empty line: from here on nothing is missed.
+    assert!(lines.by_ref().any(|line| line.is_empty()));
+    let mut wait = |model: &str, is: &dyn Fn(&Value) -> bool| {
+        let event = lines.by_ref().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok());
+        let found = event.into_iter().find(|event: &Value| event["model"] == model && is(&event["data"]));
+        assert!(found.is_some(), "{model}");
+    };
+    assert_eq!(ask(&running, "a").status, 200);
+    wait("a", &|data| data["progress"]["value"] == 0.5);
+    wait("a", &|data| data["status"] == "loaded");
+    let freed = running.post("/api/generate", &json!({"model": "a", "keep_alive": 0}));
+    assert_eq!((&freed.body["done_reason"], &freed.body["response"]), (&json!("unload"), &json!("")));
+    wait("a", &|data| data["status"] == "unloaded");
+    let failed = ask(&running, "broken");
+    assert_eq!((failed.status, &failed.body["error"]["code"]), (500, &json!("internal")));
+    assert!(
+        failed.body["error"]["message"].as_str().unwrap().contains("its file is broken"),
+        "{}",
+        failed.body
+    );
+    wait("broken", &|data| data["failed"] == true);
+    assert_eq!(ask(&running, "broken").status, 500, "it is not tried again so soon");
+}
+
+#[test]
+fn a_model_leaves_after_its_time() {
+    let running = Setup::offering(&["a"]).start();
+    let body = json!({"model": "a", "messages": [], "keep_alive": "100ms"});
+    assert_eq!(running.post("/api/chat", &body).body["done_reason"], "load");
+    wait_for(&running, "a", "unloaded");
+    let stays = json!({"model": "a", "keep_alive": -1, "messages": []});
+    assert_eq!(running.post("/api/chat", &stays).status, 200);
+    let expires = running.get("/api/ps").body["models"][0]["expires_at"].clone();
+    assert!(expires.as_str().is_some_and(|time| time > "2100"), "{expires}");
+    // Without a name, the only model answers.
+    assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1})).status, 200);
+}
