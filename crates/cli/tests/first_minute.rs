@@ -18,6 +18,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("python3 -m http.server -d target/web-page", "serves until it is stopped"),
     ("chaski serve model.gguf", "serves until it is stopped: tests/cli/serve.rs has it"),
     ("chaski serve MODEL", "the same"),
+    ("chaski serve --models-dir DIR", "the same"),
     ("chaski serve", "the same"),
     ("chaski run model.gguf", "a chat: tests/terminal has them"),
     ("chaski run MODEL", "a chat"),
