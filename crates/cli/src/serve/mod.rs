@@ -22,9 +22,9 @@ use crate::ui::Ui;
 pub(crate) const LONG: &str = "\
 Serves models to programs: the APIs of OpenAI, Anthropic, ollama and llama.cpp's server.
 
-  chaski serve MODEL            on http://127.0.0.1:8080
-  chaski serve --models-dir DIR all models of a folder, loaded when requests ask for them
-  chaski serve                  the built-in model, to try a client
+  chaski serve MODEL              on http://127.0.0.1:8080
+  chaski serve --models-dir DIR   all models of a folder, loaded when requests ask for them
+  chaski serve                    the built-in model, to try a client
 
 Requests run side by side: prompts and answers of several clients in the same steps, up to --parallel of them. A \
 client that leaves ends its request at once.
