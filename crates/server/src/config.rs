@@ -17,6 +17,17 @@ pub enum Listen {
     Unix(PathBuf),
 }
 
+/// Files of certificates in PEM. They are read again when they change; files that cannot be used change nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The server's certificate, and those between it and a known authority.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Authorities of clients: only clients with a certificate of theirs may connect.
+    pub client_ca: Option<PathBuf>,
+}
+
 /// A request that has ended, for a log.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
@@ -76,6 +87,8 @@ pub type Log = Arc<dyn Fn(&Entry) + Send + Sync>;
 pub struct ServerConfig {
     /// Where it listens.
     pub listen: Vec<Listen>,
+    /// Speak TLS on addresses; sockets of the file system do not.
+    pub tls: Option<Tls>,
     /// Keys of clients; without any, everybody may ask.
     pub keys: Vec<Key>,
     /// Names under which clients may reach it besides those of the loopback interface and its own addresses. Others are
@@ -120,6 +133,7 @@ impl Default for ServerConfig {
     fn default() -> ServerConfig {
         ServerConfig {
             listen: vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)))],
+            tls: None,
             keys: Vec::new(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),

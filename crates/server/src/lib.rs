@@ -39,7 +39,7 @@ mod server;
 #[cfg(test)]
 mod testing;
 
-pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig};
+pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig, Tls};
 pub use keys::{Key, KeyError, Level};
 pub use model::ModelOptions;
 pub use models::{KeepAlive, KeepAliveError, LoadError, Loader, Offer, Offers, Part, model_id};

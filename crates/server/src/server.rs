@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::config::{Entry, Listen, ServerConfig};
 use crate::http::listen::Socket;
 use crate::http::router;
+use crate::http::tls::Acceptor;
 use crate::keys::Key;
 use crate::model::{ModelOptions, Served};
 use crate::models::{LoadError, alone};
@@ -93,12 +94,13 @@ impl Server {
     /// Binds the sockets. Call it inside of a Tokio runtime.
     ///
     /// # Errors
-    /// [`BindError`] for an address that is in use or not permitted.
+    /// [`BindError`] for an address that is in use or not permitted, and for certificates that cannot be used.
     pub async fn bind(config: ServerConfig) -> Result<Server, BindError> {
         let mut sockets = Vec::new();
         for listen in &config.listen {
             let failed = |source| BindError { listen: name(listen), source };
-            sockets.push(Socket::bind(listen).await.map_err(failed)?);
+            let tls = config.tls.clone().map(Acceptor::new).transpose().map_err(failed)?.map(Arc::new);
+            sockets.push(Socket::bind(listen, tls).await.map_err(failed)?);
         }
         let app = App::new(config);
         let addresses = sockets.iter().filter_map(Socket::address).map(|address| address.ip());

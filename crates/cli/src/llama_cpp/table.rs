@@ -166,6 +166,8 @@ pub(crate) static TABLE: &[Row] = &[
     flag(&["-embd", "--embedding", "--embeddings"], "--embeddings"),
     own(&["-a", "--alias"], "--alias"),
     own(&["--sleep-idle-seconds"], "--keep-alive"),
+    own(&["--ssl-key-file"], "--tls-key"),
+    own(&["--ssl-cert-file"], "--tls-cert"),
     own(&["--pooling"], "--pooling"),
     // Output.
     flag(&["-v", "--verbose", "--log-verbose"], "--verbose"),
@@ -344,7 +346,6 @@ pub(crate) static TABLE: &[Row] = &[
     // Refused.
     refused(&["--reranking", "--rerank"], Nothing, "no model ranks documents yet"),
     refused(&["--slot-save-path"], One, "the state of prompts is not stored in files"),
-    refused(&["--ssl-key-file", "--ssl-cert-file"], One, "a proxy in front can speak TLS"),
     refused(&["--media-path"], One, IMAGES),
     refused(&["-hf", "-hfr", "--hf-repo", "-hff", "--hf-file", "-hft", "--hf-token"], One, DOWNLOAD),
     refused(&["-mu", "--model-url", "-dr", "--docker-repo"], One, DOWNLOAD),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chaski::embedding::Pooling;
-use chaski_server::{KeepAlive, Key, Level, Listen, Log, ServerConfig};
+use chaski_server::{KeepAlive, Key, Level, Listen, Log, ServerConfig, Tls};
 
 use super::log::LogFormat;
 use crate::failure::Usage;
@@ -100,6 +100,15 @@ pub(crate) struct Args {
     /// Pooling of embeddings: none, mean, cls or last [default: from the model file]
     #[arg(long, value_name = "WAY", requires = "embeddings")]
     pub(crate) pooling: Option<Pooling>,
+    /// Speak TLS with the certificate of a PEM file; it is read again when it changes (also --ssl-cert-file)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its private key (also --ssl-key-file)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Only clients with a certificate of the authorities of this file may connect
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_client_ca: Option<PathBuf>,
     /// Keys of clients, with commas between them; without any, everybody on this machine may ask
     #[arg(long, value_name = "KEYS", env = "CHASKI_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
@@ -214,6 +223,11 @@ impl Args {
     pub(crate) fn config(&self, log: Log) -> anyhow::Result<ServerConfig> {
         let mut config = ServerConfig::default();
         config.listen = self.listen()?;
+        config.tls = self.tls_cert.clone().zip(self.tls_key.clone()).map(|(cert, key)| Tls {
+            cert,
+            key,
+            client_ca: self.tls_client_ca.clone(),
+        });
         config.keys = self.keys()?;
         let is_open = config.listen.iter().any(|listen| match listen {
             Listen::Tcp(address) => !address.ip().is_loopback(),

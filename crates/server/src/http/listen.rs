@@ -10,7 +10,7 @@ use axum::http::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 use super::guard::Peer;
+use super::tls::Acceptor;
 use crate::config::Listen;
 
 /// Time for the head of a request.
@@ -25,7 +26,7 @@ const HEAD: Duration = Duration::from_secs(10);
 
 /// A bound socket.
 pub(crate) enum Socket {
-    Tcp(TcpListener),
+    Tcp(TcpListener, Option<Arc<Acceptor>>),
     #[cfg(unix)]
     Unix(UnixListener, PathBuf),
 }
@@ -35,9 +36,9 @@ impl Socket {
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) async fn bind(listen: &Listen) -> io::Result<Socket> {
+    pub(crate) async fn bind(listen: &Listen, tls: Option<Arc<Acceptor>>) -> io::Result<Socket> {
         match listen {
-            Listen::Tcp(address) => Ok(Socket::Tcp(TcpListener::bind(address).await?)),
+            Listen::Tcp(address) => Ok(Socket::Tcp(TcpListener::bind(address).await?, tls)),
             #[cfg(unix)]
             Listen::Unix(path) => {
                 // A socket that nobody listens to is left over from a process that was killed.
@@ -56,9 +57,12 @@ impl Socket {
     /// Its address as a URL.
     pub(crate) fn url(&self) -> String {
         match self {
-            Socket::Tcp(listener) => listener
-                .local_addr()
-                .map_or_else(|_| "http://?".into(), |address| format!("http://{address}")),
+            Socket::Tcp(listener, tls) => {
+                let scheme = if tls.is_some() { "https" } else { "http" };
+                let address =
+                    listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string());
+                format!("{scheme}://{address}")
+            }
             #[cfg(unix)]
             Socket::Unix(_, path) => format!("unix:{}", path.display()),
         }
@@ -67,7 +71,7 @@ impl Socket {
     /// The address that it is bound to, if it has one.
     pub(crate) fn address(&self) -> Option<std::net::SocketAddr> {
         match self {
-            Socket::Tcp(listener) => listener.local_addr().ok(),
+            Socket::Tcp(listener, _) => listener.local_addr().ok(),
             #[cfg(unix)]
             Socket::Unix(..) => None,
         }
@@ -75,6 +79,11 @@ impl Socket {
 
     /// Serves connections until `stop` says so, then ends them when their requests do.
     pub(crate) async fn serve(self, router: Router, mut stop: watch::Receiver<bool>) {
+        let tls = match &self {
+            Socket::Tcp(_, tls) => tls.clone(),
+            #[cfg(unix)]
+            Socket::Unix(..) => None,
+        };
         let server = Arc::new(server());
         let open = GracefulShutdown::new();
         loop {
@@ -83,7 +92,15 @@ impl Socket {
                 _ = stop.wait_for(|stop| *stop) => break,
             };
             match accepted {
-                Ok((stream, peer)) => serve_one(&server, &open, stream, peer, router.clone()),
+                Ok((stream, peer)) => {
+                    let connection = Connection {
+                        server: server.clone(),
+                        open: open.watcher(),
+                        peer,
+                        router: router.clone(),
+                    };
+                    tokio::spawn(connection.run(stream, tls.clone()));
+                }
                 // Too many open files, for instance: others close some.
                 Err(error) => {
                     tracing::warn!("a connection cannot be accepted: {error}");
@@ -102,7 +119,7 @@ impl Socket {
 
     async fn accept(&self) -> io::Result<(Box<dyn Stream>, Peer)> {
         match self {
-            Socket::Tcp(listener) => {
+            Socket::Tcp(listener, _) => {
                 let (stream, address) = listener.accept().await?;
                 // Tokens are small and should not wait for each other.
                 stream.set_nodelay(true)?;
@@ -125,21 +142,33 @@ fn server() -> Builder<TokioExecutor> {
     server
 }
 
-fn serve_one(
-    server: &Arc<Builder<TokioExecutor>>,
-    open: &GracefulShutdown,
-    stream: Box<dyn Stream>,
+/// A connection that has been accepted.
+struct Connection {
+    server: Arc<Builder<TokioExecutor>>,
+    open: Watcher,
     peer: Peer,
     router: Router,
-) {
-    let service = TowerToHyperService::new(router.map_request(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(peer);
-        request
-    }));
-    let connection = server.serve_connection(TokioIo::new(stream), service).into_owned();
-    let connection = open.watch(connection);
-    tokio::spawn(async move {
-        // Clients that break off are no errors of the server.
-        let _ = connection.await;
-    });
+}
+
+impl Connection {
+    /// Serves it until it ends. Clients that break off are no errors of the server.
+    async fn run(self, stream: Box<dyn Stream>, tls: Option<Arc<Acceptor>>) {
+        match tls {
+            None => self.serve(stream).await,
+            Some(tls) => match tls.accept(stream).await {
+                Ok(stream) => self.serve(stream).await,
+                Err(error) => tracing::debug!("no TLS: {error}"),
+            },
+        }
+    }
+
+    async fn serve(self, stream: impl Stream + 'static) {
+        let Connection { server, open, peer, router } = self;
+        let service = TowerToHyperService::new(router.map_request(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            request
+        }));
+        let connection = server.serve_connection(TokioIo::new(stream), service).into_owned();
+        let _ = open.watch(connection).await;
+    }
 }

@@ -12,5 +12,6 @@ mod record;
 mod respond;
 mod routes;
 mod status;
+pub(crate) mod tls;
 
 pub(crate) use routes::router;

@@ -9,3 +9,4 @@ mod hostile;
 mod models;
 mod operation;
 mod serve;
+mod tls;

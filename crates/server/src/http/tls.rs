@@ -1,0 +1,118 @@
+//! TLS: certificates, and their renewal while the server runs.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{self, RootCertStore};
+use tokio_rustls::server::TlsStream;
+
+use crate::config::Tls;
+
+/// Time for the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// The shortest time between two looks at the files.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Takes connections with the certificates of files, as they are now.
+pub(crate) struct Acceptor {
+    files: Tls,
+    now: Mutex<Now>,
+}
+
+/// The certificates in force.
+struct Now {
+    config: Arc<rustls::ServerConfig>,
+    /// When the files changed.
+    stamp: Vec<Option<SystemTime>>,
+    looked: Instant,
+}
+
+impl Acceptor {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// Files that cannot be read, have no certificate or key, or do not fit each other.
+    pub(crate) fn new(files: Tls) -> io::Result<Acceptor> {
+        let (stamp, config) = (stamp(&files), config(&files)?);
+        let now = Now { config: Arc::new(config), stamp, looked: Instant::now() };
+        Ok(Acceptor { files, now: Mutex::new(now) })
+    }
+
+    /// The handshake of a connection.
+    ///
+    /// # Errors
+    /// A client that does not speak TLS, or not in time.
+    pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+    ) -> io::Result<TlsStream<S>> {
+        let handshake = TlsAcceptor::from(self.config()).accept(stream);
+        tokio::time::timeout(HANDSHAKE, handshake).await?
+    }
+
+    /// The certificates; those of the files if they have changed and can be read.
+    fn config(&self) -> Arc<rustls::ServerConfig> {
+        let mut now = self.now.lock().unwrap_or_else(|e| e.into_inner());
+        if now.looked.elapsed() >= LOOK {
+            now.looked = Instant::now();
+            let stamp = stamp(&self.files);
+            if stamp != now.stamp {
+                now.stamp = stamp;
+                match config(&self.files) {
+                    Ok(config) => now.config = Arc::new(config),
+                    Err(error) => tracing::warn!("the certificates in force stay: {error}"),
+                }
+            }
+        }
+        now.config.clone()
+    }
+}
+
+/// When the files changed.
+fn stamp(files: &Tls) -> Vec<Option<SystemTime>> {
+    let paths = [Some(&files.cert), Some(&files.key), files.client_ca.as_ref()];
+    paths.into_iter().flatten().map(|path| std::fs::metadata(path).ok()?.modified().ok()).collect()
+}
+
+fn config(files: &Tls) -> io::Result<rustls::ServerConfig> {
+    let wrong = |path: &Path, what: &dyn std::fmt::Display| {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("`{}`: {what}", path.display()))
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    let builder = match &files.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(path)? {
+                roots.add(certificate).map_err(|error| wrong(path, &error))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| wrong(path, &error))?)
+        }
+    };
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| wrong(&files.key, &error))?;
+    let config = builder.with_single_cert(certificates(&files.cert)?, key);
+    let mut config = config.map_err(|error| wrong(&files.cert, &error))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The certificates of a file, of which there is at least one.
+fn certificates(path: &PathBuf) -> io::Result<Vec<CertificateDer<'static>>> {
+    let wrong =
+        |what: String| io::Error::new(io::ErrorKind::InvalidInput, format!("`{}`: {what}", path.display()));
+    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let all = all.map_err(|error| wrong(error.to_string()))?;
+    if all.is_empty() { Err(wrong("the file has no certificate".into())) } else { Ok(all) }
+}
