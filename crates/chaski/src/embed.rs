@@ -1,44 +1,65 @@
 //! Text embeddings.
 
-use chaski_models::{EmbedOptions, Embedding, Pooling};
+use chaski_models::serve::{EmbedRequest, Readings, ServeError};
+use chaski_models::{EmbedOptions, Embedding, ModelError};
+use chaski_text::{AddSpecial, ParseSpecial};
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::handle::Handle;
 
-impl Engine {
-    /// The embeddings of texts, in order: `[n_embd]` per text, or one per token if they are not pooled. The
-    /// conversation is cleared.
+impl Handle {
+    /// Queues the embeddings of texts, which run in the same steps as answers. The pooling is the file's, unless the options
+    /// have one.
+    ///
+    /// ```no_run
+    /// # async fn example(handle: chaski::Handle) -> Result<(), chaski::Error> {
+    /// use chaski::embedding::EmbedRequest;
+    ///
+    /// let texts = vec![vec![1, 9038, 2501], vec![1, 29871]];
+    /// let found = handle.embed(EmbedRequest::new(texts, Default::default()))?.await?;
+    /// assert_eq!(found.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Model`] if neither the file nor the options specify the pooling, for a text without tokens or
-    /// longer than the context, or if the device fails.
+    /// [`ServeError::Model`] if neither the file nor the options specify the pooling; as [`Self::generate_tokens`].
+    pub fn embed(&self, request: EmbedRequest) -> Result<Readings<Embedding>, ServeError> {
+        let pooling = request.options.pooling.map_or_else(|| self.pooling.clone(), Ok);
+        self.handle.embed(request, pooling.map_err(ServeError::Model)?)
+    }
+}
+
+impl Engine {
+    /// The embeddings of texts, in order: `[n_embd]` per text, or one per token if they are not pooled. Several texts run
+    /// at once on an engine with several [`sequences`](crate::EngineBuilder::sequences).
+    ///
+    /// # Errors
+    /// [`Error::Serve`] if neither the file nor the options specify the pooling, for a text without tokens or longer than
+    /// the context, or if the device fails; [`Error::Model`] for a model without a tokenizer.
     pub async fn embed(
         &mut self,
         texts: &[impl AsRef<str>],
         options: &EmbedOptions,
     ) -> Result<Vec<Embedding>, Error> {
-        let pooling = self.pooling(options)?;
-        let (tokenizer, runner) = self.parts();
-        let mut out = Vec::with_capacity(texts.len());
-        for text in texts {
-            out.push(chaski_models::embed(runner, tokenizer, text.as_ref(), pooling, options.norm).await?);
-        }
-        Ok(out)
+        let tokens = |text: &str| self.tokenizer().encode(text, AddSpecial::Yes, ParseSpecial::Yes);
+        let texts: Result<Vec<_>, _> = texts.iter().map(|text| tokens(text.as_ref())).collect();
+        let request = EmbedRequest::new(texts.map_err(ModelError::from)?, *options);
+        let (handle, driver) = self.service();
+        Ok(driver.results(handle.embed(request)?).await?)
     }
 
     /// The same for tokens, as they are.
     ///
     /// # Errors
     /// As [`Self::embed`], and tokens outside the vocabulary.
-    pub async fn embed_tokens(&mut self, tokens: &[u32], options: &EmbedOptions) -> Result<Embedding, Error> {
-        let pooling = self.pooling(options)?;
-        Ok(chaski_models::embed_tokens(self.runner(), tokens, pooling, options.norm).await?)
-    }
-
-    fn pooling(&self, options: &EmbedOptions) -> Result<Pooling, Error> {
-        match options.pooling {
-            Some(pooling) => Ok(pooling),
-            None => Ok(Pooling::of(self.model().metadata())?),
-        }
+    pub async fn embed_tokens(
+        &mut self,
+        texts: Vec<Vec<u32>>,
+        options: &EmbedOptions,
+    ) -> Result<Vec<Embedding>, Error> {
+        let (handle, driver) = self.service();
+        Ok(driver.results(handle.embed(EmbedRequest::new(texts, *options))?).await?)
     }
 }

@@ -118,6 +118,11 @@ impl Engine {
         (&self.text.tokenizer, self.driver.take_over().runner_mut())
     }
 
+    /// The service that it owns.
+    pub(crate) fn service(&mut self) -> (&Handle, &mut Driver) {
+        (&self.handle, &mut self.driver)
+    }
+
     /// Clears prefixes in the KV cache: the next prompt runs completely.
     pub fn clear(&mut self) {
         self.driver.take_over();

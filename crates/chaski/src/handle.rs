@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use chaski_models::serve::{self, Answer, Load, Refused, Request, ServeError};
-use chaski_models::{GenerateOptions, ModelError};
+use chaski_models::{GenerateOptions, ModelError, Pooling};
 use chaski_text::{
     AddSpecial, AnswerParser, AnswerSyntax, CallChoice, ChatTemplate, Grammar, Message, ParseSpecial,
     TemplateOptions, Tokenizer,
@@ -40,8 +40,10 @@ use crate::turns::{ChatPrompt, Room};
 /// ```
 #[derive(Clone)]
 pub struct Handle {
-    handle: serve::Handle,
+    pub(crate) handle: serve::Handle,
     text: ModelText,
+    /// The file's pooling of embeddings.
+    pub(crate) pooling: Result<Pooling, Arc<ModelError>>,
     #[cfg(not(target_arch = "wasm32"))]
     thread: Arc<Mutex<Option<Thread>>>,
 }
@@ -62,10 +64,12 @@ impl Handle {
         text: ModelText,
         max_waiting: usize,
     ) -> Result<(Handle, Driver), ServeError> {
+        let pooling = Pooling::of(executor.model().metadata()).map_err(Arc::new);
         let (handle, driver) = serve::serve(executor, text.tokenizer.clone(), max_waiting)?;
         let handle = Handle {
             handle,
             text,
+            pooling,
             #[cfg(not(target_arch = "wasm32"))]
             thread: Arc::default(),
         };

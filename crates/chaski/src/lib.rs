@@ -69,6 +69,7 @@ pub mod text {
 
 /// Text embeddings: pooling and normalisation.
 pub mod embedding {
+    pub use chaski_models::serve::{EmbedRequest, Readings};
     pub use chaski_models::{EmbedOptions, Embedding, Pooling, VectorNorm};
 }
 

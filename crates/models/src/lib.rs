@@ -29,7 +29,7 @@ pub use lora::Lora;
 pub use model::Model;
 pub use run::{
     EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Perplexity, Piece,
-    Pooling, Runner, Speculation, Stats, VectorNorm, embed, embed_tokens, imatrix, perplexity,
+    Pooling, Runner, Speculation, Stats, VectorNorm, imatrix, perplexity,
 };
 
 /// Runs the examples of the readme.

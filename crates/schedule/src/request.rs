@@ -19,9 +19,25 @@ pub enum Chooser {
     Masked,
     /// The caller, from logits.
     Caller,
+    /// Nobody: the request ends with its prompt, of which the caller reads rows ([`crate::Event::Rows`]).
+    Nobody {
+        /// Position of the first row to read; all after it are read, too. Only what precedes it can be cached already.
+        first: usize,
+        /// The output of these rows.
+        read: Read,
+    },
 }
 
-/// A request to continue a prompt.
+/// An output of rows of a prompt.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Read {
+    /// The final hidden state, for embeddings.
+    Hidden,
+    /// The logits.
+    Logits,
+}
+
+/// A request to continue a prompt, or to read rows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Its name.
@@ -30,7 +46,7 @@ pub struct Request {
     pub prompt: Vec<u32>,
     /// Rows in place of the prompt's tokens from these positions, in order; the tokens there are placeholders.
     pub embeddings: Vec<(usize, Embeddings)>,
-    /// Maximum number of tokens to generate; the context limits them as well.
+    /// Maximum number of tokens to generate; the context limits them as well. At least 1 if nobody chooses any.
     pub max_tokens: usize,
     /// The party that chooses its tokens.
     pub chooser: Chooser,
@@ -43,6 +59,14 @@ pub struct Request {
 }
 
 impl Request {
+    /// Position and output of the first row that the caller reads, if nobody chooses tokens.
+    pub(crate) fn read(&self) -> Option<(usize, Read)> {
+        match self.chooser {
+            Chooser::Nobody { first, read } => Some((first.min(self.prompt.len() - 1), read)),
+            Chooser::Device | Chooser::Masked | Chooser::Caller => None,
+        }
+    }
+
     /// Checks that embeddings are in order and within a prompt of `n_token` tokens, and do not overlap.
     ///
     /// # Errors

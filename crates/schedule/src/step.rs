@@ -24,9 +24,9 @@ pub enum Want {
     /// The same among the tokens that a mask allows; the caller provides it once it knows the previous tokens
     /// ([`crate::Work::masked`]).
     ChooseMasked,
-    /// The logits, for the caller to choose from ([`crate::Scheduler::choose`]).
+    /// The logits, for the caller to choose from ([`crate::Scheduler::choose`]) or to read ([`crate::Read`]).
     Logits,
-    /// The final hidden state, for embeddings. The scheduler never requests it itself.
+    /// The final hidden state, for embeddings.
     Hidden,
 }
 

@@ -1,5 +1,6 @@
 //! Facts about a model that its file tells.
 
+use chaski::embedding::Pooling;
 use chaski::gguf::FileType;
 use chaski::source::OpenModel;
 
@@ -15,6 +16,8 @@ pub(crate) struct About {
     pub(crate) n_embd: u64,
     pub(crate) n_param: u64,
     pub(crate) n_byte: u64,
+    /// Pooling of embeddings, if the file has one.
+    pub(crate) pooling: Option<Pooling>,
     /// Source of the chat template.
     pub(crate) template: Option<String>,
     /// True if its template knows tools.
@@ -51,6 +54,7 @@ impl About {
             n_embd: number(&format!("{arch}.embedding_length")).unwrap_or(0),
             n_param: model.n_param(),
             n_byte: model.n_byte(),
+            pooling: Pooling::of(metadata).ok(),
             template: plain,
             has_tools,
             has_reasoning,

@@ -25,7 +25,6 @@ mod ask;
 mod clock;
 mod config;
 mod dialect;
-mod embedder;
 mod error;
 mod fields;
 mod http;

@@ -161,6 +161,14 @@ impl Metrics {
         self.gauge("llamacpp:n_tokens_max", Vec::new()).set(n_most as f64);
     }
 
+    /// Prompts without answers, for embeddings and scores.
+    pub(crate) fn read(&self, model: &str, n_prompt: usize, whole: Duration) {
+        self.add("vllm:prompt_tokens_total", model, n_prompt);
+        self.add("llamacpp:prompt_tokens_total", model, n_prompt);
+        self.histogram("vllm:e2e_request_latency_seconds", model).record(whole.as_secs_f64());
+        self.ended(model, "stop");
+    }
+
     /// An answer that has ended in any way.
     pub(crate) fn ended(&self, model: &str, reason: &'static str) {
         let name = "vllm:request_success_total";

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use chaski::embedding::Pooling;
-use chaski::serve::Load;
+use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
+use chaski::errors::ModelError;
+use chaski::serve::{Load, ServeError};
 use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
 use chaski::{Engine, Handle, SamplerParams};
 
 use crate::about::About;
-use crate::embedder::Embedder;
 use crate::error::{ApiError, Kind};
 
 /// A model that answers.
@@ -16,13 +16,7 @@ pub(crate) struct Served {
     pub(crate) facts: Arc<Facts>,
     /// Bytes of memory that it takes.
     pub(crate) n_byte: u64,
-    work: Work,
-}
-
-/// The work of a model.
-enum Work {
-    Answers(Handle),
-    Embeddings(Embedder),
+    handle: Handle,
 }
 
 /// Facts about a model: everything that a request is read with.
@@ -48,9 +42,9 @@ pub(crate) struct Facts {
     pub(crate) context_shift: bool,
     /// Its tokenizer, if it has one.
     tokenizer: Option<Arc<Tokenizer>>,
-    /// Pooling of embeddings; that of the file if unset.
+    /// Pooling of embeddings, if the options or the file have one.
     pub(crate) pooling: Option<Pooling>,
-    /// True if it makes embeddings instead of answers.
+    /// True if it makes embeddings only.
     pub(crate) embeds: bool,
 }
 
@@ -69,12 +63,10 @@ pub struct ModelOptions {
     pub context_shift: bool,
     /// Sequences that the engine was built for.
     pub n_seq: u32,
-    /// It makes embeddings instead of answers.
+    /// It makes embeddings only.
     pub embeddings: bool,
     /// Pooling of embeddings; by default that of the file.
     pub pooling: Option<Pooling>,
-    /// Texts that may wait for their embedding.
-    pub max_waiting: usize,
 }
 
 /// The name of a file without its folder and ending, and without the number of a part of several.
@@ -107,14 +99,12 @@ impl Served {
         sampler.apply_metadata(engine.model().metadata());
         let n_ctx = engine.loaded().n_ctx() as usize;
         let tokenizer = Some(engine.tokenizer().clone()).filter(|tokenizer| tokenizer.has_text());
-        let work = match options.embeddings {
-            false => Work::Answers(engine.spawn()?),
-            true => Work::Embeddings(Embedder::spawn(engine, options.max_waiting)?),
-        };
+        let handle = engine.spawn()?;
         let facts = Facts {
             id: options.id.unwrap_or_else(|| stem(&file).to_owned()),
             aliases: options.aliases,
             file,
+            pooling: options.pooling.or(about.pooling),
             about,
             n_ctx,
             n_seq: options.n_seq,
@@ -123,53 +113,43 @@ impl Served {
             max_tokens: options.max_tokens,
             context_shift: options.context_shift,
             tokenizer,
-            pooling: options.pooling,
             embeds: options.embeddings,
         };
-        Ok(Served { facts: Arc::new(facts), n_byte, work })
+        Ok(Served { facts: Arc::new(facts), n_byte, handle })
     }
 
     /// Ends its thread, and frees it; answers that run are waited for.
     pub(crate) fn end(self) {
-        match self.work {
-            Work::Answers(handle) => handle.join(),
-            Work::Embeddings(embedder) => embedder.join(),
-        }
+        self.handle.join();
     }
 
     /// The model as one that answers.
     ///
     /// # Errors
-    /// [`Kind::Unsupported`] if it makes embeddings.
+    /// [`Kind::Unsupported`] if it is to make embeddings only.
     pub(crate) fn handle(&self) -> Result<&Handle, ApiError> {
-        match &self.work {
-            Work::Answers(handle) => Ok(handle),
-            Work::Embeddings(_) => {
-                Err(ApiError::new(Kind::Unsupported, "this model only makes embeddings (--embeddings)"))
-            }
+        match self.facts.embeds {
+            false => Ok(&self.handle),
+            true => Err(ApiError::new(Kind::Unsupported, "this model only makes embeddings (--embeddings)")),
         }
     }
 
-    /// The model as one that makes embeddings.
+    /// Queues texts for their embeddings.
     ///
     /// # Errors
-    /// [`Kind::Unsupported`] if it answers.
-    pub(crate) fn embedder(&self) -> Result<&Embedder, ApiError> {
-        match &self.work {
-            Work::Embeddings(embedder) => Ok(embedder),
-            Work::Answers(_) => {
-                let message = "this server makes no embeddings; start it with --embeddings";
-                Err(ApiError::new(Kind::Unsupported, message))
+    /// Those of [`Handle::embed`]; [`Kind::Unsupported`] if nothing says how to pool them.
+    pub(crate) fn embed(&self, request: EmbedRequest) -> Result<Readings<Embedding>, ApiError> {
+        self.handle.embed(request).map_err(|error| match &error {
+            ServeError::Model(cause) if matches!(**cause, ModelError::Pooling(_)) => {
+                ApiError::new(Kind::Unsupported, format!("{error}, as `--pooling` of the server"))
             }
-        }
+            _ => error.into(),
+        })
     }
 
-    /// Its load; none of a model for embeddings.
+    /// Its load.
     pub(crate) fn load(&self) -> Load {
-        match &self.work {
-            Work::Answers(handle) => handle.load(),
-            Work::Embeddings(_) => Load::default(),
-        }
+        self.handle.load()
     }
 }
 

@@ -81,8 +81,15 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// The text of the error: names of fields would only take room in modules for browsers.
+impl fmt::Debug for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// The kind of an error; messages name the expected and the found text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A template does not parse, uses an undefined name, or fails in one of Jinja's own operations.

@@ -1,14 +1,15 @@
 //! Embeddings: hidden states, which times the output matrix give the golden logits; and pooling.
 
-use chaski::embedding::{Pooling, VectorNorm};
+use chaski::embedding::{EmbedRequest, Pooling, VectorNorm};
 use chaski::gguf::GgmlType;
 use chaski::kernels::FeatureSet;
+use chaski::serve::Request;
 use chaski::steps::Runner;
-use chaski::{DeviceChoice, EmbedOptions, Engine, KvType, Source};
+use chaski::{DeviceChoice, EmbedOptions, Embedding, Engine, KvType, Source};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted};
-use crate::common::{Failures, Timed, block_on, build, chain, in_turns, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, build, chain, greedy, in_turns, nmse, say, shared_gpu};
 
 /// Fixtures whose logits are products of the output matrix only: norms fused with the head or before it, layer norms,
 /// recurrent state, tied embeddings.
@@ -80,10 +81,11 @@ fn texts_are_pooled_from_the_hidden_states_of_their_tokens() {
         for (i, text) in texts.iter().enumerate() {
             let rows = &none[i].vectors;
             assert_eq!(rows.len(), none[i].n_token, "{text}");
-            assert_eq!(cls[i].vectors, [rows[0].clone()], "{text}");
-            // The last token runs alone, with other kernels than those before it.
-            let e = nmse(&last[i].vectors[0], rows.last().expect("a token"));
-            assert!(e <= 1e-7, "{text}: {e:.1e}");
+            // A token that runs alone has other kernels.
+            for (one, row) in [(&cls[i], rows.first()), (&last[i], rows.last())] {
+                let e = nmse(&one.vectors[0], row.expect("a token"));
+                assert!(one.vectors.len() == 1 && e <= 1e-7, "{text}: {e:.1e}");
+            }
             let n = rows.len() as f32;
             let by_hand: Vec<f32> =
                 (0..rows[0].len()).map(|c| rows.iter().map(|r| r[c]).sum::<f32>() / n).collect();
@@ -102,6 +104,46 @@ fn texts_are_pooled_from_the_hidden_states_of_their_tokens() {
             // Products with one column use 16-bit activations or add to quants (see `archs.rs`).
             let e = nmse(&flat(gpu), &flat(cpu));
             assert!(e <= 1e-6, "{e:.1e}");
+        }
+    }
+}
+
+/// Embeddings of texts in one request, and of each alone, while answers run or not, in chunks of several sizes.
+#[test]
+fn embeddings_do_not_depend_on_what_runs_beside_them() {
+    let _t = Timed::new("embeddings beside answers");
+    let options = EmbedOptions { pooling: Some(Pooling::Mean), norm: VectorNorm::P(2) };
+    let texts: Vec<Vec<u32>> =
+        (0..4).map(|i| (0..7 + 21 * i).map(|at| 300 + (i + 7 * at) % 900).collect()).collect();
+    let ask = || Request::new(vec![1, 403, 407], greedy(16));
+    let told = |answer: chaski::serve::Answer| crate::serve::outcome(answer).text;
+    let mut on_cpu: Option<Vec<Embedding>> = None;
+    let (cpu, gpu) = (DeviceChoice::Cpu, DeviceChoice::Gpu(None));
+    for (device, n_seq, chunk) in [(cpu.clone(), 1, 512), (cpu, 4, 24), (gpu, 4, 24)] {
+        let what = format!("{device:?}, {n_seq} sequences, chunks of {chunk}");
+        let is_cpu = matches!(device, DeviceChoice::Cpu);
+        let builder = Engine::builder(Source::Default).device(device).context(128).sequences(n_seq);
+        let mut engine = build(builder.kv(KvType::both(GgmlType::F32)).chunk(chunk));
+        let mut embed = |text: &Vec<u32>| block_on(engine.embed_tokens(vec![text.clone()], &options));
+        let alone: Vec<Embedding> = texts.iter().flat_map(|text| embed(text).expect("a text")).collect();
+        let handle = engine.spawn().expect("a thread");
+        let story = told(handle.generate_tokens(ask()).expect("a prompt"));
+        let answers = [(); 2].map(|()| handle.generate_tokens(ask()).expect("a prompt"));
+        let readings = handle.embed(EmbedRequest::new(texts.clone(), options)).expect("texts");
+        let found = block_on(readings).expect("embeddings");
+        let first = on_cpu.get_or_insert_with(|| alone.clone());
+        for ((found, alone), first) in found.iter().zip(&alone).zip(first) {
+            if is_cpu {
+                assert_eq!((found, alone), (&*first, &*first), "{what}");
+            }
+            // On a GPU, steps of more rows have other kernels, which sum up in another order.
+            for expected in [alone, first] {
+                let e = nmse(&found.vectors[0], &expected.vectors[0]);
+                assert!(e <= 1e-6, "{what}: {e:.1e}");
+            }
+        }
+        for answer in answers {
+            assert_eq!(told(answer), story, "{what}");
         }
     }
 }

@@ -94,11 +94,11 @@ pub(crate) struct Args {
     /// When the context is full, drop its older half and go on
     #[arg(long)]
     pub(crate) context_shift: bool,
-    /// Make embeddings instead of answers
+    /// Make embeddings only, and refuse to answer
     #[arg(long, alias = "embedding")]
     pub(crate) embeddings: bool,
     /// Pooling of embeddings: none, mean, cls or last [default: from the model file]
-    #[arg(long, value_name = "WAY", requires = "embeddings")]
+    #[arg(long, value_name = "WAY")]
     pub(crate) pooling: Option<Pooling>,
     /// Speak TLS with the certificate of a PEM file; it is read again when it changes (also --ssl-cert-file)
     #[arg(long, value_name = "FILE", requires = "tls_key")]

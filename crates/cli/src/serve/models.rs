@@ -226,7 +226,6 @@ fn engine(
         n_seq: args.parallel,
         embeddings: args.embeddings,
         pooling: args.pooling,
-        max_waiting: args.service().max_waiting,
     };
     Ok((engine, options))
 }

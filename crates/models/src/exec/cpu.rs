@@ -59,6 +59,7 @@ impl CpuExecutor {
             max_row: MAX_ROW,
             max_want: MAX_ROW,
             max_output: MAX_ROW,
+            max_hidden: MAX_ROW,
             max_ahead: 0,
             max_waiting: usize::MAX,
             n_snapshot: (n_snapshot > 0).then_some(n_snapshot),

@@ -58,6 +58,7 @@ impl GpuExecutor {
             max_row: self.model.step_cols() as usize,
             max_want: self.model.n_choice() as usize,
             max_output: self.model.all_cols() as usize,
+            max_hidden: self.max_hidden(),
             max_ahead: MAX_AHEAD,
             max_waiting: usize::MAX,
             n_snapshot: (n_snapshot > 0).then_some(n_snapshot),

@@ -5,9 +5,7 @@ use std::str::FromStr;
 
 use ggml_format::Metadata;
 
-use super::runner::Runner;
 use crate::error::{ModelError, PoolingError};
-use chaski_text::{AddSpecial, ParseSpecial, Tokenizer};
 
 /// Pooling of the tokens' vectors.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -41,24 +39,45 @@ impl Pooling {
         let row = POOLINGS.iter().find(|p| p.0 == found);
         Ok(row.ok_or(PoolingError::Number { key, found })?.2)
     }
+}
 
-    /// Pools rows of `n_embd` values, one per token.
-    fn pool(self, rows: &[f32], n_embd: usize) -> Vec<Vec<f32>> {
-        let mut tokens = rows.chunks_exact(n_embd);
-        let one = match self {
-            Pooling::None => return tokens.map(<[f32]>::to_vec).collect(),
-            Pooling::Cls => tokens.next().map(<[f32]>::to_vec),
-            Pooling::Last => tokens.next_back().map(<[f32]>::to_vec),
+/// The rows of a text, pooled one by one.
+#[derive(Clone, Debug)]
+pub(crate) struct Pooled {
+    pooling: Pooling,
+    n_row: usize,
+    rows: Vec<Vec<f32>>,
+    sum: Vec<f64>,
+}
+
+impl Pooled {
+    pub(crate) fn new(pooling: Pooling) -> Self {
+        Pooled { pooling, n_row: 0, rows: Vec::new(), sum: Vec::new() }
+    }
+
+    /// Adds the row of a token. Those that are needed come in order, and may begin anew.
+    pub(crate) fn row(&mut self, at: usize, row: &[f32]) {
+        if at == 0 {
+            *self = Pooled::new(self.pooling);
+        }
+        self.n_row += 1;
+        match self.pooling {
             Pooling::Mean => {
-                let n = tokens.len() as f64;
-                let mut sum = vec![0.0f64; n_embd];
-                for row in tokens {
-                    sum.iter_mut().zip(row).for_each(|(s, v)| *s += f64::from(*v));
-                }
-                Some(sum.into_iter().map(|s| (s / n) as f32).collect())
+                self.sum.resize(row.len(), 0.0);
+                self.sum.iter_mut().zip(row).for_each(|(s, v)| *s += f64::from(*v));
             }
-        };
-        one.into_iter().collect()
+            Pooling::Cls if self.n_row > 1 => {}
+            Pooling::Last => self.rows = vec![row.to_vec()],
+            Pooling::None | Pooling::Cls => self.rows.push(row.to_vec()),
+        }
+    }
+
+    /// The vectors: one, or one for each row.
+    pub(crate) fn end(self) -> Vec<Vec<f32>> {
+        match self.pooling {
+            Pooling::Mean => vec![self.sum.iter().map(|s| (s / self.n_row as f64) as f32).collect()],
+            Pooling::None | Pooling::Cls | Pooling::Last => self.rows,
+        }
     }
 }
 
@@ -137,54 +156,20 @@ pub struct Embedding {
     pub vectors: Vec<Vec<f32>>,
 }
 
-/// Embeds a text; clears the sequence.
-///
-/// # Errors
-/// [`ModelError::ShortText`] for a text without tokens, [`ModelError::Runtime`] for a text longer than the context;
-/// device errors.
-pub async fn embed(
-    runner: &mut Runner,
-    tokenizer: &Tokenizer,
-    text: &str,
-    pooling: Pooling,
-    norm: VectorNorm,
-) -> Result<Embedding, ModelError> {
-    let tokens = tokenizer.encode(text, AddSpecial::Yes, ParseSpecial::Yes)?;
-    embed_tokens(runner, &tokens, pooling, norm).await
-}
-
-/// Embeds tokens, as they are; clears the sequence.
-///
-/// # Errors
-/// As [`embed`]; [`ModelError::Token`] for tokens outside the vocabulary.
-pub async fn embed_tokens(
-    runner: &mut Runner,
-    tokens: &[u32],
-    pooling: Pooling,
-    norm: VectorNorm,
-) -> Result<Embedding, ModelError> {
-    if tokens.is_empty() {
-        return Err(ModelError::ShortText { found: 0, what: "an embedding", needed: 1 });
-    }
-    runner.check_prompt(0, tokens)?;
-    runner.truncate(0);
-    // Only the last hidden state is needed.
-    let from = if pooling == Pooling::Last { tokens.len() - 1 } else { 0 };
-    runner.feed(&tokens[..from]).await?;
-    let rows = runner.eval_hidden(&tokens[from..]).await?;
-    let mut vectors = pooling.pool(&rows, rows.len() / (tokens.len() - from));
-    vectors.iter_mut().for_each(|v| norm.normalize(v));
-    Ok(Embedding { n_token: tokens.len(), vectors })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn rows_are_pooled_by_their_place() {
-        let rows = [1.0, 2.0, 3.0, 6.0, 5.0, 1.0];
-        let pooled = |p: Pooling| p.pool(&rows, 2);
+        let rows = [[1.0, 2.0], [3.0, 6.0], [5.0, 1.0]];
+        let pooled = |p: Pooling| {
+            let mut pooled = Pooled::new(p);
+            // The first two come twice, as after a preemption.
+            let again = (0..2).chain(0..3);
+            again.for_each(|at| pooled.row(at, &rows[at]));
+            pooled.end()
+        };
         assert_eq!(pooled(Pooling::None), [[1.0, 2.0], [3.0, 6.0], [5.0, 1.0]]);
         assert_eq!(pooled(Pooling::Mean), [[3.0, 3.0]]);
         assert_eq!(pooled(Pooling::Cls), [[1.0, 2.0]]);

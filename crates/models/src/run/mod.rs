@@ -18,7 +18,8 @@ mod speculate;
 mod state_copies;
 mod writer;
 
-pub use embed::{EmbedOptions, Embedding, Pooling, VectorNorm, embed, embed_tokens};
+pub(crate) use embed::Pooled;
+pub use embed::{EmbedOptions, Embedding, Pooling, VectorNorm};
 pub use generate::{Finish, GenerateOptions, Piece, Stats};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};

@@ -42,6 +42,7 @@ pub fn serve<E: Executor>(
     let n_seq = limits.n_seq;
     let sizes = Sizes {
         n_ctx: limits.n_ctx,
+        n_seq,
         n_vocab: executor.n_vocab(),
         input: executor.row_input(),
         max_open: n_seq.saturating_add(max_waiting),
@@ -134,6 +135,7 @@ impl<E: Executor> Driver<E> {
     fn take(&mut self, command: Command) {
         match command {
             Command::Generate(entry) => self.service.take(*entry),
+            Command::Read(reader) => self.service.read(*reader),
             Command::Cancel(id) => self.service.cancel(id),
         }
     }

@@ -14,6 +14,7 @@ use web_time::Instant;
 use super::entry::Entry;
 use super::error::ServeError;
 use super::event::Event;
+use super::reader::Reader;
 use super::shared::{Load, Shared};
 use crate::error::ModelError;
 use crate::run::{GenerateOptions, Stats, Writer};
@@ -51,14 +52,15 @@ impl Event {
 /// A message to the driver.
 pub(super) enum Command {
     Generate(Box<Entry>),
+    Read(Box<Reader>),
     Cancel(RequestId),
 }
 
 /// Accepts requests on any thread. Clones share the service.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
-    commands: UnboundedSender<Command>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) commands: UnboundedSender<Command>,
 }
 
 impl std::fmt::Debug for Handle {
@@ -80,21 +82,9 @@ impl Handle {
     /// take, or an unusable grammar;
     /// [`ServeError::Busy`] if the queue is full; the device's error once it is lost for good.
     pub fn generate(&self, request: Request) -> Result<Answer, ServeError> {
-        if let Some(error) = self.shared.failure() {
-            return Err(error);
-        }
         let Request { prompt, embeddings, options, priority, client } = request;
+        self.check(&prompt)?;
         let sizes = self.shared.sizes;
-        let (found, limit) = (prompt.len(), sizes.n_ctx);
-        if found == 0 {
-            return Err(Refused::Empty.into());
-        }
-        if found > limit {
-            return Err(Refused::Context { found, limit }.into());
-        }
-        if let Some(token) = prompt.iter().copied().find(|t| *t as usize >= sizes.n_vocab) {
-            return Err(ModelError::Token { token, n_vocab: sizes.n_vocab as u32 }.into());
-        }
         options.sampler.check(sizes.n_vocab).map_err(ModelError::from)?;
         schedule::Request::check_embeddings(&embeddings, prompt.len())?;
         check_input(sizes.input, &embeddings).map_err(ModelError::from)?;
@@ -111,6 +101,25 @@ impl Handle {
         let (shared, commands) = (self.shared.clone(), self.commands.clone());
         let (stats, start) = (Stats::default(), Instant::now());
         Ok(Answer { id, events, shared, commands, has_ended: false, stats, start })
+    }
+
+    /// Checks that prompts are served, and this one can be.
+    pub(super) fn check(&self, prompt: &[u32]) -> Result<(), ServeError> {
+        if let Some(error) = self.shared.failure() {
+            return Err(error);
+        }
+        let sizes = self.shared.sizes;
+        let (found, limit) = (prompt.len(), sizes.n_ctx);
+        if found == 0 {
+            return Err(Refused::Empty.into());
+        }
+        if found > limit {
+            return Err(Refused::Context { found, limit }.into());
+        }
+        match prompt.iter().copied().find(|t| *t as usize >= sizes.n_vocab) {
+            Some(token) => Err(ModelError::Token { token, n_vocab: sizes.n_vocab as u32 }.into()),
+            None => Ok(()),
+        }
     }
 
     /// Context size in tokens.

@@ -1,12 +1,13 @@
 //! Serving: many requests at once, on any executor, for callers on any thread.
 //!
 //! [`serve`] splits an [`Executor`] into a [`Handle`] and a [`Driver`]. Callers hold the handle: [`Handle::generate`]
-//! takes a [`Request`] and returns an [`Answer`], a stream of [`Event`]s that cancels its request when dropped. The
-//! driver owns the executor, the scheduler and one entry per request, and is a future: it runs on its own thread
+//! takes a [`Request`] and returns an [`Answer`], a stream of [`Event`]s that cancels its request when dropped;
+//! [`Handle::embed`] takes texts and returns [`Readings`], a future of their embeddings. The driver owns the executor, the scheduler and one entry per request, and is a future: it runs on its own thread
 //! (`Driver::spawn`), or as a task where there are no threads. Nothing here depends on a device, so all of it is tested
 //! over a small fake executor.
 
 mod driver;
+mod embed;
 mod entry;
 mod error;
 mod event;
@@ -14,6 +15,8 @@ mod handle;
 mod local;
 mod pace;
 mod platform;
+mod reader;
+mod readings;
 mod service;
 mod session;
 mod shared;
@@ -22,10 +25,12 @@ pub use crate::exec::{Executor, Outputs, Start};
 pub use chaski_runtime::RowInput;
 pub use chaski_schedule::{Embeddings, EmbeddingsError};
 pub use driver::{Driver, serve};
+pub use embed::EmbedRequest;
 pub use error::{Refused, ServeError};
 pub use event::Event;
 pub use handle::{Answer, Handle, Request};
 pub use local::Generation;
 pub use platform::MaybeSend;
+pub use readings::Readings;
 pub use session::Sessions;
 pub use shared::Load;

@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use chaski_schedule::{
-    self as schedule, Budget, Change, Chosen, Input, RequestId, Scheduler, Step, Usage, Want,
+    self as schedule, Budget, Change, Chooser, Chosen, Input, Read, RequestId, Row, Scheduler, Step, Usage,
+    Want,
 };
 use chaski_text::SampleError;
 use rustc_hash::FxHashMap;
@@ -13,6 +14,7 @@ use web_time::Instant;
 use super::entry::{Entry, Plan, Served};
 use super::error::ServeError;
 use super::pace::Pace;
+use super::reader::Reader;
 use super::shared::{Load, Shared};
 use crate::error::ModelError;
 use crate::exec::{Executor, Outputs};
@@ -27,6 +29,8 @@ struct UnderWay {
     repeat: Option<u32>,
     /// Requests whose rows wait for masks, in order.
     masked: Vec<RequestId>,
+    /// Rows whose hidden states are read.
+    n_hidden: usize,
 }
 
 /// Serves requests, step by step.
@@ -37,6 +41,8 @@ pub(super) struct Service<E> {
     /// The draft model; without one, prompt lookup drafts.
     pub(super) draft: Option<Runner>,
     served: FxHashMap<RequestId, Served>,
+    /// Prompts whose rows are read.
+    readers: Vec<Reader>,
     /// Group number of each set of LoRA scales, by their bits.
     groups: HashMap<Vec<u32>, u64>,
     /// Submitted, unread steps.
@@ -61,6 +67,7 @@ impl<E: Executor> Service<E> {
             shared,
             draft: None,
             served: FxHashMap::default(),
+            readers: Vec::new(),
             groups: HashMap::new(),
             under_way: VecDeque::new(),
             last: Default::default(),
@@ -77,7 +84,7 @@ impl<E: Executor> Service<E> {
 
     /// True if there is nothing to do until a request arrives.
     pub(super) fn is_idle(&self) -> bool {
-        self.served.is_empty() && self.under_way.is_empty()
+        self.served.is_empty() && self.readers.is_empty() && self.under_way.is_empty()
     }
 
     pub(super) fn into_executor(self) -> E {
@@ -128,6 +135,21 @@ impl<E: Executor> Service<E> {
         }
     }
 
+    /// Accepts a prompt whose rows are read.
+    pub(super) fn read(&mut self, mut reader: Reader) {
+        let request = match self.default_group() {
+            Ok((group, lora)) => {
+                reader.lora = lora;
+                reader.request(group)
+            }
+            Err(error) => return reader.end(Err(error.into())),
+        };
+        match self.scheduler.submit(request) {
+            Ok(_) => self.readers.push(reader),
+            Err(refused) => reader.end(Err(refused.into())),
+        }
+    }
+
     fn group(&mut self, lora: &[f32]) -> u64 {
         let next = self.groups.len() as u64;
         *self.groups.entry(lora.iter().map(|s| s.to_bits()).collect()).or_insert(next)
@@ -135,7 +157,9 @@ impl<E: Executor> Service<E> {
 
     /// Cancels an abandoned request.
     pub(super) fn cancel(&mut self, id: RequestId) {
-        self.remove(id);
+        if !self.end_reader(id, Err(ServeError::Stopped)) {
+            self.remove(id);
+        }
     }
 
     /// Keeps the device busy, and distributes the outputs of the oldest step.
@@ -153,15 +177,15 @@ impl<E: Executor> Service<E> {
         self.guess().await?;
         while self.mask()? && self.under_way.len() < self.executor.max_under_way().max(1) && self.submit()? {}
         self.publish();
-        let Some(repeat) = self.under_way.front().map(|step| step.repeat) else {
+        let Some((repeat, n_hidden)) = self.under_way.front().map(|step| (step.repeat, step.n_hidden)) else {
             // A single request can always proceed, and those that sample from logits have done so.
-            assert!(self.served.is_empty(), "requests without a step that they wait for");
+            assert!(self.is_idle(), "requests without a step that they wait for");
             return Ok(());
         };
         let outputs = self.executor.read().await?;
         self.under_way.pop_front();
         self.pace.read(repeat, Instant::now());
-        self.hand_out(outputs);
+        self.hand_out(outputs, n_hidden);
         Ok(())
     }
 
@@ -218,7 +242,8 @@ impl<E: Executor> Service<E> {
         self.executor.submit(&work.step)?;
         let n_repeat = if repeats(&work.step) { u64::from(work.step.repeat.max(1)) } else { 1 };
         self.n_step += n_repeat;
-        self.n_row += n_repeat * work.step.rows.iter().filter(|row| row.want != Want::Nothing).count() as u64;
+        let is_answer = |row: &&Row| !matches!(row.want, Want::Nothing | Want::Hidden);
+        self.n_row += n_repeat * work.step.rows.iter().filter(is_answer).count() as u64;
         for (id, served) in &mut self.served {
             served.sent(self.scheduler.n_sent(*id));
         }
@@ -226,7 +251,8 @@ impl<E: Executor> Service<E> {
             self.pace.begin(Instant::now());
         }
         let repeat = repeats(&work.step).then_some(work.step.repeat);
-        self.under_way.push_back(UnderWay { repeat, masked: work.masked });
+        let n_hidden = work.step.rows.iter().filter(|row| row.want == Want::Hidden).count();
+        self.under_way.push_back(UnderWay { repeat, masked: work.masked, n_hidden });
         Ok(true)
     }
 
@@ -234,6 +260,9 @@ impl<E: Executor> Service<E> {
         let Change::Start { seq, id, n_drawn, n_cached } = change else {
             return self.executor.change(change);
         };
+        if let Some(nth) = self.reader(*id) {
+            return self.executor.start(self.readers[nth].start(*seq));
+        }
         let served = self.served.get_mut(id).expect("a request that has a slot has not ended");
         served.started(*n_cached);
         let tokens = served.said();
@@ -242,8 +271,8 @@ impl<E: Executor> Service<E> {
     }
 
     /// Distributes the outputs of a step.
-    fn hand_out(&mut self, outputs: Outputs) {
-        let Outputs { chosen, mut logits, .. } = outputs;
+    fn hand_out(&mut self, outputs: Outputs, n_hidden: usize) {
+        let Outputs { chosen, mut logits, hidden } = outputs;
         self.n_read += 1;
         let n_vocab = self.executor.n_vocab();
         let events = self.scheduler.done(&chosen);
@@ -268,6 +297,20 @@ impl<E: Executor> Service<E> {
                     }
                     self.choose(id, logits[index * n_vocab..][..n_row * n_vocab].chunks_exact_mut(n_vocab));
                 }
+                schedule::Event::Rows { id, at, index, n_row, is_last } => {
+                    let Some(nth) = self.reader(id) else { continue };
+                    // All rows with such an output are as wide as each other.
+                    let (rows, width) = match self.readers[nth].chooser {
+                        Chooser::Nobody { read: Read::Logits, .. } => (&logits, n_vocab),
+                        _ => (&hidden, hidden.len() / n_hidden.max(1)),
+                    };
+                    for (i, row) in rows[index * width..].chunks_exact(width).take(n_row).enumerate() {
+                        self.readers[nth].sink.row(at + i, row);
+                    }
+                    if is_last {
+                        self.end_reader(id, Ok(()));
+                    }
+                }
                 schedule::Event::Length { .. } | schedule::Event::Context { .. } => self.at_end(event),
             }
         }
@@ -278,7 +321,9 @@ impl<E: Executor> Service<E> {
         let (id, finish) = match event {
             schedule::Event::Length { id } => (id, Finish::Length),
             schedule::Event::Context { id } => (id, Finish::Context),
-            schedule::Event::Token { .. } | schedule::Event::Logits { .. } => return,
+            schedule::Event::Token { .. } | schedule::Event::Logits { .. } | schedule::Event::Rows { .. } => {
+                return;
+            }
         };
         // Its last token may have ended the answer already.
         let Some(served) = self.served.get_mut(&id) else { return };
@@ -326,7 +371,26 @@ impl<E: Executor> Service<E> {
         }
     }
 
+    /// Index of a prompt whose rows are read.
+    fn reader(&self, id: RequestId) -> Option<usize> {
+        self.readers.iter().position(|reader| reader.id == id)
+    }
+
+    /// Ends it, if it is such a prompt.
+    fn end_reader(&mut self, id: RequestId, result: Result<(), ServeError>) -> bool {
+        let Some(nth) = self.reader(id) else { return false };
+        let reader = self.readers.swap_remove(nth);
+        self.scheduler.end(id);
+        self.publish();
+        reader.end(result);
+        true
+    }
+
     fn fail(&mut self, id: RequestId, error: ServeError) {
+        if self.reader(id).is_some() {
+            self.end_reader(id, Err(error));
+            return;
+        }
         if let Some(entry) = self.remove(id) {
             entry.fail(error);
         }
@@ -352,7 +416,8 @@ impl<E: Executor> Service<E> {
         self.n_lost += 1;
         if self.n_lost > MAX_LOST {
             self.n_lost = 0;
-            let ids: Vec<RequestId> = self.served.keys().copied().collect();
+            let readers = self.readers.iter().map(|reader| reader.id);
+            let ids: Vec<RequestId> = self.served.keys().copied().chain(readers).collect();
             ids.into_iter().for_each(|id| self.fail(id, ServeError::Model(error.clone())));
         }
         self.publish();

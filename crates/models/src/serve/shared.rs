@@ -52,6 +52,8 @@ impl Load {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Sizes {
     pub(super) n_ctx: usize,
+    /// Sequences at once.
+    pub(super) n_seq: usize,
     pub(super) n_vocab: usize,
     /// Inputs other than tokens.
     pub(super) input: RowInput,
@@ -63,7 +65,9 @@ pub(super) struct Shared {
     pub(super) tokenizer: Arc<Tokenizer>,
     pub(super) sizes: Sizes,
     n_request: AtomicU64,
+    /// Requests that callers have open, and the prompts that they consist of.
     n_open: AtomicUsize,
+    n_prompt: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -75,8 +79,8 @@ struct State {
 
 impl Shared {
     pub(super) fn new(tokenizer: Arc<Tokenizer>, sizes: Sizes) -> Self {
-        let (n_request, n_open) = (AtomicU64::new(0), AtomicUsize::new(0));
-        Shared { tokenizer, sizes, n_request, n_open, state: Mutex::default() }
+        let (n_request, n_open, n_prompt) = Default::default();
+        Shared { tokenizer, sizes, n_request, n_open, n_prompt, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -93,7 +97,7 @@ impl Shared {
         let limit = self.sizes.max_open;
         let more = |n: usize| (n < limit).then_some(n + 1);
         match self.n_open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
-            Ok(_) => Ok(Open(self.clone())),
+            Ok(_) => Ok(Open::new(Arc::new(Place(self.clone())))),
             Err(found) => Err(ServeError::Busy { found, limit }),
         }
     }
@@ -101,7 +105,7 @@ impl Shared {
     pub(super) fn load(&self) -> Load {
         let load = self.state().load;
         // Requests that the driver has not seen are waiting, too.
-        let n_waiting = self.n_open.load(Ordering::Relaxed).saturating_sub(load.n_running);
+        let n_waiting = self.n_prompt.load(Ordering::Relaxed).saturating_sub(load.n_running);
         Load { n_waiting, ..load }
     }
 
@@ -124,11 +128,33 @@ impl Shared {
     }
 }
 
-/// A request is open while it holds this.
-pub(super) struct Open(Arc<Shared>);
+/// Place of a request in the queue.
+struct Place(Arc<Shared>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.n_open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A prompt is open while it holds this; clones are for other prompts of the same request.
+pub(super) struct Open(Arc<Place>);
+
+impl Open {
+    fn new(place: Arc<Place>) -> Self {
+        place.0.n_prompt.fetch_add(1, Ordering::Relaxed);
+        Open(place)
+    }
+}
+
+impl Clone for Open {
+    fn clone(&self) -> Self {
+        Open::new(self.0.clone())
+    }
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.n_open.fetch_sub(1, Ordering::Relaxed);
+        self.0.0.n_prompt.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 
-use chaski_models::serve::{Answer, Event, Load, Request, ServeError, serve};
-use chaski_models::{Finish, GenerateOptions};
+use chaski_models::serve::{Answer, EmbedRequest, Event, Load, Readings, Request, ServeError, serve};
+use chaski_models::{Embedding, Finish, GenerateOptions, Pooling};
 use chaski_schedule::Limits;
 use chaski_text::{Grammar, SamplerParams};
 
-use crate::fake::{Fake, Habits, Yield, tokenizer};
+use crate::fake::{Fake, Habits, Yield, hidden, tokenizer};
 use crate::tasks::run_all;
 
 /// Capacity of the queue where nothing is refused.
@@ -51,6 +51,37 @@ pub(crate) fn masked(seed: u32) -> GenerateOptions {
 /// From logits, by a sampler that the fake lacks.
 pub(crate) fn constrained() -> GenerateOptions {
     GenerateOptions { grammar: Some(Grammar::Regex(GRAMMAR.into())), ..on_cpu(3) }
+}
+
+/// Texts to embed, with the time of their arrival and of their caller's departure.
+#[derive(Clone, Debug)]
+pub(crate) struct Texts {
+    pub(crate) request: EmbedRequest,
+    pub(crate) pooling: Pooling,
+    pub(crate) delay: usize,
+    /// The caller leaves after this many turns; `None`: stays.
+    pub(crate) leaves: Option<usize>,
+}
+
+impl Texts {
+    /// Their embeddings alone.
+    fn alone(&self) -> Vec<Embedding> {
+        let embedding = |text: &Vec<u32>| {
+            let mut rows = (1..=text.len()).map(|n| hidden(&text[..n]).to_vec());
+            let n = text.len() as f64;
+            let vectors = match self.pooling {
+                Pooling::None => rows.collect(),
+                Pooling::Cls => vec![rows.next().expect("a row")],
+                Pooling::Last => vec![rows.next_back().expect("a row")],
+                Pooling::Mean => {
+                    let sum = rows.fold([0.0; 2], |s, r| [s[0] + f64::from(r[0]), s[1] + f64::from(r[1])]);
+                    vec![sum.map(|s| (s / n) as f32).to_vec()]
+                }
+            };
+            Embedding { n_token: text.len(), vectors }
+        };
+        self.request.texts.iter().map(embedding).collect()
+    }
 }
 
 /// An answer.
@@ -106,17 +137,25 @@ pub(crate) async fn read(mut answer: Answer) -> Text {
 /// Final state of a service whose callers are gone.
 pub(crate) struct Left {
     pub(crate) texts: Vec<Text>,
+    /// Embeddings of texts, unless their caller has left.
+    pub(crate) embeddings: Vec<Option<Result<Vec<Embedding>, String>>>,
     pub(crate) executor: Result<Fake, ServeError>,
     pub(crate) load: Load,
 }
 
 /// Runs all requests on one service.
 pub(crate) fn run(seed: u64, limits: Limits, habits: Habits, cases: &[Case]) -> Left {
+    run_beside(seed, limits, habits, cases, &[])
+}
+
+/// Runs all requests on one service, and embeds texts beside them.
+pub(crate) fn run_beside(seed: u64, limits: Limits, habits: Habits, cases: &[Case], asked: &[Texts]) -> Left {
     let (handle, driver) =
         serve(Fake::new(limits, habits), tokenizer(), MAX_WAITING).expect("sizes that fit");
     let texts = RefCell::new(vec![Text::default(); cases.len()]);
     let (end, load) = (RefCell::new(None), RefCell::new(Load::default()));
-    let n_open = Cell::new(cases.len());
+    let embeddings = RefCell::new(vec![None; asked.len()]);
+    let n_open = Cell::new(cases.len() + asked.len());
     let callers = cases.iter().enumerate().map(|(i, case)| {
         let (handle, texts, n_open) = (handle.clone(), &texts, &n_open);
         async move {
@@ -134,9 +173,26 @@ pub(crate) fn run(seed: u64, limits: Limits, habits: Habits, cases: &[Case]) -> 
             n_open.set(n_open.get() - 1);
         }
     });
+    let embedders = asked.iter().enumerate().map(|(i, asked)| {
+        let (handle, embeddings, n_open) = (handle.clone(), &embeddings, &n_open);
+        async move {
+            for _ in 0..asked.delay {
+                Yield(false).await;
+            }
+            let found = match handle.embed(asked.request.clone(), asked.pooling) {
+                Err(e) => Some(Err(e.to_string())),
+                Ok(readings) => wait_some(readings, asked.leaves).await,
+            };
+            embeddings.borrow_mut()[i] = found;
+            n_open.set(n_open.get() - 1);
+        }
+    });
     let mut tasks: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + '_>>> = Vec::new();
     for caller in callers {
         tasks.push(Box::pin(caller));
+    }
+    for embedder in embedders {
+        tasks.push(Box::pin(embedder));
     }
     tasks.push(Box::pin(async {
         // The driver notices callers after they have left; a failed one notices nothing.
@@ -150,7 +206,24 @@ pub(crate) fn run(seed: u64, limits: Limits, habits: Habits, cases: &[Case]) -> 
     tasks.push(Box::pin(async { *end.borrow_mut() = Some(driver.run().await) }));
     run_all(seed, tasks);
     let executor = end.into_inner().expect("the driver ended");
-    Left { texts: texts.into_inner(), executor, load: load.into_inner() }
+    let (texts, embeddings) = (texts.into_inner(), embeddings.into_inner());
+    Left { texts, embeddings, executor, load: load.into_inner() }
+}
+
+/// Waits for embeddings until the caller leaves.
+async fn wait_some(
+    mut readings: Readings<Embedding>,
+    leaves: Option<usize>,
+) -> Option<Result<Vec<Embedding>, String>> {
+    for _ in 0..leaves.unwrap_or(usize::MAX) {
+        let mut next = std::pin::pin!(&mut readings);
+        let found = std::future::poll_fn(|cx| std::task::Poll::Ready(next.as_mut().poll(cx))).await;
+        if let std::task::Poll::Ready(found) = found {
+            return Some(found.map_err(|e| e.to_string()));
+        }
+        Yield(false).await;
+    }
+    None
 }
 
 /// Reads an answer until the caller leaves.
@@ -179,6 +252,16 @@ pub(crate) fn alone(request: &Request, n_ctx: usize) -> Text {
     let case = Case { request: request.clone(), delay: 0, leaves: None };
     let mut left = run(0, limits, Habits::default(), &[case]);
     left.texts.remove(0)
+}
+
+/// Compares embeddings with those of each text alone.
+pub(crate) fn check_texts(asked: &[Texts], left: &Left) {
+    for (asked, found) in asked.iter().zip(&left.embeddings) {
+        match found {
+            Some(found) => assert_eq!(*found, Ok(asked.alone()), "{asked:?}"),
+            None => assert!(asked.leaves.is_some(), "{asked:?} has no end"),
+        }
+    }
 }
 
 /// Compares outcomes with those of each request alone.

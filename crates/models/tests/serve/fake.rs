@@ -54,6 +54,12 @@ pub(crate) fn logits(seen: &[u32], lora: &[f32]) -> Vec<f32> {
     (0..N_VOCAB).map(|t| if t == EOS { logit(t) - 0.6 } else { logit(t) }).collect()
 }
 
+/// The final hidden state after these tokens.
+pub(crate) fn hidden(seen: &[u32]) -> [f32; 2] {
+    let hash = seen.iter().fold(3, |h, t| mix(h ^ u64::from(*t)));
+    [(hash % 1000) as f32, seen.len() as f32]
+}
+
 /// The mask that allows all tokens.
 pub(crate) const ALL: u32 = u32::MAX;
 
@@ -133,6 +139,7 @@ pub(crate) fn limits() -> Limits {
         max_row: 16,
         max_want: 8,
         max_output: 16,
+        max_hidden: 16,
         max_ahead: 31,
         max_waiting: 100,
         n_snapshot: None,
@@ -214,7 +221,7 @@ impl Fake {
                 assert!(seen.starts_with(&slot.tokens), "the sequence has the tokens that it began with");
                 match row.want {
                     Want::Nothing => {}
-                    Want::Hidden => unreachable!("nobody asks for embeddings"),
+                    Want::Hidden => out.hidden.extend(hidden(&seen)),
                     Want::Logits => {
                         assert!(slot.sampler.is_none());
                         out.logits.extend(logits(&seen, &slot.lora));

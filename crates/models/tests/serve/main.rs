@@ -2,6 +2,7 @@
 //! callers, or on device losses.
 
 mod case;
+mod embed;
 mod fake;
 mod random;
 mod tasks;
@@ -11,8 +12,8 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use case::{Case, MAX_WAITING, alone, check, constrained, greedy, masked, on_cpu, read, run, seeded};
-use chaski_models::serve::{Answer, Driver, Event, Handle, Request, ServeError, serve};
-use chaski_models::{Finish, GenerateOptions, ModelError, Speculation};
+use chaski_models::serve::{Answer, Driver, Event, Handle, Readings, Request, ServeError, serve};
+use chaski_models::{Embedding, Finish, GenerateOptions, ModelError, Speculation};
 use chaski_schedule::Limits;
 use chaski_text::{Grammar, Sampler, SamplerParams};
 use fake::{ALL, EOS, Fake, Habits, POISON, Yield, limits, mix, tokenizer};
@@ -28,6 +29,8 @@ fn handles_and_answers_go_to_any_thread() {
     }
     is_shared::<Handle>();
     is_sent::<Answer>();
+    fn is_awaited<T: Send + Unpin + Future>() {}
+    is_awaited::<Readings<Embedding>>();
     let (handle, driver) =
         serve(Fake::new(limits(), Habits::default()), tokenizer(), MAX_WAITING).expect("sizes that fit");
     let running: Box<dyn Send> = Box::new(is_driven(driver));

@@ -1,11 +1,11 @@
 //! Random requests that arrive and leave, on executors of random capacities and behaviour.
 
-use chaski_models::serve::Request;
-use chaski_models::{GenerateOptions, Speculation};
+use chaski_models::serve::{EmbedRequest, Request};
+use chaski_models::{EmbedOptions, GenerateOptions, Pooling, Speculation, VectorNorm};
 use chaski_schedule::Limits;
 use proptest::prelude::*;
 
-use crate::case::{Case, check, constrained, greedy, masked, on_cpu, run, seeded};
+use crate::case::{Case, Texts, check, check_texts, constrained, greedy, masked, on_cpu, run_beside, seeded};
 use crate::fake::{Habits, POISON, limits};
 
 prop_compose! {
@@ -17,8 +17,9 @@ prop_compose! {
         max_row in 1_usize..20,
         max_want in 1_usize..8,
         max_ahead in 0_usize..20,
+        max_hidden in 16_usize..40,
     ) -> Limits {
-        Limits { n_seq, n_ctx, page, n_page, max_row, max_want, max_ahead, ..limits() }
+        Limits { n_seq, n_ctx, page, n_page, max_row, max_want, max_ahead, max_hidden, ..limits() }
     }
 }
 
@@ -64,6 +65,21 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn texts()(
+        texts in prop::collection::vec(prop::collection::vec(3_u32..6, 1..20), 1..9),
+        pooling in prop::sample::select(vec![Pooling::None, Pooling::Mean, Pooling::Cls, Pooling::Last]),
+        priority in 0_i32..2,
+        client in 0_u64..3,
+        delay in 0_usize..80,
+        leaves in prop::option::weighted(0.25, 0_usize..40),
+    ) -> Texts {
+        let options = EmbedOptions { pooling: None, norm: VectorNorm::None };
+        let request = EmbedRequest { priority, client, ..EmbedRequest::new(texts, options) };
+        Texts { request, pooling, delay, leaves }
+    }
+}
+
+prop_compose! {
     fn habits()(
         n_more_under_way in 0_usize..3,
         n_pending in 0_u64..4,
@@ -77,15 +93,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_answer_is_that_of_its_request_alone(
+    fn every_answer_and_embedding_is_that_of_its_request_alone(
         limits in sizes(),
         habits in habits(),
         cases in prop::collection::vec(case(), 1..14),
+        asked in prop::collection::vec(texts(), 0..4),
         seed in any::<u64>(),
     ) {
         let n_ctx = limits.n_ctx;
-        let left = run(seed, limits, habits, &cases);
+        let left = run_beside(seed, limits, habits, &cases, &asked);
         check(&cases, &left, n_ctx);
+        check_texts(&asked, &left);
         prop_assert!(left.executor.is_ok());
         prop_assert_eq!((left.load.n_waiting, left.load.n_running, left.load.pages.n_used), (0, 0, 0));
     }

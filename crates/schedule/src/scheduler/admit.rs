@@ -34,10 +34,11 @@ impl Scheduler {
     fn begin(&mut self, seq: usize, waiting: Waiting, before: &mut Vec<Change>) -> Option<Waiting> {
         let size = self.pool.page();
         let n_token = waiting.tokens.len();
-        // At least one token must run, for its output.
+        // At least one token must run, for its output, and all rows that are read.
+        let most = waiting.request.read().map_or(n_token - 1, |(first, _)| first);
         let has_state = self.limits.n_snapshot.is_some();
         let keys = keys(&waiting.request.embeddings, &waiting.tokens, 0..n_token);
-        let mut found = self.pool.find(waiting.request.group, &keys, n_token - 1, has_state);
+        let mut found = self.pool.find(waiting.request.group, &keys, most, has_state);
         // Pages for the prompt and one token.
         let n_page = (n_token + 1).min(self.limits.n_ctx).div_ceil(size);
         let n_new = n_page - found.pages.len();

@@ -1,9 +1,10 @@
 //! Filling a step: the next token of every answer, then chunks of several prompts.
 
+use super::room::Room;
 use super::running::Logits;
 use super::{Budget, Scheduler, Sent, UnderWay, Work};
 use crate::embeddings::{components, row_at};
-use crate::request::Chooser;
+use crate::request::{Chooser, Read, Request};
 use crate::step::{Change, Input, Row, Want};
 
 /// Tokens between two snapshots of a sequence.
@@ -16,21 +17,26 @@ impl Scheduler {
         let max_row = budget.rows.clamp(1, self.limits.max_row);
         self.n_step += 1;
         let mut n_want = self.limits.max_want.min(self.limits.max_output);
-        let mut n_output = self.limits.max_output;
+        let mut room = Room::of(&self.limits);
         let answers = self.answers(group, max_row.min(n_want), work);
         for (i, seq) in answers.iter().enumerate() {
             // Each of the others takes one row.
-            let room = (max_row - work.step.rows.len()).min(n_output);
-            n_output -= self.send_answer(*seq, room - (answers.len() - i), work);
+            let n_row = (max_row - work.step.rows.len()).min(room.n_output);
+            room.n_output -= self.send_answer(*seq, n_row - (answers.len() - i), work);
             n_want -= 1;
         }
         let is_alone = self.prompts(group).is_empty() && !work.step.rows.is_empty();
-        n_want = n_want.min(n_output);
         let mut n_planned = work.step.rows.len();
         for seq in self.prompts(group) {
             n_planned += self.chunk(seq, self.limits.max_row.saturating_sub(n_planned));
-            let n = self.piece(seq, max_row - work.step.rows.len(), n_want);
-            n_want -= usize::from(n > 0 && self.send(seq, n, work));
+            let n_row = max_row - work.step.rows.len();
+            let read = self.slots[seq].as_ref().and_then(|r| r.request.read());
+            let kind = read.map_or(Read::Logits, |(_, kind)| kind);
+            let most = if read.is_some() { usize::MAX } else { n_want };
+            let n = self.piece(seq, n_row, room.n_row(kind).min(most));
+            let n_output = self.send(seq, n, work);
+            room.take(kind, n_output);
+            n_want -= if read.is_some() { 0 } else { n_output };
         }
         work.step.n_planned = n_planned.min(self.limits.max_row).max(work.step.rows.len()) as u32;
         work.step.repeat = 1;
@@ -41,7 +47,8 @@ impl Scheduler {
             return;
         }
         let stay = |seq: u32| self.slots[seq as usize].as_ref().map_or(0, |r| r.stay);
-        let sent = |r: &Row| Sent { seq: r.seq as usize, stay: stay(r.seq), want: r.want };
+        let sent =
+            |r: &Row| Sent { seq: r.seq as usize, pos: r.pos as usize, stay: stay(r.seq), want: r.want };
         let rows = work.step.rows.iter().map(sent).collect();
         self.under_way.push_back(UnderWay { rows, repeat: work.step.repeat });
     }
@@ -65,7 +72,7 @@ impl Scheduler {
         match chooser {
             // One row may wait for its mask while the previous token is read.
             Chooser::Masked => self.limits.max_ahead.min(1),
-            Chooser::Device | Chooser::Caller => self.limits.max_ahead,
+            Chooser::Device | Chooser::Caller | Chooser::Nobody { .. } => self.limits.max_ahead,
         }
     }
 
@@ -129,7 +136,10 @@ impl Scheduler {
         if r.chunk.contains(&r.n_sent) {
             return r.chunk.len();
         }
-        let mut end = r.n_sent + n_row.min(r.n_left());
+        // As many rows as are read at once.
+        let kind = r.request.read().map_or(Read::Logits, |(_, kind)| kind);
+        let n_read = r.n_before_output() + Room::of(&self.limits).n_row(kind);
+        let mut end = r.n_sent + n_row.min(r.n_left()).min(n_read);
         if self.limits.n_snapshot.is_some() {
             end = (r.n_sent + 1..end).find(|at| self.is_due(seq, *at)).unwrap_or(end);
         }
@@ -138,12 +148,10 @@ impl Scheduler {
         r.chunk.len()
     }
 
-    /// Rows of a prompt's chunk that fit in a step.
-    fn piece(&self, seq: usize, n_row: usize, n_want: usize) -> usize {
+    /// Rows of a prompt's chunk that fit in a step, with at most `n_output` outputs.
+    fn piece(&self, seq: usize, n_row: usize, n_output: usize) -> usize {
         let Some(r) = &self.slots[seq] else { return 0 };
-        let n = n_row.min(r.chunk.end.saturating_sub(r.n_sent));
-        // Its last row produces an output.
-        if n > 0 && n == r.n_left() && n_want == 0 { n - 1 } else { n }
+        n_row.min(r.chunk.end.saturating_sub(r.n_sent)).min(r.n_before_output().saturating_add(n_output))
     }
 
     /// True if a snapshot of a sequence is due before position `pos`: at regular intervals, and at the last page that a
@@ -191,11 +199,14 @@ impl Scheduler {
         1 + n
     }
 
-    /// Adds the next `n` rows of a sequence to a step, with a snapshot before them if one is due; returns whether the
-    /// last produces an output.
-    fn send(&mut self, seq: usize, n: usize, work: &mut Work) -> bool {
+    /// Adds the next `n` rows of a sequence to a step, with a snapshot before them if one is due; returns the number of
+    /// outputs.
+    fn send(&mut self, seq: usize, n: usize, work: &mut Work) -> usize {
+        if n == 0 {
+            return 0;
+        }
         let is_due = self.slots[seq].as_ref().is_some_and(|r| self.is_due(seq, r.n_sent));
-        let Some(r) = self.slots[seq].as_mut() else { return false };
+        let Some(r) = self.slots[seq].as_mut() else { return 0 };
         if is_due {
             let named = r.n_named * self.limits.page == r.n_sent;
             let snapshot = named.then(|| self.pool.add_snapshot(r.table[r.n_named - 1])).flatten();
@@ -204,8 +215,7 @@ impl Scheduler {
             work.before.extend(snapshot.map(keep));
         }
         r.last_step = self.n_step;
-        let end = r.n_token();
-        let mut gives = false;
+        let (end, n_before) = (r.n_token(), r.n_before_output());
         for pos in r.n_sent..r.n_sent + n {
             let placed = &r.request.embeddings;
             let input = match row_at(placed, pos) {
@@ -213,18 +223,14 @@ impl Scheduler {
                 None => r.input(pos),
             };
             let components = components(placed, pos);
-            gives = pos + 1 >= end;
-            let want = match (gives, r.request.chooser) {
-                (false, _) => Want::Nothing,
-                (true, Chooser::Device) => Want::Choose,
-                (true, Chooser::Masked) => Want::ChooseMasked,
-                (true, Chooser::Caller) => Want::Logits,
-            };
+            let want = want(&r.request, pos, end);
             work.step.rows.push(Row { seq: seq as u32, pos: pos as u32, components, input, want });
         }
         r.n_sent += n;
-        if gives {
+        let n_output = n.saturating_sub(n_before);
+        if n_output > 0 {
             match r.request.chooser {
+                Chooser::Nobody { .. } => {}
                 Chooser::Caller => r.logits = Logits::UnderWay,
                 Chooser::Device => r.n_ahead += 1,
                 Chooser::Masked => {
@@ -233,7 +239,7 @@ impl Scheduler {
                 }
             }
         }
-        gives
+        n_output
     }
 
     /// Repeats a step of device-chosen tokens as often as all of its requests allow.
@@ -265,5 +271,20 @@ impl Scheduler {
             r.n_ahead += n;
         }
         work.step.repeat = n as u32 + 1;
+    }
+}
+
+/// The output of a row of a request with `n_token` tokens.
+fn want(request: &Request, pos: usize, n_token: usize) -> Want {
+    match (request.chooser, pos + 1 >= n_token) {
+        (Chooser::Nobody { .. }, _) => match request.read() {
+            Some((first, Read::Hidden)) if pos >= first => Want::Hidden,
+            Some((first, Read::Logits)) if pos >= first => Want::Logits,
+            _ => Want::Nothing,
+        },
+        (_, false) => Want::Nothing,
+        (Chooser::Device, true) => Want::Choose,
+        (Chooser::Masked, true) => Want::ChooseMasked,
+        (Chooser::Caller, true) => Want::Logits,
     }
 }

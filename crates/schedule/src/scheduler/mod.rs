@@ -2,6 +2,7 @@
 
 mod admit;
 mod fill;
+mod room;
 mod running;
 
 use std::collections::{HashSet, VecDeque};
@@ -29,6 +30,9 @@ pub struct Limits {
     pub max_want: usize,
     /// Maximum number of rows with outputs per step, drafted tokens included.
     pub max_output: usize,
+    /// Maximum number of hidden states per step without other outputs ([`crate::Read::Hidden`]): a whole multiple of
+    /// `max_output` of them is used, since one output leaves room for as many less.
+    pub max_hidden: usize,
     /// Tokens that the device may run ahead of the caller per sequence; 0: every step is read before the next.
     pub max_ahead: usize,
     /// Capacity of the queue.
@@ -99,6 +103,19 @@ pub enum Event {
         /// Number of its rows: one, plus one after each drafted token ([`Scheduler::guess`]).
         n_row: usize,
     },
+    /// Rows of a prompt are available, in order. After a preemption they begin anew, at the first.
+    Rows {
+        /// The request.
+        id: RequestId,
+        /// Position of the first of these rows in the prompt.
+        at: usize,
+        /// Its index among the step's rows with such an output, from 0.
+        index: usize,
+        /// Number of rows.
+        n_row: usize,
+        /// They are the last: the request has ended.
+        is_last: bool,
+    },
     /// The request reached its token limit and has ended.
     Length {
         /// The request.
@@ -139,6 +156,7 @@ pub struct Usage {
 #[derive(Copy, Clone, Debug)]
 struct Sent {
     seq: usize,
+    pos: usize,
     stay: u64,
     want: Want,
 }
@@ -300,23 +318,32 @@ impl Scheduler {
         let UnderWay { rows, repeat } = self.under_way.pop_front().expect("a step is under way");
         let (mut events, mut chosen) = (Vec::new(), chosen.iter());
         for _ in 0..repeat {
-            let mut index = 0;
+            let (mut n_logits, mut n_hidden) = (0, 0);
             for run in rows.chunk_by(|a, b| (a.seq, a.want) == (b.seq, b.want)) {
                 let (sent, n_row) = (run[0], run.len());
-                let token = match sent.want {
-                    Want::Nothing | Want::Hidden => continue,
+                let (token, n_before) = match sent.want {
+                    Want::Nothing => continue,
                     // One token per sequence in a step.
                     Want::Choose | Want::ChooseMasked => {
-                        Some(*chosen.next().expect("a token for every row that chooses"))
+                        (Some(*chosen.next().expect("a token for every row that chooses")), &mut 0)
                     }
-                    Want::Logits => None,
+                    Want::Logits => (None, &mut n_logits),
+                    Want::Hidden => (None, &mut n_hidden),
                 };
-                let first = index;
-                index += if token.is_none() { n_row } else { 0 };
+                let index = *n_before;
+                *n_before += n_row;
                 // Skip requests that have ended or restarted since.
                 let Some(r) = self.slots[sent.seq].as_mut().filter(|r| r.stay == sent.stay) else { continue };
                 let id = r.request.id;
                 match token {
+                    None if r.request.read().is_some() => {
+                        let (at, is_last) = (sent.pos, sent.pos + n_row == r.tokens.len());
+                        events.push(Event::Rows { id, at, index, n_row, is_last });
+                        if is_last {
+                            self.ids.remove(&id);
+                            self.leave(sent.seq);
+                        }
+                    }
                     Some(token) => {
                         r.n_ahead -= 1;
                         events.push(Event::Token { id, token });
@@ -324,7 +351,7 @@ impl Scheduler {
                     }
                     None => {
                         r.logits = Logits::Delivered;
-                        events.push(Event::Logits { id, index: first, n_row });
+                        events.push(Event::Logits { id, index, n_row });
                     }
                 }
             }

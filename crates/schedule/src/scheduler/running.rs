@@ -80,6 +80,18 @@ impl Running {
         self.n_token().saturating_sub(self.n_sent)
     }
 
+    /// Rows to send before the next one with an output.
+    pub(super) fn n_before_output(&self) -> usize {
+        let first = self.request.read().map_or(self.n_token().saturating_sub(1), |(first, _)| first);
+        first.saturating_sub(self.n_sent)
+    }
+
+    /// True if others may find its pages: a request that cannot begin in the cache leaves nothing there either, so that
+    /// embeddings do not evict prefixes that others need.
+    fn is_cached(&self) -> bool {
+        self.request.read().is_none_or(|(first, _)| first > 0)
+    }
+
     /// True while rows of the prompt, or rows to repeat, remain to be sent.
     pub(super) fn is_prompt(&self) -> bool {
         self.n_left() > 1 || (self.n_left() == 1 && self.chunk.contains(&self.n_sent))
@@ -104,6 +116,9 @@ impl Running {
 
     /// Names full pages of known, sent tokens; appends (entry, page) if an existing page replaces one.
     pub(super) fn name_pages(&mut self, pool: &mut Pool, swapped: &mut Vec<(u32, u32)>) {
+        if !self.is_cached() {
+            return;
+        }
         let (size, group) = (pool.page(), self.request.group);
         let n_full = self.n_sent.min(self.tokens.len()) / size;
         for i in self.n_named..n_full {
@@ -122,7 +137,7 @@ impl Running {
     pub(super) fn name_tail(&mut self, pool: &mut Pool, has_state: bool) {
         let (size, n_known) = (pool.page(), self.n_sent.min(self.tokens.len()));
         let at = self.n_named;
-        if has_state || n_known <= at * size {
+        if has_state || n_known <= at * size || !self.is_cached() {
             return;
         }
         let parent = at.checked_sub(1).map(|before| self.table[before]);

@@ -9,8 +9,9 @@ use crate::random::mix;
 /// The tokens of a step.
 pub(crate) struct Outputs {
     pub(crate) chosen: Vec<u32>,
-    /// All tokens visible to each row of logits.
+    /// All tokens visible to each row of logits, and to each hidden state.
     pub(crate) logits: Vec<Vec<u32>>,
+    pub(crate) hidden: Vec<Vec<u32>>,
 }
 
 #[derive(Clone, Default)]
@@ -69,7 +70,7 @@ impl Device {
     /// Runs a step, with a mask for each row that chooses under one.
     pub(crate) fn run(&mut self, step: &Step, masks: &[u32]) -> Outputs {
         let mut masks = masks.iter();
-        let mut out = Outputs { chosen: Vec::new(), logits: Vec::new() };
+        let mut out = Outputs { chosen: Vec::new(), logits: Vec::new(), hidden: Vec::new() };
         for i in 0..step.repeat as usize {
             // Rows run together: all are written before any is read.
             let mut seen = Vec::new();
@@ -92,7 +93,6 @@ impl Device {
                 let s = &mut self.seqs[row.seq as usize];
                 match row.want {
                     Want::Nothing => {}
-                    Want::Hidden => unreachable!("the scheduler asks for none"),
                     Want::Choose | Want::ChooseMasked => {
                         let mask = if row.want == Want::Choose { Some(&ALL) } else { masks.next() };
                         let mask = *mask.expect("a mask for every row that has one");
@@ -102,6 +102,7 @@ impl Device {
                         out.chosen.push(token);
                     }
                     Want::Logits => out.logits.push(seen),
+                    Want::Hidden => out.hidden.push(seen),
                 }
             }
         }

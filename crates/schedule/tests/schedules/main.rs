@@ -7,7 +7,7 @@ mod random;
 use std::collections::HashMap;
 
 use chaski_schedule::{
-    Budget, Change, Chooser, Chosen, Embeddings, Event, Input, Limits, Refused, Request, RequestId,
+    Budget, Change, Chooser, Chosen, Embeddings, Event, Input, Limits, Read, Refused, Request, RequestId,
     Scheduler, Want, Work,
 };
 use device::{ALL, Device, answer_alone, mask_of, next_token, seen_of};
@@ -29,6 +29,7 @@ fn limits(r: &mut Random) -> Limits {
         max_row: r.within(1, 24),
         max_want: r.within(1, 6),
         max_output: 0,
+        max_hidden: 0,
         max_ahead: r.within(0, 6),
         max_waiting: 1000,
         n_snapshot: if r.within(0, 3) == 0 { Some(r.within(0, 4)) } else { None },
@@ -48,6 +49,8 @@ fn prompt(r: &mut Random, n_ctx: usize) -> Vec<u32> {
 struct Asked {
     request: Request,
     answer: Vec<u32>,
+    /// Rows that were read.
+    n_read: usize,
     n_end: usize,
     cancelled: bool,
 }
@@ -67,6 +70,9 @@ struct Seen {
     n_masked_ahead: u64,
     n_image: u64,
     n_image_shared: u64,
+    n_read: u64,
+    n_read_again: u64,
+    n_read_beside: u64,
 }
 
 struct Trial {
@@ -119,18 +125,23 @@ impl Trial {
         let id = RequestId(self.asked.len() as u64);
         let prompt = prompt(r, self.scheduler.limits().n_ctx);
         let embeddings = self.images(r, prompt.len());
+        let nobody = Chooser::Nobody {
+            first: r.within(0, 2 * prompt.len()).saturating_sub(prompt.len()),
+            read: *r.one_of(&[Read::Hidden, Read::Hidden, Read::Logits]),
+        };
+        let choosers = [Chooser::Device, Chooser::Device, Chooser::Masked, Chooser::Caller, nobody];
         let request = Request {
             id,
             prompt,
             embeddings,
             max_tokens: r.within(1, 20),
-            chooser: *r.one_of(&[Chooser::Device, Chooser::Device, Chooser::Masked, Chooser::Caller]),
+            chooser: *r.one_of(&choosers),
             group: r.within(0, 5) as u64 / 4,
             priority: r.within(0, 3) as i32 / 2,
             client: r.within(0, 2) as u64,
         };
         self.scheduler.submit(request.clone()).expect("a request that fits");
-        self.asked.insert(id, Asked { request, answer: Vec::new(), n_end: 0, cancelled: false });
+        self.asked.insert(id, Asked { request, answer: Vec::new(), n_read: 0, n_end: 0, cancelled: false });
     }
 
     fn cancel(&mut self, r: &mut Random) {
@@ -188,8 +199,12 @@ impl Trial {
         let limits = self.scheduler.limits().clone();
         let Some(work) = self.scheduler.next(budget) else { return false };
         assert!(work.step.rows.len() <= limits.max_row.min(budget.rows));
+        let n_hidden = work.step.rows.iter().filter(|r| r.want == Want::Hidden).count();
         let n_want = work.step.rows.iter().filter(|r| r.want != Want::Nothing).count();
-        assert!(n_want <= limits.max_output);
+        // Hidden states take their share of the room that all outputs have.
+        let share = n_hidden * limits.max_output;
+        assert!((n_want - n_hidden) * limits.max_hidden + share <= limits.max_output * limits.max_hidden);
+        self.seen.n_read_beside += u64::from(n_hidden > 0 && n_want > n_hidden);
         let decodes = work.step.rows.chunk_by(|a, b| a.seq == b.seq).filter(|run| run.len() == 1).count();
         let prompts = work.step.rows.chunk_by(|a, b| a.seq == b.seq).filter(|run| run.len() > 1).count();
         self.seen.n_mixed += u64::from(decodes > 0 && prompts > 1);
@@ -228,23 +243,23 @@ impl Trial {
         self.mask();
         let Some(outputs) = self.outputs.pop_front() else { return false };
         for event in self.scheduler.done(&outputs.chosen) {
-            self.take(event, &outputs.logits);
+            self.take(event, &outputs);
         }
         true
     }
 
-    fn take(&mut self, event: Event, logits: &[Vec<u32>]) {
+    fn take(&mut self, event: Event, outputs: &device::Outputs) {
         match event {
             Event::Token { id, token } => self.accept(id, token),
             Event::Logits { id, index, n_row } => {
                 self.seen.n_guessed += n_row as u64 - 1;
-                for row in &logits[index..index + n_row] {
+                for row in &outputs.logits[index..index + n_row] {
                     let a = &self.asked[&id];
                     let token = next_token(&a.request, row, a.answer.len());
                     self.accept(id, token);
                     let chosen = self.scheduler.choose(id, token);
                     if let Some(end) = chosen.end {
-                        self.take(end, logits);
+                        self.take(end, outputs);
                     }
                     if !chosen.was_guessed || self.asked[&id].n_end > 0 {
                         break;
@@ -252,6 +267,13 @@ impl Trial {
                     self.seen.n_right += 1;
                 }
             }
+            Event::Rows { id, at, index, n_row, is_last } => self.rows(id, at, is_last, |request, read| {
+                let rows = if read == Read::Hidden { &outputs.hidden } else { &outputs.logits };
+                for (i, row) in rows[index..index + n_row].iter().enumerate() {
+                    assert_eq!(*row, seen_of(request, &[])[..=at + i], "a row has seen all before it");
+                }
+                n_row
+            }),
             Event::Length { id } => {
                 let a = self.asked.get_mut(&id).expect("it was asked");
                 if a.answer.last() != Some(&STOP) {
@@ -268,6 +290,21 @@ impl Trial {
                 }
             }
         }
+    }
+
+    /// Accepts rows of a prompt, of which `check` returns the number.
+    fn rows(&mut self, id: RequestId, at: usize, is_last: bool, check: impl FnOnce(&Request, Read) -> usize) {
+        let a = self.asked.get_mut(&id).expect("it was asked");
+        let Chooser::Nobody { first, read } = a.request.chooser else { panic!("{id:?} reads no rows") };
+        let first = first.min(a.request.prompt.len() - 1);
+        assert!(!a.cancelled && a.n_end == 0, "{id:?} has ended");
+        self.seen.n_read_again += u64::from(at == first && a.n_read > 0);
+        a.n_read = if at == first { 0 } else { a.n_read };
+        assert_eq!(at, first + a.n_read, "{id:?}: rows come in order");
+        a.n_read += check(&a.request, read);
+        self.seen.n_read += 1;
+        assert_eq!(is_last, first + a.n_read == a.request.prompt.len());
+        a.n_end += usize::from(is_last);
     }
 
     /// Accepts a token of an answer; some tokens end it.
@@ -288,6 +325,10 @@ impl Trial {
     fn check(&self) {
         let n_ctx = self.scheduler.limits().n_ctx;
         for (id, a) in &self.asked {
+            if matches!(a.request.chooser, Chooser::Nobody { .. }) {
+                assert!(a.answer.is_empty() && (a.cancelled || a.n_end == 1), "{id:?}");
+                continue;
+            }
             let alone = answer_alone(&a.request, n_ctx, STOP);
             if a.cancelled {
                 assert!(alone.starts_with(&a.answer), "{id:?}: {:?} is not {alone:?}", a.answer);
@@ -304,6 +345,7 @@ fn run(seed: u64) -> Seen {
     let r = &mut Random::new(seed);
     let mut limits = limits(r);
     limits.max_output = limits.max_want + r.within(0, 5);
+    limits.max_hidden = limits.max_output + r.within(0, 9);
     limits.max_guess = if limits.n_snapshot.is_none() { r.within(0, 5) } else { 0 };
     let device = Device::new(&limits);
     let scheduler = Scheduler::new(limits).expect("room for a context");
@@ -364,10 +406,14 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         all.n_masked_ahead += seen.n_masked_ahead;
         all.n_image += seen.n_image;
         all.n_image_shared += seen.n_image_shared;
+        all.n_read += seen.n_read;
+        all.n_read_again += seen.n_read_again;
+        all.n_read_beside += seen.n_read_beside;
     }
     let Seen { n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed, .. } = all;
     let Seen { n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared, .. } = all;
     let rest = [n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared];
+    let rest = rest.into_iter().chain([all.n_read, all.n_read_again, all.n_read_beside]);
     for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed].into_iter().chain(rest) {
         assert!(n > N_SCHEDULE / 100, "{all:?}");
     }
@@ -382,6 +428,7 @@ fn small() -> Limits {
         max_row: 8,
         max_want: 4,
         max_output: 8,
+        max_hidden: 8,
         max_ahead: 4,
         max_waiting: 2,
         n_snapshot: None,
@@ -407,6 +454,38 @@ fn requests_that_cannot_fit_are_refused_with_both_numbers() {
     assert_eq!(s.submit(request(3, &[1])), Err(Refused::Queue { limit: 2 }));
     let e = Scheduler::new(Limits { n_page: 3, ..small() }).expect_err("a small pool");
     assert_eq!(e.to_string(), "the KV cache has room for 12 tokens, but a context has 16: 4 are missing");
+}
+
+/// The rows of a prompt: position and output of each, step by step.
+fn rows_of(s: &mut Scheduler, first: usize, prompt: &[u32]) -> Vec<Vec<(u32, Want)>> {
+    let chooser = Chooser::Nobody { first, read: Read::Hidden };
+    s.submit(Request { chooser, max_tokens: 1, ..request(1, prompt) }).expect("a prompt");
+    let (mut steps, mut is_open) = (Vec::new(), true);
+    while is_open {
+        let work = s.next(Budget { rows: 4, repeat: 1 }).expect("a step");
+        steps.push(work.step.rows.iter().map(|row| (row.pos, row.want)).collect());
+        is_open = !s.done(&[]).iter().any(|e| matches!(e, Event::Rows { is_last: true, .. }));
+    }
+    steps
+}
+
+#[test]
+fn rows_from_a_position_are_read_and_what_precedes_them_comes_from_the_cache() {
+    let mut s =
+        Scheduler::new(Limits { max_output: 2, max_want: 2, max_hidden: 7, ..small() }).expect("room");
+    let prompt = [1, 2, 3, 4, 5, 6];
+    let (run, read) = (|pos| (pos, Want::Nothing), |pos| (pos, Want::Hidden));
+    // All rows, as the budget and the readback allow. They neither come from the cache nor stay there.
+    for _ in 0..2 {
+        let steps = rows_of(&mut s, 0, &prompt);
+        assert_eq!(steps, [[0, 1, 2, 3].map(read).to_vec(), [4, 5].map(read).to_vec()]);
+        assert_eq!(s.usage().pool.n_free, 4);
+    }
+    let last = |s: &mut Scheduler| rows_of(s, 5, &prompt);
+    assert_eq!(last(&mut s), [[0, 1, 2, 3].map(run).to_vec(), vec![run(4), read(5)]]);
+    assert_eq!(s.usage().pool.n_cached, 2);
+    assert_eq!(last(&mut s), [[read(5)]]);
+    assert_eq!(rows_of(&mut s, 2, &prompt).concat(), [2, 3, 4, 5].map(read));
 }
 
 /// Four rows of one value.

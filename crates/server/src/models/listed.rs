@@ -55,7 +55,13 @@ impl Listed {
         }
     }
 
-    /// True if it makes embeddings instead of answers, as far as that is known.
+    /// True if there is a way of pooling for embeddings, as far as that is known.
+    pub(crate) fn pools(&self) -> bool {
+        let about = || self.about().is_ok_and(|about| about.pooling.is_some());
+        self.facts.as_ref().map_or_else(about, |facts| facts.pooling.is_some())
+    }
+
+    /// True if it makes embeddings only, as far as that is known.
     pub(crate) fn embeds(&self) -> bool {
         self.facts.as_ref().is_some_and(|facts| facts.embeds)
     }

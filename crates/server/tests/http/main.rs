@@ -4,6 +4,7 @@ mod cases;
 mod clients;
 mod compare;
 mod dialects;
+mod embed;
 mod golden;
 mod hostile;
 mod models;

@@ -18,7 +18,7 @@ fn long(stream: bool) -> Value {
 }
 
 /// Sends a request and reads this many lines of its response.
-fn begin(running: &Running, path: &str, body: &Value, n_line: usize) -> BufReader<TcpStream> {
+pub(crate) fn begin(running: &Running, path: &str, body: &Value, n_line: usize) -> BufReader<TcpStream> {
     let mut stream = TcpStream::connect(running.address()).expect("the server listens");
     let body = body.to_string();
     let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
@@ -35,12 +35,12 @@ fn begin(running: &Running, path: &str, body: &Value, n_line: usize) -> BufReade
 }
 
 /// Requests that run or wait.
-fn n_busy(running: &Running) -> usize {
+pub(crate) fn n_busy(running: &Running) -> usize {
     let slots = running.get("/slots").body;
     slots.as_array().expect("slots are a list").iter().filter(|slot| slot["is_processing"] == true).count()
 }
 
-fn wait_until(what: &str, limit: Duration, mut is: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, limit: Duration, mut is: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is() {
         assert!(start.elapsed() < limit, "{what}: not within {limit:?}");

@@ -90,7 +90,6 @@ impl Setup {
             options: ModelOptions {
                 id: Some("golden".into()),
                 sampler: Some(SamplerParams::default()),
-                max_waiting: 16,
                 ..ModelOptions::default()
             },
         };

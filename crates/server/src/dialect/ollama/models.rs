@@ -62,7 +62,7 @@ pub(crate) fn show(listed: &Listed) -> Result<Value, ApiError> {
             format!("{arch}.embedding_length"): about.n_embd,
             format!("{arch}.vocab_size"): about.n_vocab,
         },
-        "capabilities": capabilities(about, listed.embeds()),
+        "capabilities": capabilities(listed, about),
         "modified_at": time(listed.offer.created),
     }))
 }

@@ -31,7 +31,7 @@ pub(crate) fn model(listed: &Listed) -> Value {
                 "size": about.n_byte,
                 "ftype": about.ftype,
             });
-            model["capabilities"] = json!(capabilities(about, listed.embeds()));
+            model["capabilities"] = json!(capabilities(listed, about));
         }
     }
     model
@@ -43,10 +43,10 @@ pub(crate) fn list(models: &[Listed]) -> Value {
 }
 
 /// The abilities of a model, in ollama's words.
-pub(crate) fn capabilities(about: &About, embeds: bool) -> Vec<&'static str> {
+pub(crate) fn capabilities(listed: &Listed, about: &About) -> Vec<&'static str> {
     let all = [
-        ("completion", !embeds),
-        ("embedding", embeds),
+        ("completion", !listed.embeds()),
+        ("embedding", listed.pools()),
         ("tools", about.has_tools),
         ("thinking", about.has_thinking),
     ];

@@ -1,0 +1,93 @@
+//! Embeddings as requests to the scheduler.
+
+use chaski_schedule::Read;
+
+use super::driver::Driver;
+use super::error::ServeError;
+use super::handle::Handle;
+use super::readings::{Fold, Readings};
+use crate::exec::Executor;
+use crate::run::{EmbedOptions, Embedding, Pooled, Pooling, VectorNorm};
+
+/// A request for the embeddings of texts.
+#[derive(Clone, Debug)]
+pub struct EmbedRequest {
+    /// The tokens of each text.
+    pub texts: Vec<Vec<u32>>,
+    /// Pooling and normalisation.
+    pub options: EmbedOptions,
+    /// Requests of higher priority are served first, and preempted last.
+    pub priority: i32,
+    /// The client: at equal priority, the client with the fewest running requests is served first.
+    pub client: u64,
+}
+
+impl EmbedRequest {
+    /// A request of default priority.
+    pub fn new(texts: Vec<Vec<u32>>, options: EmbedOptions) -> Self {
+        EmbedRequest { texts, options, priority: 0, client: 0 }
+    }
+}
+
+/// Pools the rows of a text.
+struct Text {
+    n_token: usize,
+    pooled: Pooled,
+    norm: VectorNorm,
+}
+
+impl Fold for Text {
+    type Out = Embedding;
+
+    fn row(&mut self, at: usize, values: &[f32]) {
+        self.pooled.row(at, values);
+    }
+
+    fn end(self) -> Embedding {
+        let mut vectors = self.pooled.end();
+        vectors.iter_mut().for_each(|v| self.norm.normalize(v));
+        Embedding { n_token: self.n_token, vectors }
+    }
+}
+
+impl Handle {
+    /// Queues texts, whose embeddings run in the same steps as answers, pooled in this way, whatever their options say. If one
+    /// text is refused, so are the others.
+    ///
+    /// Only [`Pooling::Last`] uses prefixes in the KV cache, since it needs no other row of the prompt.
+    ///
+    /// # Errors
+    /// As [`Handle::generate`].
+    pub fn embed(&self, request: EmbedRequest, pooling: Pooling) -> Result<Readings<Embedding>, ServeError> {
+        let EmbedRequest { texts, options: EmbedOptions { norm, .. }, priority, client } = request;
+        let text = |mut prompt: Vec<u32>| {
+            let n_token = prompt.len();
+            if pooling == Pooling::Cls {
+                // Attention is causal in all families: nothing after the first token changes it.
+                prompt.truncate(1);
+            }
+            let first = if pooling == Pooling::Last { n_token.saturating_sub(1) } else { 0 };
+            (prompt, first, Text { n_token, pooled: Pooled::new(pooling), norm })
+        };
+        for text in &texts {
+            self.check(text)?;
+        }
+        self.read(texts.into_iter().map(text), Read::Hidden, (priority, client))
+    }
+}
+
+impl<E: Executor> Driver<E> {
+    /// Results of [`Handle::embed`] and others for a caller that owns the driver: they are computed while the future is
+    /// polled.
+    ///
+    /// # Errors
+    /// As those of the requests.
+    pub async fn results<T>(&mut self, mut readings: Readings<T>) -> Result<Vec<T>, ServeError> {
+        loop {
+            match readings.try_ready() {
+                Some(results) => return results,
+                None => self.turn().await?,
+            };
+        }
+    }
+}
