@@ -210,6 +210,10 @@ F32, F16 = 0, 1
 WARN = 3
 
 
+class ChatMessage(ctypes.Structure):
+    _fields_ = [("role", c_char_p), ("content", c_char_p)]
+
+
 class Llama:
     """Models on the CPU, from libllama."""
 
@@ -240,6 +244,25 @@ class Llama:
     def failed(self, what):
         """The error, with the library's warnings and errors since the model."""
         return NoEngine(f"{what}: " + "; ".join(line.strip() for line in self.lines if line.strip()))
+
+    def templates(self):
+        """The names of the chat templates that are part of the library."""
+        builtin = function(self.lib, "llama_chat_builtin_templates", c_int32, POINTER(c_char_p), c_size_t)
+        names = (c_char_p * builtin(None, 0))()
+        builtin(names, len(names))
+        return [name.decode() for name in names]
+
+    def rendered(self, template, messages, answer):
+        """The text of messages, pairs of role and content, in a template; with `answer`, the beginning of one follows."""
+        apply = function(
+            self.lib, "llama_chat_apply_template", c_int32, c_char_p, POINTER(ChatMessage), c_size_t, c_bool, c_void_p, c_int32
+        )
+        chat = (ChatMessage * len(messages))(*[(role.encode(), text.encode()) for role, text in messages])
+        out = ctypes.create_string_buffer(1 << 16)
+        n = apply(template.encode(), chat, len(chat), answer, out, len(out))
+        if not 0 <= n <= len(out):
+            raise NoEngine(f"llama_chat_apply_template of {template} gives {n}")
+        return out.raw[:n].decode()
 
     def load(self, path):
         """A model, to be freed."""

@@ -263,6 +263,26 @@ def sampled(args):
     print(f"{len(texts)} texts")
 
 
+# Messages for chat templates, with white space around them.
+CHATS = [
+    [("user", "Hi")],
+    [("system", " Be brief.\n"), ("user", " Why? "), ("assistant", "\nBecause. "), ("user", "And\nthen?")],
+    [("user", "One"), ("assistant", "Two"), ("user", "Three"), ("assistant", "Four")],
+    [("user", "Call it."), ("assistant", ""), ("tool", "{\"a\": 1}"), ("assistant", "Done."), ("system", "Now?"), ("user", "Go")],
+    [("system", "First."), ("system", "Second."), ("user", "A"), ("user", "B"), ("function", "c")],
+]
+
+
+def templates(args):
+    llama = Llama(args.lib)
+    texts = {name: [[llama.rendered(name, chat, answer) for answer in (True, False)] for chat in CHATS] for name in llama.templates()}
+    chats = [[{"role": role, "content": content} for role, content in chat] for chat in CHATS]
+    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(found, ensure_ascii=False)}" for name, found in sorted(texts.items()))
+    text = f'{{"chats": {json.dumps(chats)},\n"templates": {{\n{rows}\n}}}}\n'
+    keep(text, FIXTURES / "templates.json", args.check)
+    print(f"{len(texts)} templates")
+
+
 def resized(value, sizes):
     if isinstance(value, list):
         return [resized(v, sizes) for v in value]
@@ -324,6 +344,7 @@ def main():
     c.add_argument("specs", nargs="+", type=Path, metavar="SPEC.json")
     c.add_argument("--limit", type=float, default=SAME_LOGITS, help=f"largest NMSE for --check (default {SAME_LOGITS:g})")
     command(saved, "write fixtures/saved.json: the metadata of all families as llama.cpp saves them again")
+    command(templates, "write fixtures/templates.json: conversations in llama.cpp's chat templates")
     command(sampled, "write fixtures/storyteller/sampled.json: seeded texts of the embedded model, drawn by llama.cpp's samplers")
     c = command(spec, "begin a SPEC.json with the metadata and shapes of a GGUF file or of another family's JSON", lib=False)
     c.add_argument("source", type=Path, metavar="SOURCE")

@@ -63,7 +63,7 @@ pub mod text {
         AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, CHATML, CallChoice, CallGrammarError,
         ChatTemplate, ChatTemplates, Constraint, Content, Grammar, LocalTime, Logprobs, Message, Mirostat,
         ParseSpecial, RenderSpecial, SamplerKind, SamplerParams, TemplateOptions, Tokenizer, ToolCall,
-        byte_to_char, strip_added_special,
+        builtin_template, builtin_template_names, byte_to_char, strip_added_special,
     };
 }
 

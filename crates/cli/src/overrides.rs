@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chaski::gguf::OwnedValue;
-use chaski::text::CHATML;
+use chaski::text::{builtin_template, builtin_template_names};
 
 use crate::failure::Usage;
 use crate::input::read_text;
@@ -64,7 +64,7 @@ impl MetadataArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Options that replace metadata of the model")]
 pub(crate) struct TemplateArgs {
-    /// Chat template: Jinja source, or `chatml`
+    /// Chat template: Jinja source, or a name of llama.cpp's, such as `chatml` or `llama3` (an unknown one lists them)
     #[arg(long, value_name = "JINJA", conflicts_with_all = ["chat_template_file", "in_prefix", "in_suffix"])]
     chat_template: Option<String>,
     /// Chat template from a file
@@ -88,14 +88,14 @@ impl TemplateArgs {
     /// If its file cannot be read, or a name is unknown.
     pub(crate) fn changes(&self) -> anyhow::Result<Changes> {
         let source = match (&self.chat_template, &self.chat_template_file) {
-            (Some(name), _) if name == "chatml" => CHATML.to_owned(),
             (Some(text), _) if text.contains("{{") || text.contains("{%") => text.clone(),
-            (Some(name), _) => {
-                return Err(Usage(format!(
-                    "`{name}` is neither `chatml` nor a Jinja template: `--chat-template-file FILE` reads one from a file"
+            (Some(name), _) => builtin_template(name).ok_or_else(|| {
+                let known = builtin_template_names().collect::<Vec<_>>().join(", ");
+                Usage(format!(
+                    "`{name}` is neither a Jinja template (`--chat-template-file FILE` reads one from a file) nor one of \
+                     {known}"
                 ))
-                .into());
-            }
+            })?,
             (None, Some(file)) => read_text(file)?,
             (None, None) => match self.around() {
                 Some(source) => source,
@@ -206,9 +206,12 @@ mod tests {
             [(_, OwnedValue::Str(usual)), (_, OwnedValue::Str(tools))] if usual == tools => usual.clone(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(source(&["--chat-template", "chatml"]), CHATML);
+        for name in builtin_template_names() {
+            assert_eq!(Some(source(&["--chat-template", name])), builtin_template(name));
+        }
         assert_eq!(source(&["--chat-template", "{{ x }}"]), "{{ x }}");
-        assert!(parsed(&["--chat-template", "monarch"]).template.changes().is_err());
+        let unknown = parsed(&["--chat-template", "alpaca"]).template.changes().unwrap_err().to_string();
+        assert!(unknown.contains("vicuna, vicuna-orca"), "{unknown}");
         assert!(parsed(&[]).template.changes().unwrap().is_empty());
     }
 

@@ -25,7 +25,8 @@ pub use stop::{StopStrings, Stopped};
 pub use stream::TextStream;
 pub use template::{
     CHATML, ChatTemplate, ChatTemplates, Content, LocalTime, Message, Rendered, TemplateError, TemplateFault,
-    TemplateOptions, strip_added_special, strip_added_special_traced,
+    TemplateOptions, builtin_template, builtin_template_names, strip_added_special,
+    strip_added_special_traced,
 };
 pub use tokenizer::{
     AddSpecial, FimTokens, ParseSpecial, RenderSpecial, TokenKind, Tokenizer, TokenizerError, TokenizerSpec,

@@ -5,7 +5,10 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use chaski_text::{ChatTemplate, ChatTemplates, Content, LocalTime, Message, TemplateError, TemplateOptions};
+use chaski_text::{
+    ChatTemplate, ChatTemplates, Content, LocalTime, Message, TemplateError, TemplateOptions,
+    builtin_template, builtin_template_names,
+};
 use ggml_format::{Gguf, GgufWriter};
 use serde_json::{Value, json};
 
@@ -44,6 +47,37 @@ fn options(all: &Value, conversation: &Value) -> TemplateOptions {
         now: Some(local_time(&text("now"))),
         ..TemplateOptions::default()
     }
+}
+
+/// The other engine writes these templates as code, and knows no others (`xtask/golden/golden.py templates`).
+#[test]
+fn builtin_templates_give_what_llama_cpp_gives() {
+    let golden = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/templates.json"));
+    let message = |m: &Value| Message::new(m["role"].as_str().unwrap(), m["content"].as_str().unwrap());
+    let chats: Vec<Vec<Message>> = golden["chats"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|chat| chat.as_array().unwrap().iter().map(message).collect())
+        .collect();
+    let templates = golden["templates"].as_object().unwrap();
+    assert!(builtin_template_names().eq(templates.keys()), "the names in alphabetical order");
+    let mut differences = Vec::new();
+    for (name, texts) in templates {
+        let template = ChatTemplate::new(builtin_template(name).unwrap()).unwrap();
+        for (nth, chat) in chats.iter().enumerate() {
+            for (add_generation_prompt, expected) in
+                [true, false].into_iter().zip(texts[nth].as_array().unwrap())
+            {
+                let options = TemplateOptions { add_generation_prompt, ..TemplateOptions::default() };
+                let found = template.render_exact(chat, &options).unwrap();
+                if Some(&*found) != expected.as_str() {
+                    differences.push(format!("{name}, chat {nth}:\n   found {found:?}\nexpected {expected}"));
+                }
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
 }
 
 #[test]

@@ -195,7 +195,7 @@ fn options_of_llama_cpp_that_cannot_work_say_how_else() {
         (&["run", "-hf", "org/repo"][..], "download a GGUF file, then `chaski run FILE`"),
         (&["run", "m.gguf", "--prompt-cache", "x"], "/save and /load"),
         (&["embed", "-ot", "x=CPU", "m.gguf"], "`--experts-on-cpu N`"),
-        (&["run", "--chat-template", "monarch", "-p", "a"], "`--chat-template-file FILE`"),
+        (&["run", "--chat-template", "alpaca", "-p", "a"], "`--chat-template-file FILE`"),
         (&["run", "--single-turn", "-i", "-p", "a"], "cannot be used with"),
         (&["run", "-i", "-p", "a"], "--interactive needs a terminal"),
     ] {

@@ -3,6 +3,7 @@
 //! Templates are Jinja programs in the GGUF file. They run as in Hugging Face: trimmed blocks, loop controls,
 //! no HTML escaping, Python's string methods and Python's JSON. The interpreter is our own (`chaski-jinja`).
 
+mod builtin;
 mod error;
 mod message;
 mod prepare;
@@ -14,6 +15,7 @@ use std::sync::OnceLock;
 use chaski_jinja::{Origin, Program};
 use serde_json::Value;
 
+pub use builtin::{builtin_template, builtin_template_names};
 pub use chaski_jinja::{LocalTime, Rendered};
 pub use error::{TemplateError, TemplateFault};
 pub use message::{Content, Message, TemplateOptions};
