@@ -10,7 +10,7 @@ use super::{
 
 pub(super) type Filter = fn(&mut Run<'_>, Value, Args) -> Result<Value>;
 
-const FILTERS: [(&str, Filter); 52] = [
+const FILTERS: &[(&str, Filter)] = &[
     ("abs", number::abs),
     ("attr", items::attr),
     ("batch", items::batch),
@@ -62,7 +62,11 @@ const FILTERS: [(&str, Filter); 52] = [
     ("unique", items::unique),
     ("upper", text::upper),
     ("urlencode", text::urlencode),
+    #[cfg(feature = "rare-filters")]
+    ("urlize", super::filters_links::urlize),
     ("wordcount", text::wordcount),
+    #[cfg(feature = "rare-filters")]
+    ("wordwrap", super::filters_wrap::wordwrap),
     ("xmlattr", text::xmlattr),
 ];
 

@@ -3,14 +3,14 @@
 use super::args::{Args, as_bool, as_int, count, given};
 use super::fault::{Result, fail};
 use super::run::Run;
-use super::split::is_space;
+use super::split::{is_space, is_word};
 use super::text_methods::{self, change_case};
 use super::value::{Text, TextBuilder, Value};
 use std::sync::Arc;
 
 impl Run<'_> {
     /// The text of a value.
-    fn text_of(&self, value: &Value) -> Result<Arc<Text>> {
+    pub(super) fn text_of(&self, value: &Value) -> Result<Arc<Text>> {
         match self.str(value)? {
             Value::Str(text) => {
                 self.meter.read(text.len())?;
@@ -159,7 +159,6 @@ pub(super) fn truncate(run: &mut Run<'_>, value: Value, args: Args) -> Result<Va
 pub(super) fn wordcount(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("wordcount", [], 0)?;
     let text = run.text_of(&value)?;
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
     Ok(Value::Int(text.split(|c| !is_word(c)).filter(|word| !word.is_empty()).count() as i128))
 }
 
@@ -171,7 +170,7 @@ pub(super) fn escape(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
     Ok(out.finish())
 }
 
-fn escape_into(text: &Text, out: &mut TextBuilder) -> Result<()> {
+pub(super) fn escape_into(text: &Text, out: &mut TextBuilder) -> Result<()> {
     let start = out.len();
     text.chars().try_for_each(|c| match c {
         '&' => out.push("&amp;"),

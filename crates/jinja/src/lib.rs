@@ -17,8 +17,12 @@ mod fault;
 mod filters;
 mod filters_choose;
 mod filters_items;
+#[cfg(feature = "rare-filters")]
+mod filters_links;
 mod filters_number;
 mod filters_text;
+#[cfg(feature = "rare-filters")]
+mod filters_wrap;
 mod format;
 mod format_spec;
 mod given;

@@ -77,25 +77,40 @@ fn rsplit_space(text: &str) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + space.len_utf8()..]))
 }
 
-pub(super) fn lines(run: &Run<'_>, text: &Text, keep_ends: bool) -> Result<Value> {
+/// The lines of a text, without and with their ends.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_end = |c: char| {
         matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
     };
-    let mut lines = run.items()?;
-    let mut rest: &str = text;
-    while !rest.is_empty() {
+    let mut rest = text;
+    std::iter::from_fn(move || {
         let (line, end) = match rest.find(is_end) {
+            _ if rest.is_empty() => return None,
             Some(at) if rest[at..].starts_with("\r\n") => (at, at + 2),
             Some(at) => (at, at + rest[at..].chars().next().map_or(0, char::len_utf8)),
             None => (rest.len(), rest.len()),
         };
-        lines.push(Value::part(&run.meter, text, &rest[..if keep_ends { end } else { line }])?)?;
+        let found = (&rest[..line], &rest[..end]);
         rest = &rest[end..];
+        Some(found)
+    })
+}
+
+/// Python's `str.splitlines`.
+pub(super) fn split_lines(run: &Run<'_>, text: &Text, keep_ends: bool) -> Result<Value> {
+    let mut list = run.items()?;
+    for (line, whole) in lines(text) {
+        list.push(Value::part(&run.meter, text, if keep_ends { whole } else { line })?)?;
     }
-    lines.list()
+    list.list()
 }
 
 /// Python's `str.isspace` of a character.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
+}
+
+/// Characters that regular expressions call those of words.
+pub(super) fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }

@@ -108,7 +108,7 @@ pub(super) fn call(run: &mut Run<'_>, text: &Text, name: &str, args: Args) -> Re
         }
         "splitlines" => {
             let [keep] = args.bind(name, ["keepends"], 0)?;
-            split::lines(run, text, as_bool(keep.as_ref(), false))
+            split::split_lines(run, text, as_bool(keep.as_ref(), false))
         }
         "format" => run.format_braces(text, &args),
         "encode" => fail("texts cannot be encoded in templates"),
