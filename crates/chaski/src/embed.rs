@@ -1,6 +1,6 @@
-//! Text embeddings.
+//! Text embeddings and logits: requests without an answer.
 
-use chaski_models::serve::{EmbedRequest, Readings, ServeError};
+use chaski_models::serve::{EmbedRequest, LogitsRequest, Readings, ServeError};
 use chaski_models::{EmbedOptions, Embedding, ModelError};
 use chaski_text::{AddSpecial, ParseSpecial};
 
@@ -28,6 +28,16 @@ impl Handle {
     pub fn embed(&self, request: EmbedRequest) -> Result<Readings<Embedding>, ServeError> {
         let pooling = request.options.pooling.map_or_else(|| self.pooling.clone(), Ok);
         self.handle.embed(request, pooling.map_err(ServeError::Model)?)
+    }
+}
+
+impl Handle {
+    /// Queues prompts for the logits of some tokens as their next, which run in the same steps as answers.
+    ///
+    /// # Errors
+    /// As [`Self::generate_tokens`].
+    pub fn logits(&self, request: LogitsRequest) -> Result<Readings<Vec<f32>>, ServeError> {
+        self.handle.logits(request)
     }
 }
 

@@ -62,8 +62,8 @@ pub mod text {
     pub use chaski_text::{
         AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, CHATML, CallChoice, CallGrammarError,
         ChatTemplate, ChatTemplates, Constraint, Content, Grammar, LocalTime, Logprobs, Message, Mirostat,
-        ParseSpecial, RenderSpecial, SamplerKind, SamplerParams, TemplateOptions, Tokenizer, ToolCall,
-        builtin_template, builtin_template_names, byte_to_char, strip_added_special,
+        ParseSpecial, RenderSpecial, Rendered, SamplerKind, SamplerParams, TemplateOptions, Tokenizer,
+        ToolCall, builtin_template, builtin_template_names, byte_to_char, strip_added_special,
     };
 }
 
@@ -120,7 +120,8 @@ pub mod errors {
 /// ```
 pub mod serve {
     pub use chaski_models::serve::{
-        Answer, Embeddings, EmbeddingsError, Event, Load, Refused, Request, ServeError,
+        Answer, Embeddings, EmbeddingsError, Event, Load, LogitsRequest, Readings, Refused, Request,
+        ServeError,
     };
 }
 

@@ -33,6 +33,7 @@ mod keys;
 mod metrics;
 mod model;
 mod models;
+mod ranker;
 mod sampling;
 mod server;
 #[cfg(test)]

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
 use chaski::errors::ModelError;
-use chaski::serve::{Load, ServeError};
-use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
+use chaski::serve::{Load, LogitsRequest, ServeError};
+use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial, Rendered, Tokenizer};
 use chaski::{Engine, Handle, SamplerParams};
 
 use crate::about::About;
 use crate::error::{ApiError, Kind};
+use crate::ranker::Ranker;
 
 /// A model that answers.
 pub(crate) struct Served {
@@ -46,6 +47,8 @@ pub(crate) struct Facts {
     pub(crate) pooling: Option<Pooling>,
     /// True if it makes embeddings only.
     pub(crate) embeds: bool,
+    /// Its way of ranking documents, if it has one.
+    pub(crate) ranker: Option<Ranker>,
 }
 
 /// How a model is served.
@@ -99,6 +102,7 @@ impl Served {
         sampler.apply_metadata(engine.model().metadata());
         let n_ctx = engine.loaded().n_ctx() as usize;
         let tokenizer = Some(engine.tokenizer().clone()).filter(|tokenizer| tokenizer.has_text());
+        let ranker = Ranker::of(engine.model().metadata(), engine.tokenizer());
         let handle = engine.spawn()?;
         let facts = Facts {
             id: options.id.unwrap_or_else(|| stem(&file).to_owned()),
@@ -114,6 +118,7 @@ impl Served {
             context_shift: options.context_shift,
             tokenizer,
             embeds: options.embeddings,
+            ranker,
         };
         Ok(Served { facts: Arc::new(facts), n_byte, handle })
     }
@@ -147,6 +152,14 @@ impl Served {
         })
     }
 
+    /// Queues prompts for logits after them.
+    ///
+    /// # Errors
+    /// Those of [`Handle::logits`].
+    pub(crate) fn logits(&self, request: LogitsRequest) -> Result<Readings<Vec<f32>>, ApiError> {
+        Ok(self.handle.logits(request)?)
+    }
+
     /// Its load.
     pub(crate) fn load(&self) -> Load {
         self.handle.load()
@@ -171,6 +184,15 @@ impl Facts {
         let add = if special { AddSpecial::Yes } else { AddSpecial::No };
         let parse = if parse { ParseSpecial::Yes } else { ParseSpecial::No };
         let encoded = self.with_tokenizer(|tokenizer| tokenizer.encode(text, add, parse))?;
+        encoded.map_err(|error| ApiError::new(Kind::Invalid, error.to_string()))
+    }
+
+    /// The tokens of a prompt some parts of which are data.
+    ///
+    /// # Errors
+    /// Those of the tokenizer.
+    pub(crate) fn tokens_of(&self, prompt: &Rendered) -> Result<Vec<u32>, ApiError> {
+        let encoded = self.with_tokenizer(|tokenizer| tokenizer.encode_traced(prompt, AddSpecial::Yes))?;
         encoded.map_err(|error| ApiError::new(Kind::Invalid, error.to_string()))
     }
 
@@ -226,6 +248,7 @@ impl Facts {
             tokenizer: None,
             pooling: None,
             embeds: false,
+            ranker: None,
         }
     }
 }

@@ -9,6 +9,7 @@ mod llama;
 mod models;
 mod ollama;
 mod record;
+mod rerank;
 mod respond;
 mod routes;
 mod status;

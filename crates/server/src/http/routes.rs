@@ -12,7 +12,7 @@ use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
 use super::guard::{Caller, guard, mark};
-use super::{body, embeddings, llama, models, ollama, status};
+use super::{body, embeddings, llama, models, ollama, rerank, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
@@ -87,10 +87,12 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/embedding", post(embeddings::llama))
         .route("/api/embed", post(embeddings::ollama))
         .route("/api/embeddings", post(embeddings::old_ollama))
-        .route("/v1/rerank", post(rerank))
-        .route("/v2/rerank", post(rerank))
-        .route("/rerank", post(rerank))
-        .route("/reranking", post(rerank))
+        .route("/v1/rerank", post(rerank::rerank))
+        .route("/v2/rerank", post(rerank::rerank))
+        .route("/rerank", post(rerank::rerank))
+        .route("/reranking", post(rerank::rerank))
+        .route("/v1/score", post(rerank::score))
+        .route("/score", post(rerank::score))
         .route("/infill", post(infill))
         .route("/tokenize", post(llama::tokenize))
         .route("/v1/tokenize", post(llama::tokenize))
@@ -109,10 +111,6 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .layer(RequestDecompressionLayer::new())
         .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
-}
-
-async fn rerank() -> ApiError {
-    ApiError::new(Kind::Unsupported, "no model here ranks documents")
 }
 
 async fn infill() -> ApiError {

@@ -9,5 +9,6 @@ mod golden;
 mod hostile;
 mod models;
 mod operation;
+mod rerank;
 mod serve;
 mod tls;

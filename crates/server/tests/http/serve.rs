@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use chaski::gguf::OwnedValue;
 use chaski::kernels::ActivationPrecision;
 use chaski::{DeviceChoice, Engine, KvType, SamplerParams, Source};
 use chaski_server::{Key, Listen, LoadError, Loader, ModelOptions, Offer, Server, ServerConfig};
@@ -17,6 +18,8 @@ pub(crate) struct Setup {
     model: Option<&'static str>,
     /// Source of a chat template in place of the model's.
     template: Option<String>,
+    /// Other values of the model's metadata.
+    pub(crate) metadata: Vec<(String, OwnedValue)>,
     n_ctx: u32,
     n_seq: u32,
     pub(crate) max_waiting: usize,
@@ -83,6 +86,7 @@ impl Setup {
         let mut setup = Setup {
             model: Some("models/storyteller/storyteller-f16.gguf"),
             template: None,
+            metadata: Vec::new(),
             n_ctx: 512,
             n_seq: 4,
             max_waiting: 16,
@@ -128,6 +132,9 @@ impl Setup {
             .kv(KvType::F32)
             .inputs(ActivationPrecision::F32)
             .device(DeviceChoice::Cpu);
+        for (key, value) in &self.metadata {
+            builder = builder.metadata(key.as_str(), value.clone());
+        }
         if let Some(template) = &self.template {
             builder = builder.metadata("tokenizer.chat_template", template.as_str());
         }

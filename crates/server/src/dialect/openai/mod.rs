@@ -6,6 +6,7 @@ pub(crate) mod embeddings;
 pub(super) mod logprobs;
 pub(super) mod messages;
 pub(crate) mod models;
+pub(crate) mod rerank;
 pub(crate) mod responses;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,64 @@
+//! Logits after prompts, for scores.
+
+use std::sync::Arc;
+
+use chaski_schedule::Read;
+
+use super::error::ServeError;
+use super::handle::Handle;
+use super::readings::{Fold, Readings};
+use crate::error::ModelError;
+
+/// A request for the logits of tokens after prompts.
+#[derive(Clone, Debug)]
+pub struct LogitsRequest {
+    /// The tokens of each prompt.
+    pub prompts: Vec<Vec<u32>>,
+    /// The tokens whose logits are wanted.
+    pub tokens: Vec<u32>,
+    /// Requests of higher priority are served first, and preempted last.
+    pub priority: i32,
+    /// The client: at equal priority, the client with the fewest running requests is served first.
+    pub client: u64,
+}
+
+/// Picks logits from a row.
+struct Picked {
+    tokens: Arc<[u32]>,
+    logits: Vec<f32>,
+}
+
+impl Fold for Picked {
+    type Out = Vec<f32>;
+
+    fn row(&mut self, _: usize, values: &[f32]) {
+        self.logits = self.tokens.iter().map(|t| values[*t as usize]).collect();
+    }
+
+    fn end(self) -> Vec<f32> {
+        self.logits
+    }
+}
+
+impl Handle {
+    /// Queues prompts for the logits of some tokens as their next, which run in the same steps as answers.
+    ///
+    /// # Errors
+    /// As [`Handle::generate`].
+    pub fn logits(&self, request: LogitsRequest) -> Result<Readings<Vec<f32>>, ServeError> {
+        let LogitsRequest { prompts, tokens, priority, client } = request;
+        let n_vocab = self.shared.sizes.n_vocab;
+        if let Some(token) = tokens.iter().copied().find(|t| *t as usize >= n_vocab) {
+            return Err(ModelError::Token { token, n_vocab: n_vocab as u32 }.into());
+        }
+        for prompt in &prompts {
+            self.check(prompt)?;
+        }
+        let tokens: Arc<[u32]> = tokens.into();
+        let prompt = |prompt: Vec<u32>| {
+            let last = prompt.len() - 1;
+            (prompt, last, Picked { tokens: tokens.clone(), logits: Vec::new() })
+        };
+        self.read(prompts.into_iter().map(prompt), Read::Logits, (priority, client))
+    }
+}

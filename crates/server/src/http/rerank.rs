@@ -1,0 +1,72 @@
+//! Requests for scores.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::Response;
+use chaski::serve::LogitsRequest;
+use serde_json::Value;
+
+use super::body;
+use super::embeddings::wait;
+use super::guard::Caller;
+use super::respond::json;
+use crate::app::App;
+use crate::dialect::openai::rerank::{self, ScoreAsk};
+use crate::error::{ApiError, Kind};
+use crate::ranker::Ranker;
+use crate::{clock, ids};
+
+pub(super) async fn rerank(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    scores(&app, &caller, request, "rerank-", rerank::rerank).await
+}
+
+pub(super) async fn score(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    scores(&app, &caller, request, "score-", rerank::score).await
+}
+
+/// Reads a body and computes its scores, all at once.
+async fn scores(
+    app: &App,
+    caller: &Caller,
+    request: Request,
+    prefix: &'static str,
+    read: fn(&Value) -> Result<ScoreAsk, ApiError>,
+) -> Result<Response<Body>, ApiError> {
+    let start = Instant::now();
+    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let _open = app.open()?;
+    let served = app.model(body["model"].as_str()).await?;
+    let unable = || ApiError::new(Kind::Unsupported, "this model does not rank documents");
+    let ranker = served.facts.ranker.clone().ok_or_else(unable)?;
+    let (facts, words) = (served.facts.clone(), ranker.words.to_vec());
+    let read = tokio::task::spawn_blocking(move || {
+        let ask = read(&body)?;
+        let prompt = |(query, document): &(String, String)| facts.tokens_of(&ranker.prompt(query, document));
+        let prompts = ask.pairs.iter().map(prompt).collect::<Result<Vec<_>, _>>()?;
+        Ok((ask, prompts))
+    });
+    let failed = |_| Err(ApiError::new(Kind::Internal, "reading the request failed"));
+    let (ask, prompts) = read.await.unwrap_or_else(failed)?;
+    let n_token = prompts.iter().map(Vec::len).sum();
+    let readings =
+        served.logits(LogitsRequest { prompts, tokens: words, priority: 0, client: caller.client })?;
+    let found = wait(app, &served, readings).await?;
+    let scores: Vec<f64> = found.iter().map(|logits| Ranker::score(logits)).collect();
+    if scores.iter().any(|score| !score.is_finite()) {
+        return Err(ApiError::new(Kind::Internal, "the model's logits are not finite"));
+    }
+    app.metrics.read(&served.facts.id, n_token, start.elapsed());
+    let id = ids::new(prefix);
+    Ok(json(&ask.body((&id, clock::now(), &served.facts.id), &scores, n_token)))
+}
