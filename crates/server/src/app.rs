@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 use crate::config::{Entry, ServerConfig};
 use crate::error::{ApiError, Kind};
 use crate::keys::Key;
+use crate::limits::{Counted, Limits};
 use crate::metrics::Metrics;
 use crate::models::{Lease, Models, Room};
 
@@ -22,6 +23,9 @@ pub(crate) struct App {
     pub(crate) is_draining: AtomicBool,
     /// No new requests are taken.
     pub(crate) is_closed: AtomicBool,
+    /// Told when the server is to end.
+    pub(crate) stop: tokio::sync::Notify,
+    pub(crate) limits: Arc<Limits>,
     /// Requests for answers that have not ended.
     pub(crate) n_open: Arc<AtomicUsize>,
 }
@@ -43,6 +47,8 @@ impl App {
             own_hosts: RwLock::default(),
             is_draining: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            stop: tokio::sync::Notify::new(),
+            limits: Arc::new(Limits::new(config.key_limits)),
             n_open: Arc::default(),
             config,
         }
@@ -67,16 +73,17 @@ impl App {
     /// Counts a request for an answer until it is dropped.
     ///
     /// # Errors
-    /// [`Kind::Draining`] once the server ends.
-    pub(crate) fn open(&self) -> Result<OpenRequest, ApiError> {
+    /// [`Kind::Draining`] once the server ends; [`Kind::Limit`] for one too many of this key.
+    pub(crate) fn open(&self, key: Option<u64>) -> Result<OpenRequest, ApiError> {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(ApiError::new(Kind::Draining, "the server is shutting down").retry(1));
         }
+        let counted = key.map(|key| self.limits.begin(key)).transpose()?;
         // The time without a sign of life begins with work.
         if self.n_open.fetch_add(1, Ordering::Relaxed) == 0 {
             self.metrics.sign();
         }
-        Ok(OpenRequest(self.n_open.clone()))
+        Ok(OpenRequest { n_open: self.n_open.clone(), counted })
     }
 
     /// True if requests run, but no token has come for longer than the configuration allows.
@@ -117,10 +124,22 @@ impl App {
 }
 
 /// A request is open while it holds this.
-pub(crate) struct OpenRequest(Arc<AtomicUsize>);
+pub(crate) struct OpenRequest {
+    n_open: Arc<AtomicUsize>,
+    counted: Option<Counted>,
+}
+
+impl OpenRequest {
+    /// Tokens that it has used.
+    pub(crate) fn used(&mut self, n_token: usize) {
+        if let Some(counted) = &mut self.counted {
+            counted.used(n_token);
+        }
+    }
+}
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.n_open.fetch_sub(1, Ordering::Relaxed);
     }
 }

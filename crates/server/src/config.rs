@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::keys::Key;
+use crate::limits::KeyLimits;
 use crate::models::Offers;
 
 /// Where a server listens.
@@ -91,6 +92,8 @@ pub struct ServerConfig {
     pub tls: Option<Tls>,
     /// Keys of clients; without any, everybody may ask.
     pub keys: Vec<Key>,
+    /// Limits of each key.
+    pub key_limits: KeyLimits,
     /// Names under which clients may reach it besides those of the loopback interface and its own addresses. Others are
     /// refused where no key is required, so that no page of the web can reach it by a name of its own.
     pub allowed_hosts: Vec<String>,
@@ -135,6 +138,7 @@ impl Default for ServerConfig {
             listen: vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)))],
             tls: None,
             keys: Vec::new(),
+            key_limits: KeyLimits::default(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
             max_body: 32 << 20,

@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Timeout,
     /// A body that is too large.
     Large,
+    /// More than a key may ask for.
+    Limit,
     /// A full queue.
     Full,
     /// A model that is being loaded.
@@ -79,6 +81,7 @@ impl Kind {
             Kind::Model => same(404, "not_found_error", Some("model_not_found"), "not_found_error"),
             Kind::Timeout => same(408, "timeout_error", Some("request_timeout"), "timeout_error"),
             Kind::Large => same(413, invalid, Some("request_too_large"), "request_too_large"),
+            Kind::Limit => same(429, "rate_limit_error", Some("rate_limit_exceeded"), "rate_limit_error"),
             Kind::Full => Row {
                 anthropic_status: 529,
                 ..same(429, "server_error", Some("server_overloaded"), "overloaded_error")

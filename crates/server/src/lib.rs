@@ -30,6 +30,7 @@ mod fields;
 mod http;
 mod ids;
 mod keys;
+mod limits;
 mod metrics;
 mod model;
 mod models;
@@ -41,6 +42,7 @@ mod testing;
 
 pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig, Tls};
 pub use keys::{Key, KeyError, Level};
+pub use limits::KeyLimits;
 pub use model::ModelOptions;
 pub use models::{KeepAlive, KeepAliveError, LoadError, Loader, Offer, Offers, Part, model_id};
 pub use server::{BindError, Control, Server};

@@ -128,7 +128,7 @@ impl Server {
         self.control().add(engine, options)
     }
 
-    /// Serves until `stop` is ready, and then until the last answer has ended: first routers see that it is not ready
+    /// Serves until `stop` is ready, or an operator says so (`/admin/drain`), and then until the last answer has ended: first routers see that it is not ready
     /// any more ([`ServerConfig::drain_delay`]), then nothing new is taken, and what runs may end
     /// ([`ServerConfig::drain_timeout`]). Dropping the future ends it at once.
     ///
@@ -142,7 +142,10 @@ impl Server {
             serving.spawn(socket.serve(router.clone(), receiver.clone()));
         }
         let loading = tokio::spawn(app.models.clone().run());
-        stop.await;
+        tokio::select! {
+            () = stop => {}
+            () = app.stop.notified() => {}
+        }
         app.is_draining.store(true, Ordering::Relaxed);
         if app.n_open.load(Ordering::Relaxed) > 0 {
             sleep(app.config.drain_delay).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chaski::embedding::Pooling;
-use chaski_server::{KeepAlive, Key, Level, Listen, Log, ServerConfig, Tls};
+use chaski_server::{KeepAlive, Key, KeyLimits, Level, Listen, Log, ServerConfig, Tls};
 
 use super::log::LogFormat;
 use crate::failure::Usage;
@@ -116,6 +116,15 @@ pub(crate) struct Args {
     /// sha256:HASH; SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
+    /// Requests that each key may have at once
+    #[arg(long, value_name = "N")]
+    key_requests: Option<u32>,
+    /// Requests that each key may have in a minute
+    #[arg(long, value_name = "N")]
+    key_rpm: Option<u32>,
+    /// Tokens of prompts and answers that each key may have in a minute
+    #[arg(long, value_name = "N")]
+    key_tpm: Option<u32>,
     /// Listen beyond this machine without a key
     #[arg(long)]
     insecure_open: bool,
@@ -229,6 +238,11 @@ impl Args {
             client_ca: self.tls_client_ca.clone(),
         });
         config.keys = self.keys()?;
+        config.key_limits = KeyLimits {
+            requests: self.key_requests,
+            requests_per_minute: self.key_rpm,
+            tokens_per_minute: self.key_tpm,
+        };
         let is_open = config.listen.iter().any(|listen| match listen {
             Listen::Tcp(address) => !address.ip().is_loopback(),
             Listen::Unix(_) => false,

@@ -7,6 +7,7 @@ mod gpu;
 mod inputs;
 mod numbers;
 mod progress;
+mod routers;
 mod serve;
 mod show;
 mod templates;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, Response};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use bytes::Bytes;
 use chaski::ChatEvent;
+use chaski::serve::Load;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -68,7 +69,7 @@ pub(crate) async fn answer(
     body: Value,
 ) -> Result<Response<Body>, ApiError> {
     let start = Instant::now();
-    let open = app.open()?;
+    let open = app.open(caller.limited())?;
     let name = match &body["model"] {
         Value::Null => None,
         Value::String(name) => Some(name.as_str()),
@@ -77,6 +78,7 @@ pub(crate) async fn answer(
     let served = app.model(name).await?;
     let real = served.facts.id.clone();
     let is_other = name.is_some_and(|name| !name.is_empty() && !served.facts.is_called(name));
+    let load = served.load();
     let queued = queue(Arc::clone(&served), dialect, caller.client, body).await?;
     let n_answer = queued.told.n_answer();
     let record = Record::new(app.clone(), caller.id, real.clone(), start, n_answer, (open, served));
@@ -84,10 +86,23 @@ pub(crate) async fn answer(
         false => whole(queued, record).await?,
         true => stream(queued, record, dialect.wire, path).await?,
     };
+    load_headers(response.headers_mut(), &load);
     if is_other && let Ok(name) = HeaderValue::from_str(&real) {
         response.headers_mut().insert(HeaderName::from_static("x-chaski-model"), name);
     }
     Ok(response)
+}
+
+/// How busy the model was when the request came, for routers.
+fn load_headers(headers: &mut HeaderMap, load: &Load) {
+    let used = load.n_used() as f64 / load.n_token().max(1) as f64;
+    for (name, value) in
+        [("x-chaski-queue", load.n_waiting.to_string()), ("x-chaski-kv", format!("{used:.3}"))]
+    {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
 }
 
 /// The next event, before the time for the first token is over.

@@ -47,7 +47,7 @@ async fn embed(
     caller: &Caller,
     body: Value,
 ) -> Result<(Lease, EmbedAsk, Vec<Embedding>), ApiError> {
-    let (_open, start) = (app.open()?, Instant::now());
+    let (mut open, start) = (app.open(caller.limited())?, Instant::now());
     let served = app.model(body["model"].as_str()).await?;
     let facts = served.facts.clone();
     let asked = tokio::task::spawn_blocking(move || ask(&body, &facts)).await;
@@ -56,6 +56,7 @@ async fn embed(
     let readings = served.embed(EmbedRequest { client: caller.client, ..request })?;
     let found = wait(app, &served, readings).await?;
     let n_token = found.iter().map(|embedding| embedding.n_token).sum();
+    open.used(n_token);
     app.metrics.read(&served.facts.id, n_token, start.elapsed());
     Ok((served, asked, found))
 }

@@ -16,8 +16,8 @@ use crate::error::{ApiError, Kind};
 use crate::ids;
 use crate::keys::{Level, find};
 
-/// Paths that need no key.
-const PUBLIC: [&str; 5] = ["/", "/health", "/v1/health", "/livez", "/readyz"];
+/// Paths that tell of the server's health.
+const PROBES: [&str; 4] = ["/health", "/v1/health", "/livez", "/readyz"];
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -36,6 +36,11 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// The key whose limits hold for it, if keys are required.
+    pub(crate) fn limited(&self) -> Option<u64> {
+        self.key.is_some().then_some(self.client)
+    }
+
     /// Refuses a client that is no operator of the server.
     ///
     /// # Errors
@@ -115,7 +120,8 @@ fn request_id(headers: &HeaderMap) -> String {
 fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiError> {
     let keys = app.keys();
     let headers = request.headers();
-    if keys.is_empty() {
+    // Probes of routers may name no host, and nobody learns anything from their answers.
+    if keys.is_empty() && !PROBES.contains(&request.uri().path()) {
         check_host(app, request)?;
     }
     if let Some(origin) = headers.get(header::ORIGIN).filter(|origin| !allows_origin(app, origin)) {
@@ -123,7 +129,8 @@ fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiErr
         let message = format!("pages of `{origin}` may not use this server (see --cors-origins)");
         return Err(ApiError::new(Kind::Forbidden, message));
     }
-    let is_public = PUBLIC.contains(&request.uri().path()) || request.method() == Method::OPTIONS;
+    let path = request.uri().path();
+    let is_public = path == "/" || PROBES.contains(&path) || request.method() == Method::OPTIONS;
     if keys.is_empty() {
         let peer = request.extensions().get::<Peer>();
         caller.is_admin =

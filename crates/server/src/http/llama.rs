@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::body;
 use super::respond::json as respond;
 use crate::app::App;
+use crate::ask::Read;
 use crate::dialect::llama::tokens;
 use crate::dialect::{anthropic, openai};
 use crate::error::{ApiError, Kind};
@@ -59,6 +60,20 @@ pub(super) async fn render(
     of_body(app, request, |served, body| {
         let (text, tokens) = tokens::chat_prompt(served, body)?;
         Ok(json!({"request_id": ids::new("req_"), "token_ids": tokens, "prompt": text}))
+    })
+    .await
+}
+
+/// The same for prompts without a conversation.
+pub(super) async fn render_text(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    of_body(app, request, |served, body| {
+        let read = tokens::prompts(served, body)?;
+        let rendered = |read: Read| json!({"request_id": ids::new("req_"), "token_ids": read.tokens, "prompt": read.text});
+        let mut all: Vec<Value> = read.into_iter().map(rendered).collect();
+        Ok(if all.len() == 1 { all.remove(0) } else { all.into() })
     })
     .await
 }

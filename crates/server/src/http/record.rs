@@ -19,7 +19,6 @@ pub(super) struct Record {
     start: Instant,
     answers: Vec<Course>,
     gaps: Histogram,
-    #[expect(dead_code, reason = "their end is what counts")]
     held: (OpenRequest, Lease),
 }
 
@@ -92,6 +91,7 @@ impl Record {
         let course = &mut self.answers[index];
         course.has_ended = true;
         let stats = &course.stats;
+        self.held.0.used(stats.n_prompt + stats.n_token);
         self.app.metrics.ended(&self.model, finish);
         self.app.log(&Entry::Answered(Answered {
             id: self.request.clone(),

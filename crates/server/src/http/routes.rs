@@ -12,7 +12,7 @@ use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
 use super::guard::{Caller, guard, mark};
-use super::{body, embeddings, llama, models, ollama, rerank, status};
+use super::{body, embeddings, fleet, llama, models, ollama, rerank, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
@@ -76,6 +76,13 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/metrics", get(status::metrics))
         .route("/props", get(status::props))
         .route("/slots", get(status::slots))
+        .route("/server_info", get(fleet::server_info))
+        .route("/get_server_info", get(fleet::server_info))
+        .route("/model_info", get(fleet::model_info))
+        .route("/get_model_info", get(fleet::model_info))
+        .route("/load", get(fleet::load))
+        .route("/v1/loads", get(fleet::loads))
+        .route("/admin/drain", post(fleet::drain))
         .route("/v1/models", get(models::list))
         .route("/models", get(models::list))
         .route("/models/load", post(models::load))
@@ -100,6 +107,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/detokenize", post(llama::detokenize))
         .route("/apply-template", post(llama::apply_template))
         .route("/v1/chat/completions/render", post(llama::render))
+        .route("/v1/completions/render", post(llama::render_text))
         .route("/v1/chat/completions/input_tokens", post(llama::input_tokens))
         .route("/v1/messages/count_tokens", post(llama::count_message))
         .route("/v1/responses/input_tokens", post(llama::count_response))

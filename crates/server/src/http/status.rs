@@ -47,7 +47,7 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response<Body
 /// The model that a question about its state means. It is not loaded for it.
 #[derive(serde::Deserialize)]
 pub(super) struct Which {
-    model: Option<String>,
+    pub(super) model: Option<String>,
     fail_on_no_slot: Option<String>,
 }
 

@@ -230,3 +230,63 @@ fn an_answer_that_does_not_begin_in_time_is_refused() {
     let text = running.get("/metrics").text;
     assert!(text.contains("finished_reason=\"abort\"} 2"), "{text}");
 }
+
+#[test]
+fn a_key_that_asks_too_much_waits() {
+    let mut setup = Setup::built_in(2);
+    setup.config.keys = vec![Key::new("a", "a"), Key::new("b", "b")];
+    setup.config.key_limits.requests_per_minute = Some(2);
+    let running = setup.start();
+    let ask = |key: &str| {
+        let body = json!({"prompt": "A", "max_tokens": 1, "messages": [{"role": "user", "content": "A"}]});
+        let headers = json!({"authorization": format!("Bearer {key}")});
+        running.send(&json!({"method": "POST", "path": "/v1/completions", "headers": headers, "body": body}))
+    };
+    assert_eq!((ask("a").status, ask("a").status), (200, 200));
+    let refused = ask("a");
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (429, &json!("rate_limit_exceeded")));
+    let seconds: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=30).contains(&seconds), "{seconds}");
+    assert_eq!(ask("b").status, 200, "other keys have their own");
+}
+
+#[test]
+fn routers_find_what_they_ask_for() {
+    let running = Setup::built_in(3).start();
+    // A probe without a host, as HAProxy sends it.
+    let mut stream = TcpStream::connect(running.address()).expect("the server listens");
+    stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").expect("it takes requests");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("it answers");
+    assert!(text.starts_with("HTTP/1.0 200") || text.starts_with("HTTP/1.1 200"), "{text}");
+    let info = running.get("/server_info").body;
+    assert_eq!((&info["max_running_requests"], &info["tp_size"]), (&json!(3), &json!(1)));
+    assert_eq!(running.get("/get_model_info").body["is_generation"], true);
+    assert_eq!(running.get("/load").body, json!({"server_load": 0}));
+    let load = &running.get("/v1/loads").body["loads"][0];
+    assert_eq!((&load["num_running_reqs"], &load["num_waiting_reqs"]), (&json!(0), &json!(0)));
+    let rendered = running.post("/v1/completions/render", &json!({"prompt": "Once"})).body;
+    let tokens = running.post("/tokenize", &json!({"content": "Once", "add_special": true})).body;
+    assert_eq!(rendered["token_ids"], tokens["tokens"]);
+    let answer = running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1}));
+    assert_eq!(
+        (&answer.headers["x-chaski-queue"], answer.headers.contains_key("x-chaski-kv")),
+        (&"0".parse().unwrap(), true)
+    );
+}
+
+#[test]
+fn an_operator_ends_the_server() {
+    let mut setup = Setup::built_in(1);
+    setup.config.keys =
+        vec![Key::new("user", "u"), Key::new("operator", "o").level(chaski_server::Level::Admin)];
+    setup.config.drain_delay = Duration::ZERO;
+    let mut running = setup.start();
+    let drain = |running: &Running, key: &str| {
+        let headers = json!({"authorization": format!("Bearer {key}")});
+        running.send(&json!({"method": "POST", "path": "/admin/drain", "headers": headers})).status
+    };
+    assert_eq!((drain(&running, "u"), drain(&running, "o")), (403, 200));
+    wait_until("it ends", Duration::from_secs(10), || running.has_ended());
+    running.stop();
+}

@@ -212,6 +212,11 @@ impl Running {
         self.url.trim_start_matches("http://")
     }
 
+    /// True if it has ended by itself.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(thread::JoinHandle::is_finished)
+    }
+
     /// Tells it to end, without waiting.
     pub(crate) fn stop(&mut self) {
         drop(self.stop.take());

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::ask::Prompt;
+use crate::ask::{Prompt, Read, read_parts};
 use crate::dialect::openai;
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -15,6 +15,12 @@ fn piece(facts: &Facts, id: u32) -> Value {
         Ok(text) => text.into(),
         Err(error) => error.into_bytes().into(),
     }
+}
+
+/// The prompts of a body of `/v1/completions`.
+pub(crate) fn prompts(served: &Served, body: &Value) -> Result<Vec<Read>, ApiError> {
+    let prompts = openai::completions::prompts(&Fields::of(body, "")?, "prompt")?;
+    prompts.iter().map(|parts| read_parts(&served.facts, parts)).collect()
 }
 
 /// The tokens of a text, or of a conversation.
