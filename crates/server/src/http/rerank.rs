@@ -45,7 +45,7 @@ async fn scores(
 ) -> Result<Response<Body>, ApiError> {
     let start = Instant::now();
     let body = body::json(request.into_body(), app.config.max_body).await?;
-    let _open = app.open()?;
+    let mut open = app.open(caller.limited())?;
     let served = app.model(body["model"].as_str()).await?;
     let unable = || ApiError::new(Kind::Unsupported, "this model does not rank documents");
     let ranker = served.facts.ranker.clone().ok_or_else(unable)?;
@@ -66,6 +66,7 @@ async fn scores(
     if scores.iter().any(|score| !score.is_finite()) {
         return Err(ApiError::new(Kind::Internal, "the model's logits are not finite"));
     }
+    open.used(n_token);
     app.metrics.read(&served.facts.id, n_token, start.elapsed());
     let id = ids::new(prefix);
     Ok(json(&ask.body((&id, clock::now(), &served.facts.id), &scores, n_token)))
