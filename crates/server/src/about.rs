@@ -18,6 +18,8 @@ pub(crate) struct About {
     pub(crate) n_byte: u64,
     /// Pooling of embeddings, if the file has one.
     pub(crate) pooling: Option<Pooling>,
+    /// True if it has tokens for the text between two others.
+    pub(crate) has_fim: bool,
     /// Source of the chat template.
     pub(crate) template: Option<String>,
     /// True if its template knows tools.
@@ -47,6 +49,7 @@ impl About {
         let (has_tools, has_thinking) = (says("tools"), says("enable_thinking"));
         let has_reasoning = ["<think>", "reasoning_content", "<|channel|>"].into_iter().any(says);
         let ftype = number("general.file_type").and_then(|id| FileType::from_id(u32::try_from(id).ok()?));
+        let fim = model.tokenizer().fim();
         Ok(About {
             ftype: ftype.map_or("unknown", |ftype| ftype.info().title).to_owned(),
             n_ctx_train: model.config().n_ctx_train,
@@ -55,6 +58,7 @@ impl About {
             n_param: model.n_param(),
             n_byte: model.n_byte(),
             pooling: Pooling::of(metadata).ok(),
+            has_fim: fim.prefix.is_some() && fim.suffix.is_some() && fim.middle.is_some(),
             template: plain,
             has_tools,
             has_reasoning,

@@ -27,6 +27,7 @@ mod config;
 mod dialect;
 mod error;
 mod fields;
+mod fim;
 mod http;
 mod ids;
 mod keys;

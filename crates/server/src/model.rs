@@ -47,6 +47,8 @@ pub(crate) struct Facts {
     pub(crate) pooling: Option<Pooling>,
     /// True if it makes embeddings only.
     pub(crate) embeds: bool,
+    /// Fill in with the text after the gap first.
+    pub(crate) suffix_first: bool,
     /// Its way of ranking documents, if it has one.
     pub(crate) ranker: Option<Ranker>,
 }
@@ -68,6 +70,8 @@ pub struct ModelOptions {
     pub n_seq: u32,
     /// It makes embeddings only.
     pub embeddings: bool,
+    /// A prompt to fill in has the text after the gap before the one before it.
+    pub suffix_first: bool,
     /// Pooling of embeddings; by default that of the file.
     pub pooling: Option<Pooling>,
 }
@@ -118,6 +122,7 @@ impl Served {
             context_shift: options.context_shift,
             tokenizer,
             embeds: options.embeddings,
+            suffix_first: options.suffix_first,
             ranker,
         };
         Ok(Served { facts: Arc::new(facts), n_byte, handle })
@@ -248,6 +253,7 @@ impl Facts {
             tokenizer: None,
             pooling: None,
             embeds: false,
+            suffix_first: false,
             ranker: None,
         }
     }

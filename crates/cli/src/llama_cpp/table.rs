@@ -164,6 +164,7 @@ pub(crate) static TABLE: &[Row] = &[
     // Of llama-server.
     own(&["-np", "--parallel"], "--parallel"),
     flag(&["-embd", "--embedding", "--embeddings"], "--embeddings"),
+    flag(&["--spm-infill"], "--spm-infill"),
     own(&["-a", "--alias"], "--alias"),
     own(&["--sleep-idle-seconds"], "--keep-alive"),
     own(&["--ssl-key-file"], "--tls-key"),

@@ -94,6 +94,9 @@ pub(crate) struct Args {
     /// When the context is full, drop its older half and go on
     #[arg(long)]
     pub(crate) context_shift: bool,
+    /// Put the text after a gap before the one in front of it, for models that were made so
+    #[arg(long)]
+    pub(crate) spm_infill: bool,
     /// Make embeddings only, and refuse to answer
     #[arg(long, alias = "embedding")]
     pub(crate) embeddings: bool,

@@ -225,6 +225,7 @@ fn engine(
         context_shift: args.context_shift,
         n_seq: args.parallel,
         embeddings: args.embeddings,
+        suffix_first: args.spm_infill,
         pooling: args.pooling,
     };
     Ok((engine, options))

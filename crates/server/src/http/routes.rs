@@ -33,6 +33,12 @@ static COMPLETION: Dialect = Dialect {
     prefix: "cmpl-",
 };
 
+static INFILL: Dialect = Dialect {
+    ask: llama_dialect::completion::infill,
+    wire: Wire::Events { ends: false, ping: Ping::Comment },
+    prefix: "cmpl-",
+};
+
 static MESSAGES: Dialect = Dialect {
     ask: anthropic::messages::ask,
     wire: Wire::Events { ends: false, ping: Ping::Event },
@@ -40,7 +46,7 @@ static MESSAGES: Dialect = Dialect {
 };
 
 /// Endpoints that answer.
-static ANSWERS: [(&str, &Dialect); 8] = [
+static ANSWERS: [(&str, &Dialect); 9] = [
     ("/v1/chat/completions", &CHAT),
     ("/chat/completions", &CHAT),
     ("/v1/completions", &COMPLETIONS),
@@ -49,6 +55,7 @@ static ANSWERS: [(&str, &Dialect); 8] = [
     ("/completion", &COMPLETION),
     ("/completions", &COMPLETION),
     ("/generate", &COMPLETION),
+    ("/infill", &INFILL),
 ];
 
 /// An endpoint of this dialect.
@@ -100,7 +107,6 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/reranking", post(rerank::rerank))
         .route("/v1/score", post(rerank::score))
         .route("/score", post(rerank::score))
-        .route("/infill", post(infill))
         .route("/tokenize", post(llama::tokenize))
         .route("/v1/tokenize", post(llama::tokenize))
         .route("/detokenize", post(llama::detokenize))
@@ -119,10 +125,6 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .layer(RequestDecompressionLayer::new())
         .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
-}
-
-async fn infill() -> ApiError {
-    ApiError::new(Kind::Unsupported, "filling in between two texts is not supported")
 }
 
 /// Responses are not stored.

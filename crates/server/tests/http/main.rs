@@ -7,6 +7,7 @@ mod dialects;
 mod embed;
 mod golden;
 mod hostile;
+mod infill;
 mod models;
 mod operation;
 mod rerank;

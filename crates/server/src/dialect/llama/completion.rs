@@ -5,13 +5,14 @@ use chaski::{ChatEvent, Finish, GenerateOptions, Stats};
 use serde_json::{Value, json};
 
 use crate::answers::{Gathered, Outcome};
-use crate::ask::{Ask, Prompt};
+use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::openai::completions::prompts;
 use crate::dialect::openai::logprobs;
 use crate::dialect::timings::{progress, timings};
 use crate::dialect::{Frame, Told, Writer, per_answer};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fim::Gap;
 use crate::model::Facts;
 use crate::sampling;
 
@@ -19,8 +20,23 @@ use crate::sampling;
 pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let fields = Fields::of(body, "")?;
     let prompts = prompts(&fields, "prompt")?;
-    let mut options = sampling::options(&fields, facts)?;
-    options.max_tokens = sampling::max_tokens(&fields, &["n_predict", "max_tokens"], facts)?;
+    completion(&fields, prompts, facts)
+}
+
+/// Reads the body of `/infill`.
+pub(crate) fn infill(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
+    let fields = Fields::of(body, "")?;
+    let prompt = Gap::read(&fields)?.prompt(facts)?;
+    completion(&fields, vec![prompt], facts)
+}
+
+fn completion(
+    fields: &Fields<'_>,
+    prompts: Vec<Vec<Part>>,
+    facts: &Facts,
+) -> Result<(Ask, Box<dyn Writer>), ApiError> {
+    let mut options = sampling::options(fields, facts)?;
+    options.max_tokens = sampling::max_tokens(fields, &["n_predict", "max_tokens"], facts)?;
     let n_probs = fields.integer("n_probs", 0..=100)?.unwrap_or(0) as usize;
     options.logprobs = (n_probs > 0).then_some(n_probs);
     if let Some(keep) = fields.integer("n_keep", -1..=i64::from(u32::MAX))? {

@@ -7,18 +7,16 @@ use super::lines::{Form, Lines};
 use super::{Only, options};
 use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::{Writer, conversation};
-use crate::error::{ApiError, Kind};
+use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::fim;
 use crate::model::Facts;
 
 /// Reads a body.
 pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let fields = Fields::of(body, "")?;
     let text = fields.need("prompt", fields.text("prompt")?)?;
-    if fields.text("suffix")?.is_some_and(|suffix| !suffix.is_empty()) {
-        let message = "filling in before a `suffix` is not supported";
-        return Err(ApiError { param: Some("suffix".into()), ..ApiError::new(Kind::Unsupported, message) });
-    }
+    let suffix = fim::suffix(&fields)?;
     if fields.text("template")?.is_some_and(|template| !template.is_empty()) {
         return Err(fields.wrong("template", "absent: the model's own is used; `raw` goes without one"));
     }
@@ -28,6 +26,10 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     let is_raw = fields.flag("raw")?.unwrap_or(false);
     let writer = Lines::new(Form::Generate { context: !is_raw }, options.logprobs.is_some());
     let mut ask = match is_raw {
+        _ if let Some(suffix) = suffix => {
+            let prompt = fim::before(vec![Part::Text(text.into())], suffix, facts)?;
+            Ask::new(Prompt::Texts(vec![prompt]), options)
+        }
         true => {
             let mut parts = vec![Part::Text(text.into())];
             if !context.is_empty() {

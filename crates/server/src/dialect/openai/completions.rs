@@ -11,6 +11,7 @@ use crate::dialect::timings::timings;
 use crate::dialect::{Frame, Told, Writer, per_answer};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
+use crate::fim;
 use crate::model::Facts;
 use crate::sampling;
 
@@ -23,13 +24,19 @@ const MOST_PROMPTS: usize = 64;
 /// Reads a body.
 pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let fields = Fields::of(body, "")?;
-    if fields.text("suffix")?.is_some_and(|suffix| !suffix.is_empty()) {
-        return Err(ApiError::new(Kind::Unsupported, "`suffix` is not supported; use /infill"));
+    let mut prompts = prompts(&fields, "prompt")?;
+    let suffix = fim::suffix(&fields)?;
+    if let Some(suffix) = suffix {
+        for prompt in &mut prompts {
+            *prompt = fim::before(std::mem::take(prompt), suffix, facts)?;
+        }
     }
-    let prompts = prompts(&fields, "prompt")?;
     let mut options = sampling::options(&fields, facts)?;
     options.max_tokens = sampling::max_tokens(&fields, &["max_tokens", "n_predict"], facts)?;
     let echo = fields.flag("echo")?.unwrap_or(false);
+    if echo && suffix.is_some() {
+        return Err(fields.wrong("echo", "false with a `suffix`"));
+    }
     options.logprobs = fields.integer("logprobs", 0..=20)?.map(|n| n as usize);
     if echo && options.logprobs.is_some() {
         let message = "`logprobs` beside `echo` is not supported: log probabilities are those of the answer";

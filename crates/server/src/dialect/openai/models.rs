@@ -47,6 +47,7 @@ pub(crate) fn capabilities(listed: &Listed, about: &About) -> Vec<&'static str> 
     let all = [
         ("completion", !listed.embeds()),
         ("embedding", listed.pools()),
+        ("insert", about.has_fim),
         ("tools", about.has_tools),
         ("thinking", about.has_thinking),
     ];
