@@ -1,8 +1,8 @@
 //! Text embeddings and logits: requests without an answer.
 
-use chaski_models::serve::{EmbedRequest, LogitsRequest, Readings, ServeError};
+use chaski_models::serve::{EmbedRequest, LogitsRequest, PromptLogprobsRequest, Readings, ServeError};
 use chaski_models::{EmbedOptions, Embedding, ModelError};
-use chaski_text::{AddSpecial, ParseSpecial};
+use chaski_text::{AddSpecial, Logprobs, ParseSpecial};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -38,6 +38,17 @@ impl Handle {
     /// As [`Self::generate_tokens`].
     pub fn logits(&self, request: LogitsRequest) -> Result<Readings<Vec<f32>>, ServeError> {
         self.handle.logits(request)
+    }
+
+    /// Queues prompts for the log probabilities of their own tokens: of all but the first, which nothing precedes.
+    ///
+    /// # Errors
+    /// As [`Self::generate_tokens`].
+    pub fn prompt_logprobs(
+        &self,
+        request: PromptLogprobsRequest,
+    ) -> Result<Readings<Vec<Logprobs>>, ServeError> {
+        self.handle.prompt_logprobs(request)
     }
 }
 

@@ -120,8 +120,8 @@ pub mod errors {
 /// ```
 pub mod serve {
     pub use chaski_models::serve::{
-        Answer, Embeddings, EmbeddingsError, Event, Load, LogitsRequest, Readings, Refused, Request,
-        ServeError,
+        Answer, Embeddings, EmbeddingsError, Event, Load, LogitsRequest, PromptLogprobsRequest, Readings,
+        Refused, Request, ServeError,
     };
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chaski::serve::Request;
-use chaski::text::{CallChoice, TemplateOptions};
+use chaski::text::{CallChoice, Logprobs, TemplateOptions};
 use chaski::{ChatPrompt, GenerateOptions, Message};
 
 use crate::answers::Answers;
@@ -26,6 +26,8 @@ pub(crate) struct Ask {
     pub(crate) truncate: bool,
     /// Tokens of earlier turns, before those of a conversation.
     pub(crate) before: Vec<u32>,
+    /// Log probabilities of the prompts' tokens, with so many of the most probable ones.
+    pub(crate) prompt_logprobs: Option<usize>,
 }
 
 /// A part of a plain prompt.
@@ -45,10 +47,12 @@ pub(crate) enum Prompt {
 }
 
 /// A prompt as the model gets it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Read {
     pub(crate) text: String,
     pub(crate) tokens: Vec<u32>,
+    /// Log probabilities of its tokens after the first, if they are wanted.
+    pub(crate) logprobs: Vec<Logprobs>,
 }
 
 impl Ask {
@@ -63,6 +67,7 @@ impl Ask {
             calls: None,
             truncate: false,
             before: Vec::new(),
+            prompt_logprobs: None,
         }
     }
 
@@ -96,7 +101,10 @@ impl Ask {
                 } else {
                     chat_prompt(served, messages, template)?
                 };
-                vec![self.after(&served.facts, Read { text: prompt.text, tokens: prompt.tokens })?]
+                vec![self.after(
+                    &served.facts,
+                    Read { text: prompt.text, tokens: prompt.tokens, logprobs: Vec::new() },
+                )?]
             }
             Prompt::Texts(texts) => {
                 texts.iter().map(|parts| read_parts(&served.facts, parts)).collect::<Result<_, _>>()?
@@ -114,7 +122,7 @@ impl Ask {
         let begins = bos.is_some() && prompt.tokens.first().copied() == bos;
         let mut tokens = self.before.clone();
         tokens.extend(&prompt.tokens[usize::from(begins)..]);
-        Ok(Read { text: facts.text_of(&self.before)? + &prompt.text, tokens })
+        Ok(Read { text: facts.text_of(&self.before)? + &prompt.text, tokens, logprobs: Vec::new() })
     }
 
     /// Queues the answers to the prompts, those of each prompt side by side. It compiles grammars, which takes time.
@@ -195,5 +203,5 @@ pub(crate) fn read_parts(facts: &Arc<Facts>, parts: &[Part]) -> Result<Read, Api
             }
         }
     }
-    Ok(Read { text, tokens })
+    Ok(Read { text, tokens, logprobs: Vec::new() })
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
 use chaski::errors::ModelError;
-use chaski::serve::{Load, LogitsRequest, ServeError};
-use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial, Rendered, Tokenizer};
+use chaski::serve::{Load, LogitsRequest, PromptLogprobsRequest, ServeError};
+use chaski::text::{AddSpecial, Logprobs, ParseSpecial, RenderSpecial, Rendered, Tokenizer};
 use chaski::{Engine, Handle, SamplerParams};
 
 use crate::about::About;
@@ -155,6 +155,17 @@ impl Served {
             }
             _ => error.into(),
         })
+    }
+
+    /// Queues prompts for the log probabilities of their tokens.
+    ///
+    /// # Errors
+    /// Those of [`Handle::prompt_logprobs`].
+    pub(crate) fn prompt_logprobs(
+        &self,
+        request: PromptLogprobsRequest,
+    ) -> Result<Readings<Vec<Logprobs>>, ApiError> {
+        Ok(self.handle()?.prompt_logprobs(request)?)
     }
 
     /// Queues prompts for logits after them.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chaski_schedule::Read;
+use chaski_text::Logprobs;
 
 use super::error::ServeError;
 use super::handle::Handle;
@@ -16,6 +17,19 @@ pub struct LogitsRequest {
     pub prompts: Vec<Vec<u32>>,
     /// The tokens whose logits are wanted.
     pub tokens: Vec<u32>,
+    /// Requests of higher priority are served first, and preempted last.
+    pub priority: i32,
+    /// The client: at equal priority, the client with the fewest running requests is served first.
+    pub client: u64,
+}
+
+/// A request for the log probabilities of the tokens of prompts.
+#[derive(Clone, Debug)]
+pub struct PromptLogprobsRequest {
+    /// The tokens of each prompt.
+    pub prompts: Vec<Vec<u32>>,
+    /// Number of the most probable tokens to tell in each place.
+    pub n_top: usize,
     /// Requests of higher priority are served first, and preempted last.
     pub priority: i32,
     /// The client: at equal priority, the client with the fewest running requests is served first.
@@ -40,7 +54,46 @@ impl Fold for Picked {
     }
 }
 
+/// Computes the log probability of each token after the first.
+struct Told {
+    prompt: Vec<u32>,
+    n_top: usize,
+    logprobs: Vec<Logprobs>,
+}
+
+impl Fold for Told {
+    type Out = Vec<Logprobs>;
+
+    fn row(&mut self, at: usize, values: &[f32]) {
+        // Rows may begin anew.
+        self.logprobs.truncate(at);
+        if let Some(token) = self.prompt.get(at + 1) {
+            self.logprobs.push(Logprobs::new(values, *token, self.n_top));
+        }
+    }
+
+    fn end(self) -> Vec<Logprobs> {
+        self.logprobs
+    }
+}
+
 impl Handle {
+    /// Queues prompts for the log probabilities of their own tokens: of all but the first, which nothing precedes.
+    ///
+    /// # Errors
+    /// As [`Handle::generate`].
+    pub fn prompt_logprobs(
+        &self,
+        request: PromptLogprobsRequest,
+    ) -> Result<Readings<Vec<Logprobs>>, ServeError> {
+        let PromptLogprobsRequest { prompts, n_top, priority, client } = request;
+        for prompt in &prompts {
+            self.check(prompt)?;
+        }
+        let prompt = |prompt: Vec<u32>| (prompt.clone(), 0, Told { prompt, n_top, logprobs: Vec::new() });
+        self.read(prompts.into_iter().map(prompt), Read::Logits, (priority, client))
+    }
+
     /// Queues prompts for the logits of some tokens as their next, which run in the same steps as answers.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ pub use error::{Refused, ServeError};
 pub use event::Event;
 pub use handle::{Answer, Handle, Request};
 pub use local::Generation;
-pub use logits::LogitsRequest;
+pub use logits::{LogitsRequest, PromptLogprobsRequest};
 pub use platform::MaybeSend;
 pub use readings::Readings;
 pub use session::Sessions;

@@ -8,9 +8,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use bytes::Bytes;
 use chaski::ChatEvent;
 use chaski::serve::Load;
+use chaski::serve::PromptLogprobsRequest;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::embeddings::wait;
 use super::guard::Caller;
 use super::record::Record;
 use super::respond::{error_body, json, stream_headers};
@@ -43,21 +45,35 @@ pub(super) struct Queued {
 /// # Errors
 /// Everything that can be known before the first token.
 pub(super) async fn queue(
+    app: &App,
     served: Arc<Served>,
     dialect: &'static Dialect,
     client: u64,
     body: Value,
 ) -> Result<Queued, ApiError> {
+    let failed = || ApiError::new(Kind::Internal, "reading the request failed");
+    let model = served.clone();
     // Templates, tokenizers and grammars take time.
+    let read = tokio::task::spawn_blocking(move || {
+        let (ask, writer) = (dialect.ask)(&body, &model.facts)?;
+        let prompts = ask.read(&model)?;
+        Ok((ask, writer, prompts))
+    });
+    let (ask, writer, mut prompts) = read.await.unwrap_or_else(|_| Err(failed()))?;
+    if let Some(n_top) = ask.prompt_logprobs {
+        let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
+        let priority = ask.priority;
+        let request = PromptLogprobsRequest { prompts: tokens, n_top, priority, client };
+        let found = wait(app, &served, served.prompt_logprobs(request)?).await?;
+        prompts.iter_mut().zip(found).for_each(|(prompt, found)| prompt.logprobs = found);
+    }
     let queued = tokio::task::spawn_blocking(move || {
-        let (ask, writer) = (dialect.ask)(&body, &served.facts)?;
-        let prompts = ask.read(&served)?;
         let answers = ask.submit(&served, &prompts, client)?;
         let (id, created, model) = (ids::new(dialect.prefix), clock::now(), served.facts.id.clone());
         let told = Told { id, created, model, facts: served.facts.clone(), prompts, n: ask.n };
         Ok(Queued { answers, writer, told, stream: ask.stream })
     });
-    queued.await.unwrap_or_else(|_| Err(ApiError::new(Kind::Internal, "reading the request failed")))
+    queued.await.unwrap_or_else(|_| Err(failed()))
 }
 
 /// Answers a request.
@@ -79,7 +95,7 @@ pub(crate) async fn answer(
     let real = served.facts.id.clone();
     let is_other = name.is_some_and(|name| !name.is_empty() && !served.facts.is_called(name));
     let load = served.load();
-    let queued = queue(Arc::clone(&served), dialect, caller.client, body).await?;
+    let queued = queue(&app, Arc::clone(&served), dialect, caller.client, body).await?;
     let n_answer = queued.told.n_answer();
     let record = Record::new(app.clone(), caller.id, real.clone(), start, n_answer, (open, served));
     let mut response = match queued.stream {

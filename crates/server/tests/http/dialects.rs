@@ -184,3 +184,49 @@ fn errors_have_the_shape_of_their_dialect() {
         said(&running, "POST", "/v1/responses", json!({"input": "Hi", "previous_response_id": "resp_1"}));
     assert_eq!((status, &body["error"]["param"]), (400, &json!("previous_response_id")));
 }
+
+#[test]
+fn echoed_prompts_have_the_log_probabilities_of_their_tokens() {
+    let running = Setup::built_in(2).start();
+    let text = "Once upon a time";
+    let body = |n: u32, stream: bool| {
+        json!({
+            "prompt": text, "echo": true, "logprobs": 2, "max_tokens": n, "temperature": 0, "stream": stream,
+        })
+    };
+    let ids = running.post("/tokenize", &json!({"content": text, "add_special": true})).body["tokens"].take();
+    let ids = ids.as_array().expect("tokens");
+    let alone = running.post("/v1/completions", &body(0, false)).body["choices"][0].take();
+    assert_eq!(alone["text"], text);
+    let found = &alone["logprobs"];
+    for name in ["tokens", "token_logprobs", "top_logprobs", "text_offset"] {
+        assert_eq!(found[name].as_array().map(Vec::len), Some(ids.len()), "{name}: {found}");
+    }
+    assert_eq!((&found["token_logprobs"][0], &found["top_logprobs"][0]), (&Value::Null, &Value::Null));
+    assert_eq!(found["text_offset"], json!([0, 0, 4, 9, 11]));
+    // By hand: a large bias chooses the token, whose log probability is that without it.
+    for at in 1..ids.len() {
+        let bias = json!({ ids[at].to_string(): 100 });
+        let body = json!({
+            "prompt": ids[..at], "max_tokens": 1, "temperature": 0, "logit_bias": bias, "logprobs": 2,
+        });
+        let expected = running.post("/v1/completions", &body).body["choices"][0]["logprobs"].take();
+        let close =
+            |a: &Value, b: &Value| (a.as_f64().unwrap_or(9.0) - b.as_f64().unwrap_or(-9.0)).abs() < 1e-4;
+        assert!(close(&found["token_logprobs"][at], &expected["token_logprobs"][0]), "{found}, {expected}");
+        let (top, expected) = (found["top_logprobs"][at].as_object(), &expected["top_logprobs"][0]);
+        let top = top.expect("tokens");
+        assert!(top.len() == 2 && top.iter().all(|(name, value)| close(value, &expected[name])), "{found}");
+    }
+    let whole = running.post("/v1/completions", &body(4, false)).body["choices"][0]["logprobs"].take();
+    assert_eq!(whole["tokens"].as_array().map(Vec::len), Some(ids.len() + 4));
+    assert_eq!(whole["text_offset"][ids.len()], text.len());
+    let stream = running.post("/v1/completions", &body(4, true));
+    let chunks = stream.events.iter().map(|(_, chunk)| &chunk["choices"][0]["logprobs"]);
+    let of = |name: &str| -> Vec<Value> {
+        chunks.clone().flat_map(|lists| lists[name].as_array().cloned().unwrap_or_default()).collect()
+    };
+    for name in ["tokens", "token_logprobs", "top_logprobs", "text_offset"] {
+        assert_eq!(json!(of(name)), whole[name], "{name}");
+    }
+}

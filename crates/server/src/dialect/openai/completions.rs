@@ -9,7 +9,7 @@ use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::timings::timings;
 use crate::dialect::{Frame, Told, Writer, per_answer};
-use crate::error::{ApiError, Kind};
+use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fim;
 use crate::model::Facts;
@@ -38,16 +38,13 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         return Err(fields.wrong("echo", "false with a `suffix`"));
     }
     options.logprobs = fields.integer("logprobs", 0..=20)?.map(|n| n as usize);
-    if echo && options.logprobs.is_some() {
-        let message = "`logprobs` beside `echo` is not supported: log probabilities are those of the answer";
-        return Err(ApiError { param: Some("logprobs".into()), ..ApiError::new(Kind::Unsupported, message) });
-    }
     let (stream, usage, _) = stream_options(&fields)?;
     let writer = Completions { usage, echo, logprobs: options.logprobs.is_some(), answers: Vec::new() };
     let ask = Ask {
         n: n_answers(&fields)?,
         stream,
         priority: priority(&fields)?,
+        prompt_logprobs: options.logprobs.filter(|_| echo),
         ..Ask::new(Prompt::Texts(prompts), options)
     };
     Ok((ask, Box::new(writer)))
@@ -112,8 +109,9 @@ struct Completions {
 #[derive(Clone, Default)]
 struct OneAnswer {
     gathered: Gathered,
-    /// Characters so far.
+    /// Characters and chunks so far.
     n_char: usize,
+    n_chunk: usize,
 }
 
 impl Completions {
@@ -125,8 +123,12 @@ impl Completions {
     fn chunk(&mut self, told: &Told, index: usize, text: &str, finish: Option<&str>) -> Frame {
         let answer = &mut self.answers[index];
         let untold = answer.gathered.untold();
-        let logprobs = self.logprobs.then(|| logprobs::lists(&told.facts, &untold, answer.n_char));
+        // The first chunk has the prompt.
+        let prompt = (self.echo && answer.n_chunk == 0).then(|| &told.prompts[index / told.n]);
+        let from = if prompt.is_some() { text.chars().count() } else { answer.n_char };
+        let logprobs = self.logprobs.then(|| logprobs::lists(&told.facts, prompt, &untold, from));
         answer.n_char += text.chars().count();
+        answer.n_chunk += 1;
         let mut chunk = head(told, OBJECT);
         let choice = json!({"index": index, "text": text, "finish_reason": finish, "logprobs": logprobs});
         chunk.insert("choices".into(), json!([choice]));
@@ -143,7 +145,9 @@ impl Writer for Completions {
         let choice = |(index, outcome): (usize, &Outcome)| {
             let echoed = self.echoed(told, index);
             let tokens = &outcome.tokens;
-            let lists = self.logprobs.then(|| logprobs::lists(&told.facts, tokens, 0));
+            let prompt = self.echo.then(|| &told.prompts[index / told.n]);
+            let from = echoed.chars().count();
+            let lists = self.logprobs.then(|| logprobs::lists(&told.facts, prompt, tokens, from));
             json!({
                 "index": index,
                 "text": format!("{echoed}{}", outcome.answer.content),
