@@ -2,7 +2,8 @@
 # OUT=FOLDER run.sh [SECONDS [GOAL]]: runs the targets beside this script (build.sh puts them there) on all cores until
 # each has GOAL executions or the time is over, and goes on after a finding. In OUT: summary.json and summary.txt,
 # findings/TARGET-crash-*, logs/, and corpus.tar.gz, from which another run continues if it lies beside this script.
-# TARGETS="template grammar" chooses some, CORES limits the processes.
+# TARGETS="template grammar" chooses some, CORES limits the processes. BEFORE="template=6081956 grammar=425336" are executions
+# of earlier runs, which count.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(realpath -m "${OUT:?the folder for the results}")
@@ -25,6 +26,7 @@ for name in "${targets[@]}"; do
   mkdir -p "$work/corpus/$name"
   for counter in "done" running rounds; do echo 0 >"$work/$name.$counter"; done
 done
+for count in ${BEFORE:-}; do echo "${count#*=}" >"$work/${count%%=*}.done"; done
 
 number() { cat "$work/$1"; }
 # The number behind the last WORD of a log.
