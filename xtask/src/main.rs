@@ -70,10 +70,14 @@ enum Command {
     /// Build the test cases of operations for JavaScript in target/web-cases.
     WebCases,
     /// Build the npm package of wgsl-pre in target/wgsl-pre-npm, and test it.
-    WgslPre,
+    WgslPre {
+        /// With Jinja alone, built as for tests: its size is not checked.
+        #[arg(long)]
+        sample: bool,
+    },
     /// Run the hostile templates and grammars of the tests as WebAssembly, in Node.js.
     WebHostile {
-        /// Every second template.
+        /// Every fourth of them.
         #[arg(long)]
         sample: bool,
     },
@@ -119,7 +123,7 @@ fn main() -> ExitCode {
         Command::Web { constraint } => web::build(constraint),
         Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
         Command::WebCases => web::cases().map(drop),
-        Command::WgslPre => web::wgsl_pre::package().map(|line| println!("{line}")),
+        Command::WgslPre { sample } => web::wgsl_pre::package(!sample).map(|line| println!("{line}")),
         Command::WebHostile { sample } => web::hostile(!sample).map(drop),
         Command::Map => map::check(),
         Command::TestBrowser { chromium, whole, full, no_install } => {

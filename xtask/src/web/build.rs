@@ -46,7 +46,7 @@ fn assemble(profile: &str, features: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// Profile of modules for tests.
-const TESTS: &str = "web-tests";
+pub(super) const TESTS: &str = "web-tests";
 
 /// Path of a crate's module in a profile.
 pub(super) fn built(profile: &str, name: &str) -> PathBuf {

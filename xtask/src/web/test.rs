@@ -50,7 +50,7 @@ pub(crate) fn test(chromium: &Path, install: bool, whole: bool, full: bool) -> a
         .context("tests in the browser")
 }
 
-/// Runs the hostile inputs as WebAssembly in Node.js, every second template unless `full`; returns the line for the summary.
+/// Runs the hostile inputs as WebAssembly in Node.js, every fourth unless `full`; returns the line for the summary.
 ///
 /// # Errors
 /// The build fails, or an input ends otherwise than with a result or an error.

@@ -53,7 +53,7 @@ fn storyteller_tells_the_golden_texts_in_every_format() {
     for format in one_in(2, FORMATS) {
         let Some(file) = storyteller(format, "texts of the storyteller") else { continue };
         let mut engine = build(gpu(Source::path(file)));
-        for (prompt, expected) in golden(format) {
+        for (prompt, expected) in one_in(2, golden(format)) {
             let found = text(&mut engine, &prompt, greedy(N_TOKEN)).expect("a text");
             failures.same_text(format!("{format}, {prompt:?}"), &found, &expected);
         }
@@ -75,10 +75,12 @@ const BEGINNING: usize = 133;
 fn embedded_model_tells_the_whole_golden_text() {
     let _t = Timed::new("golden_text, embedded model");
     let mut failures = Failures::default();
-    for source in [Source::Default, Source::path(default_model())] {
+    for (source, n, expected) in
+        [(Source::Default, N_TOKEN, ANSWER), (Source::path(default_model()), 32, &ANSWER[..BEGINNING])]
+    {
         let mut engine = build(gpu(source));
-        let found = text(&mut engine, PROMPT, greedy(N_TOKEN)).expect("a text");
-        failures.same_text(engine.info().file, &found, ANSWER);
+        let found = text(&mut engine, PROMPT, greedy(n)).expect("a text");
+        failures.same_text(engine.info().file, &found, expected);
     }
     failures.conclude();
 }
@@ -144,7 +146,7 @@ const CHANGES: &[Change] = &[
 fn embedded_model_tells_the_same_text_however_it_is_run() {
     let _t = Timed::new("golden_text, ways to run");
     let mut failures = Failures::default();
-    for (name, change, options) in one_in(2, CHANGES) {
+    for (name, change, options) in one_in(3, CHANGES) {
         let mut engine = build(change(gpu(Source::Default)));
         let found = text(&mut engine, PROMPT, options(greedy(32))).expect("a text");
         failures.same_text(name, &found, &ANSWER[..BEGINNING]);
@@ -173,8 +175,8 @@ fn small_llamas_tell_the_golden_texts() {
         let golden = golden.strip_suffix(PRINTED_AFTER).expect("two line feeds after the last token");
         let expected = golden.strip_prefix(" Once upon a time").expect("the text begins with its prompt");
         let mut engine = build(gpu(Source::path(folder.join(dir).join(format!("{file}.gguf")))));
-        // Longer than the golden text.
-        let found = text(&mut engine, "Once upon a time", greedy(220)).expect("a text");
+        // Longer than the golden text, or than what must match: a token has a byte or more.
+        let found = text(&mut engine, "Once upon a time", greedy(220.min(*n))).expect("a text");
         let n = expected.len().min(*n);
         failures.same_text(file, found.get(..n).unwrap_or(&found), &expected[..n]);
     }

@@ -1,4 +1,5 @@
-// Every kernel that a browser can have, compiled by the browser's own compiler: it refuses programs that naga accepts.
+// The kernels that a browser can have, compiled by the browser's own compiler: it refuses programs that naga accepts. By
+// default a third of them; CHASKI_TEST_FULL=1 compiles all.
 //
 // `cargo xtask test web` writes the texts to the folder that CHASKI_KERNELS names.
 
@@ -8,6 +9,7 @@ import { after, before, test } from "node:test";
 import { launch, serve } from "./browser.js";
 
 const folder = process.env.CHASKI_KERNELS;
+const full = Boolean(Number(process.env.CHASKI_TEST_FULL ?? 0));
 let [server, browser, page] = [];
 
 before(async () => {
@@ -54,15 +56,16 @@ function compile(file, change) {
   );
 }
 
-test("Chrome's compiler takes every kernel", async () => {
-  const files = (await readdir(folder)).filter((f) => f.endsWith(".json"));
+test("Chrome's compiler takes the kernels", async () => {
+  const all = (await readdir(folder)).filter((f) => f.endsWith(".json")).sort();
+  const files = all.filter((_, i) => full || i % 3 === 0);
   let n = 0;
   for (const file of files) {
     const found = await compile(file);
     assert.deepEqual(found.refused, [], file);
     n += found.n;
   }
-  assert.ok(n > 4000, `${n} kernels`);
+  assert.ok(n > (full ? 4000 : 1000), `${n} kernels`);
 });
 
 test("a kernel that is wrong is refused", async () => {
