@@ -138,6 +138,7 @@ mod tests {
             max_buffer_bytes: 1,
             features: Vec::new(),
             cooperative: Vec::new(),
+            pci: String::new(),
         };
         let mut v = to_json(&summary, &peaks);
         assert_eq!(from_json(&v), Some(peaks.clone()));

@@ -3,6 +3,7 @@
 mod advice;
 mod caches;
 mod checks;
+mod memory;
 mod print;
 mod private;
 mod report;

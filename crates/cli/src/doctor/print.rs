@@ -110,6 +110,14 @@ fn device(out: &mut String, d: &Device) {
         };
         line(out, 5, &format!("kernels `{kernels}`: {subgroup}, {f16}, {coop}; {tuned}"));
     }
+    // Software renderers have no memory of their own, nor has the CPU.
+    if d.is_gpu() {
+        let memory = match (d.memory_bytes, d.memory_free_bytes) {
+            (Some(all), Some(free)) => format!("{}, {} free", bytes(all), bytes(free)),
+            _ => "unknown: the driver does not tell it".to_owned(),
+        };
+        line(out, 5, &format!("memory: {memory}"));
+    }
     if let (Some(buffer), Some(binding)) = (d.max_buffer_bytes, d.max_binding_bytes) {
         let (workgroup, threads) = (d.max_workgroup_bytes.unwrap_or(0), d.max_threads.unwrap_or(0));
         let limits = format!("limits: buffer {}, binding {}", bytes(buffer), bytes(binding));

@@ -3,6 +3,7 @@
 use chaski::gpu::AdapterSummary;
 use serde::Serialize;
 
+use super::memory;
 use crate::devices::kind;
 use crate::options::feature_word;
 use crate::tuned;
@@ -94,6 +95,10 @@ pub(super) struct Device {
     pub(super) f16: bool,
     pub(super) cooperative_matrices: Vec<String>,
     pub(super) features: Vec<&'static str>,
+    /// Memory of its own, where the system tells it.
+    pub(super) memory_bytes: Option<u64>,
+    /// The part of it that no program uses.
+    pub(super) memory_free_bytes: Option<u64>,
     pub(super) max_buffer_bytes: Option<u64>,
     pub(super) max_binding_bytes: Option<u64>,
     pub(super) max_workgroup_bytes: Option<u32>,
@@ -107,6 +112,7 @@ pub(super) struct Device {
 
 impl Device {
     pub(super) fn of_adapter(index: usize, a: &AdapterSummary, is_default: bool) -> Self {
+        let memory = memory::of(&a.pci).filter(|_| !a.caps.software);
         Device {
             id: index.to_string(),
             name: a.name.clone(),
@@ -120,6 +126,8 @@ impl Device {
             f16: a.caps.f16,
             cooperative_matrices: a.cooperative.clone(),
             features: a.features.clone(),
+            memory_bytes: memory.map(|m| m.0),
+            memory_free_bytes: memory.map(|m| m.1),
             max_buffer_bytes: Some(a.max_buffer_bytes),
             max_binding_bytes: Some(a.caps.max_binding_bytes),
             max_workgroup_bytes: Some(a.caps.max_workgroup_bytes),

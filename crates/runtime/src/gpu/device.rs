@@ -51,6 +51,8 @@ pub struct AdapterSummary {
     pub features: Vec<&'static str>,
     /// Shapes of cooperative matrices, as text.
     pub cooperative: Vec<String>,
+    /// Address on the PCI bus, such as `0000:01:00.0`; empty where the backend does not tell it.
+    pub pci: String,
 }
 
 /// Numbers of objects created on a device; none may grow after warm-up.
@@ -262,6 +264,7 @@ fn summary(
         max_buffer_bytes: limits.max_buffer_size,
         features: names.iter().filter(|(f, _)| features.contains(*f)).map(|(_, n)| *n).collect(),
         cooperative: cooperative(adapter),
+        pci: info.device_pci_bus_id.clone(),
     }
 }
 
