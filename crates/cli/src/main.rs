@@ -42,6 +42,7 @@ mod tune;
 mod tuned;
 mod ui;
 mod unfinished;
+mod variables;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -129,7 +129,10 @@ impl ApiError {
 
     /// A prompt longer than the context.
     pub(crate) fn context(found: usize, limit: usize) -> ApiError {
-        let message = format!("prompt is too long: {found} tokens > {limit} maximum");
+        // Clients look for either half.
+        let message = format!(
+            "prompt is too long: {found} tokens > {limit} maximum; it exceeds the available context size"
+        );
         let mut error = ApiError::new(Kind::Context, message);
         error.extra.insert("n_prompt_tokens".into(), found.into());
         error.extra.insert("n_ctx".into(), limit.into());
@@ -221,7 +224,10 @@ mod tests {
         assert_eq!(body["error"]["code"], "context_length_exceeded");
         assert_eq!((&body["error"]["n_prompt_tokens"], &body["error"]["n_ctx"]), (&json!(900), &json!(512)));
         assert_eq!(error.openai(true)["error"]["code"], 400);
-        assert_eq!(error.anthropic("r")["error"]["message"], "prompt is too long: 900 tokens > 512 maximum");
+        assert_eq!(
+            error.anthropic("r")["error"]["message"],
+            "prompt is too long: 900 tokens > 512 maximum; it exceeds the available context size"
+        );
     }
 
     #[test]

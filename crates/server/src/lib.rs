@@ -44,7 +44,7 @@ mod testing;
 pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig, Tls};
 pub use keys::{Key, KeyError, Level};
 pub use limits::KeyLimits;
-pub use model::ModelOptions;
+pub use model::{ModelOptions, Variables};
 pub use models::{KeepAlive, KeepAliveError, LoadError, Loader, Offer, Offers, Part, model_id};
 pub use server::{BindError, Control, Server};
 

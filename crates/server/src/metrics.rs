@@ -35,6 +35,8 @@ pub(crate) struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
     start: Instant,
+    /// Seconds since 1970 at the start.
+    started_at: u64,
     /// Milliseconds from the start to the last sign of life of a model.
     last: AtomicU64,
     /// Most tokens of a prompt with its answer.
@@ -55,11 +57,17 @@ impl Metrics {
             recorder,
             handle,
             start: Instant::now(),
+            started_at: crate::clock::now(),
             last: AtomicU64::new(0),
             most: AtomicU64::new(0),
         };
         metrics.describe();
         metrics
+    }
+
+    /// Seconds since 1970 at which they begin.
+    pub(crate) fn started_at(&self) -> u64 {
+        self.started_at
     }
 
     fn describe(&self) {

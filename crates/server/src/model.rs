@@ -41,6 +41,8 @@ pub(crate) struct Facts {
     pub(crate) max_tokens: Option<usize>,
     /// When the context is full, drop its older half and go on.
     pub(crate) context_shift: bool,
+    /// Variables of the template where a request says nothing.
+    pub(crate) variables: Variables,
     /// Its tokenizer, if it has one.
     tokenizer: Option<Arc<Tokenizer>>,
     /// Pooling of embeddings, if the options or the file have one.
@@ -51,6 +53,15 @@ pub(crate) struct Facts {
     pub(crate) suffix_first: bool,
     /// Its way of ranking documents, if it has one.
     pub(crate) ranker: Option<Ranker>,
+}
+
+/// Variables of a chat template.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    /// The switch for reasoning.
+    pub enable_thinking: Option<bool>,
+    /// All others.
+    pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
 /// How a model is served.
@@ -66,6 +77,8 @@ pub struct ModelOptions {
     pub max_tokens: Option<usize>,
     /// When the context is full, drop its older half and go on, instead of ending the answer.
     pub context_shift: bool,
+    /// Variables of the chat template where a request says nothing.
+    pub variables: Variables,
     /// Sequences that the engine was built for.
     pub n_seq: u32,
     /// It makes embeddings only.
@@ -120,6 +133,7 @@ impl Served {
             sampler: options.sampler.unwrap_or(sampler),
             max_tokens: options.max_tokens,
             context_shift: options.context_shift,
+            variables: options.variables,
             tokenizer,
             embeds: options.embeddings,
             suffix_first: options.suffix_first,
@@ -261,6 +275,7 @@ impl Facts {
             sampler: SamplerParams::default(),
             max_tokens: None,
             context_shift: false,
+            variables: Variables::default(),
             tokenizer: None,
             pooling: None,
             embeds: false,

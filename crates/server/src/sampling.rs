@@ -71,7 +71,9 @@ pub(crate) fn sampler(fields: &Fields<'_>, facts: &Facts) -> Result<SamplerParam
     params.adaptive_decay =
         fields.number("adaptive_decay", 0.0..=0.99)?.map_or(params.adaptive_decay, |x| x as f32);
     // Numbers below 0 choose a seed, as in llama.cpp; of others the lowest 32 bits count.
-    params.seed = fields.integer("seed", i64::MIN..=i64::MAX)?.filter(|seed| *seed >= 0).map(|s| s as u32);
+    if let Some(seed) = fields.integer("seed", i64::MIN..=i64::MAX)? {
+        params.seed = (seed >= 0).then_some(seed as u32);
+    }
     if let Some(version) = fields.integer("mirostat", 0..=2)? {
         params.mirostat = Mirostat::from_version(version);
     }
@@ -251,7 +253,7 @@ pub(crate) fn max_tokens(
 }
 
 /// The parameters in llama.cpp's names, for those who ask what was in force.
-pub(crate) fn told(params: &SamplerParams) -> serde_json::Map<String, Value> {
+pub(crate) fn told(params: &SamplerParams, facts: &Facts) -> serde_json::Map<String, Value> {
     let mut told = serde_json::Map::new();
     told.insert("seed".into(), params.seed.unwrap_or(u32::MAX).into());
     for number in &NUMBERS {
@@ -269,8 +271,17 @@ pub(crate) fn told(params: &SamplerParams) -> serde_json::Map<String, Value> {
     told.insert("ignore_eos".into(), params.ignore_eos.into());
     let names: Vec<&str> = params.samplers.iter().map(|kind| kind.name()).collect();
     told.insert("samplers".into(), names.into());
-    let biases = params.logit_bias.iter().map(|(token, bias)| json!({"token": token, "bias": bias}));
-    told.insert("logit_bias".into(), biases.collect());
+    // JSON has no infinity: a token that is never chosen has none.
+    let bias =
+        |(token, bias): &(u32, f32)| json!({"token": token, "bias": bias.is_finite().then_some(*bias)});
+    let ends = if params.ignore_eos {
+        facts.with_tokenizer(|tokenizer| tokenizer.eog_ids()).unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+    let ends = ends.into_iter().map(|token| (token, f32::NEG_INFINITY));
+    let biases: Vec<(u32, f32)> = params.logit_bias.iter().copied().chain(ends).collect();
+    told.insert("logit_bias".into(), biases.iter().map(bias).collect());
     told
 }
 
@@ -285,8 +296,11 @@ mod tests {
         let facts = Facts::for_tests();
         let body = json!({"temperature": 0.25, "top_k": null, "repetition_penalty": 1.5, "seed": -1});
         let params = sampler(&Fields::of(&body, "").unwrap(), &facts).unwrap();
+        let mut seeded = Facts::for_tests();
+        seeded.sampler.seed = Some(7);
+        assert_eq!(sampler(&Fields::of(&json!({}), "").unwrap(), &seeded).unwrap().seed, Some(7));
         assert_eq!((params.temp, params.top_k, params.penalty_repeat, params.seed), (0.25, 40, 1.5, None));
-        assert_eq!(told(&params)["temperature"], 0.25);
+        assert_eq!(told(&params, &facts)["temperature"], 0.25);
     }
 
     #[test]

@@ -166,6 +166,7 @@ pub(crate) static TABLE: &[Row] = &[
     flag(&["-embd", "--embedding", "--embeddings"], "--embeddings"),
     flag(&["--spm-infill"], "--spm-infill"),
     own(&["-a", "--alias"], "--alias"),
+    own(&["--tags"], "--tags"),
     own(&["--sleep-idle-seconds"], "--keep-alive"),
     own(&["--ssl-key-file"], "--tls-key"),
     own(&["--ssl-cert-file"], "--tls-cert"),
@@ -343,7 +344,6 @@ pub(crate) static TABLE: &[Row] = &[
     ignored(&["--threads-http"], One, "requests need few threads besides those of the model"),
     ignored(&["--ui", "--no-ui", "--webui", "--no-webui"], Nothing, "the server has no page"),
     ignored(&["--props"], Nothing, "/props only tells"),
-    ignored(&["--tags"], One, "models have no tags"),
     // Refused.
     refused(&["--reranking", "--rerank"], Nothing, "no model ranks documents yet"),
     refused(&["--slot-save-path"], One, "the state of prompts is not stored in files"),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use chaski::text::{AddSpecial, LocalTime, ParseSpecial, RenderSpecial, TemplateOptions};
 use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, SamplerParams, Source, Speculation};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::failure::{Interrupted, Usage};
 use crate::input::{ModelAndText, followed, note_file_name, read_text, with_stdin, without_last_line_break};
@@ -20,6 +20,7 @@ use crate::load::{self, Loaded};
 use crate::options::{self, EngineArgs, SamplingArgs};
 use crate::overrides::TemplateArgs;
 use crate::ui::{Ui, chain};
+use crate::variables::VariableArgs;
 use crate::{interrupt, stats};
 
 pub(crate) const LONG: &str = "\
@@ -139,38 +140,12 @@ pub(crate) struct AnswerArgs {
     /// File with tools that the model may call: a JSON list in OpenAI's format
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
-    /// Ask the chat template for an answer without reasoning
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(hide_possible_values = true)]
-    no_think: Option<bool>,
-    /// Level of reasoning, for chat templates that know levels: low, medium, high ...
-    #[arg(long, value_name = "LEVEL")]
-    reasoning_effort: Option<String>,
-    /// Variables for the chat template: a JSON object
-    #[arg(long, value_name = "JSON", value_parser = object)]
-    chat_template_kwargs: Option<Object>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    variables: VariableArgs,
     #[command(flatten)]
     #[serde(flatten)]
     constraint: constraint::ConstraintArgs,
-}
-
-/// Variables of a chat template.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Object(Map<String, Value>);
-
-/// As it is written on the command line.
-impl serde::Serialize for Object {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&Value::from(self.0.clone()).to_string())
-    }
-}
-
-fn object(text: &str) -> Result<Object, String> {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => Ok(Object(object)),
-        Ok(_) => Err("expected a JSON object, such as {\"thinking\": false}".into()),
-        Err(e) => Err(format!("not JSON: {e}")),
-    }
 }
 
 /// Option values that come from files or have a syntax of their own, parsed.
@@ -442,12 +417,8 @@ impl AnswerArgs {
     fn template_options(&self, tools: &[Value]) -> TemplateOptions {
         let now = chrono::Local::now();
         let now = LocalTime::from_unix(now.timestamp(), now.offset().local_minus_utc());
-        let enable_thinking = Some(!self.no_think.unwrap_or(false));
-        let mut extra = self.chat_template_kwargs.clone().unwrap_or_default().0;
-        // llama.cpp's word for the level of the template itself.
-        if let Some(level) = self.reasoning_effort.as_ref().filter(|level| *level != "default") {
-            extra.insert("reasoning_effort".into(), level.as_str().into());
-        }
+        let enable_thinking = Some(self.variables.enable_thinking().unwrap_or(true));
+        let extra = self.variables.extra();
         TemplateOptions {
             extra,
             now: Some(now),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chaski::embedding::Pooling;
-use chaski_server::{KeepAlive, Key, KeyLimits, Level, Listen, Log, ServerConfig, Tls};
+use chaski_server::{KeepAlive, Key, KeyLimits, Level, Listen, Log, ServerConfig, Tls, Variables};
 
 use super::log::LogFormat;
 use crate::failure::Usage;
@@ -14,6 +14,7 @@ use crate::input::read_text;
 use crate::numbers::positive;
 use crate::options::{EngineArgs, SamplingArgs, Service};
 use crate::overrides::TemplateArgs;
+use crate::variables::VariableArgs;
 
 /// The models.
 #[derive(Clone, Debug, clap::Args)]
@@ -63,8 +64,8 @@ impl ModelsArgs {
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) models: ModelsArgs,
-    /// Address to listen on
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    /// Addresses to listen on, with commas between them
+    #[arg(long, value_name = "ADDRESSES", default_value = "127.0.0.1")]
     host: String,
     /// Port to listen on; 0: any free one [default: 8080, with --ollama 11434]
     #[arg(long, value_name = "PORT")]
@@ -88,6 +89,9 @@ pub(crate) struct Args {
     /// Name of the model in the API, and further names after commas [default: that of the file]
     #[arg(short, long, value_name = "NAMES")]
     alias: Option<String>,
+    /// Words that describe the model in the list of models, with commas between them
+    #[arg(long, value_name = "WORDS")]
+    tags: Option<String>,
     /// Most tokens of an answer; -1: up to the end of the context
     #[arg(short = 'n', long, value_name = "N", default_value_t = -1, allow_negative_numbers = true)]
     pub(crate) n_predict: i64,
@@ -178,6 +182,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) template: TemplateArgs,
     #[command(flatten)]
+    variables: VariableArgs,
+    #[command(flatten)]
     pub(crate) engine: EngineArgs,
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
@@ -206,6 +212,17 @@ impl Args {
     /// Names of the model: the first is its id, the others are further names.
     pub(crate) fn names(&self) -> std::vec::IntoIter<String> {
         commas(&self.alias).into_iter()
+    }
+
+    /// Words that describe the model.
+    pub(crate) fn tags(&self) -> Vec<String> {
+        commas(&self.tags)
+    }
+
+    /// Variables of the chat template where a request says nothing.
+    pub(crate) fn variables(&self) -> Variables {
+        let (enable_thinking, extra) = (self.variables.enable_thinking(), self.variables.extra());
+        Variables { enable_thinking, extra }
     }
 
     /// True if keys can change while the server runs.
@@ -283,10 +300,12 @@ impl Args {
             };
             return self.listen.iter().map(unix).collect();
         }
-        let host = if self.host == "localhost" { "127.0.0.1" } else { &self.host };
-        let ip: IpAddr =
-            host.parse().map_err(|_| Usage(format!("`{host}` is no address: --host 127.0.0.1")))?;
         let port = self.port.unwrap_or(if self.ollama { 11434 } else { 8080 });
-        Ok(vec![Listen::Tcp(SocketAddr::new(ip, port))])
+        let address = |host: &str| match host {
+            "localhost" => Ok(IpAddr::from([127, 0, 0, 1])),
+            host => host.parse().map_err(|_| Usage(format!("`{host}` is no address: --host 127.0.0.1"))),
+        };
+        let hosts = commas(&Some(self.host.clone()));
+        hosts.iter().map(|host| Ok(Listen::Tcp(SocketAddr::new(address(host)?, port)))).collect()
     }
 }

@@ -178,6 +178,7 @@ impl Catalogue {
         let default = if is_named { KeepAlive::Always } else { KeepAlive::DEFAULT };
         let mut offer = Offer::new(id, source(path.as_deref()), self.loader(path, args.clone()));
         (offer.aliases, offer.stamp, offer.created) = (aliases, stamp, created);
+        offer.tags = args.tags();
         offer.keep_alive = args.models.keep_alive.unwrap_or(default);
         offer.load_at_start = args.models.load_on_startup.unwrap_or(is_named);
         offer.is_default = is_named;
@@ -223,6 +224,7 @@ fn engine(
         sampler: Some(sampler),
         max_tokens: usize::try_from(args.n_predict).ok(),
         context_shift: args.context_shift,
+        variables: args.variables(),
         n_seq: args.parallel,
         embeddings: args.embeddings,
         suffix_first: args.spm_infill,

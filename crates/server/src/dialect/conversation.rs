@@ -40,6 +40,8 @@ pub(super) fn template(
     Ok(TemplateOptions {
         tools,
         now: Some(local_time()),
+        enable_thinking: facts.variables.enable_thinking,
+        extra: facts.variables.extra.clone(),
         add_generation_prompt: !is_open,
         ..TemplateOptions::default()
     })
@@ -47,16 +49,8 @@ pub(super) fn template(
 
 /// The time where the server is.
 fn local_time() -> LocalTime {
-    use chrono::{Datelike as _, Timelike as _};
     let now = chrono::Local::now();
-    LocalTime {
-        year: now.year(),
-        month: now.month(),
-        day: now.day(),
-        hour: now.hour(),
-        minute: now.minute(),
-        second: now.second(),
-    }
+    LocalTime::from_unix(now.timestamp(), now.offset().local_minus_utc())
 }
 
 /// The calls that the answer has to consist of, where the choice requires them.

@@ -1,6 +1,8 @@
 //! The times and the progress of an answer, as llama-server tells them.
 
-use chaski::Stats;
+use std::time::Instant;
+
+use chaski::{ChatEvent, Stats};
 use serde_json::{Value, json};
 
 /// Times in milliseconds and tokens per second.
@@ -26,11 +28,35 @@ pub(crate) fn timings(stats: &Stats) -> Value {
     timings
 }
 
-/// The progress of a prompt of which so many tokens are submitted.
-pub(crate) fn progress(stats: &Stats, n_sent: usize) -> Value {
-    json!({
-        "total": stats.n_prompt + stats.n_cached,
-        "cache": stats.n_cached,
-        "processed": stats.n_cached + n_sent,
-    })
+/// The progress of a prompt: at its start, at each of its steps, and when all of it has run.
+#[derive(Clone, Default)]
+pub(crate) struct PromptProgress {
+    /// The time of the start, and the tokens that were told last.
+    told: Option<(Instant, usize)>,
+}
+
+impl PromptProgress {
+    /// The progress and the times so far, if this event changes them. `stats` are those after the event.
+    pub(crate) fn next(&mut self, event: &ChatEvent, stats: &Stats) -> Option<(Value, Value)> {
+        let n_sent = match (event, self.told) {
+            (ChatEvent::Started { .. }, None) => 0,
+            (ChatEvent::Prompt { n_sent }, Some((_, last))) if *n_sent > last => *n_sent,
+            (ChatEvent::Piece(_) | ChatEvent::Finished { .. }, Some((_, last))) if last < stats.n_prompt => {
+                stats.n_prompt
+            }
+            _ => return None,
+        };
+        let now = Instant::now();
+        let start = self.told.map_or(now, |(start, _)| start);
+        self.told = Some((start, n_sent));
+        let so_far =
+            Stats { n_prompt: n_sent, n_cached: stats.n_cached, ttft: now - start, ..Stats::default() };
+        let progress = json!({
+            "total": stats.n_prompt + stats.n_cached,
+            "cache": stats.n_cached,
+            "processed": stats.n_cached + n_sent,
+            "time_ms": (now - start).as_millis() as u64,
+        });
+        Some((progress, timings(&so_far)))
+    }
 }

@@ -185,14 +185,24 @@ fn check_host(app: &App, request: &Request) -> Result<(), ApiError> {
     Err(ApiError::new(Kind::Forbidden, message))
 }
 
+/// True for a page of this machine.
+fn is_local_page(origin: &str) -> bool {
+    origin.split_once("://").is_some_and(|(_, rest)| is_loopback(host_name(rest)))
+}
+
 fn allows_origin(app: &App, origin: &HeaderValue) -> bool {
     let Ok(origin) = origin.to_str() else { return false };
     let listed = &app.config.cors_origins;
     if listed.is_empty() {
-        let name = origin.split_once("://").map_or("", |(_, rest)| host_name(rest));
-        return is_loopback(name);
+        return is_local_page(origin);
     }
-    listed.iter().any(|allowed| allowed == "*" || allowed == origin)
+    let is_it = |allowed: &String| match allowed.as_str() {
+        "*" => true,
+        // As llama-server has it: pages of this machine.
+        "localhost" => is_local_page(origin),
+        allowed => allowed == origin,
+    };
+    listed.iter().any(is_it)
 }
 
 /// The response to a browser's question before a request.

@@ -137,7 +137,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 fn server() -> Builder<TokioExecutor> {
     let mut server = Builder::new(TokioExecutor::new());
-    server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
+    // Some clients look for names as others write them.
+    server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).title_case_headers(true);
     server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(60));
     server
 }

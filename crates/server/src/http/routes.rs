@@ -46,11 +46,12 @@ static MESSAGES: Dialect = Dialect {
 };
 
 /// Endpoints that answer.
-static ANSWERS: [(&str, &Dialect); 9] = [
+static ANSWERS: [(&str, &Dialect); 10] = [
     ("/v1/chat/completions", &CHAT),
     ("/chat/completions", &CHAT),
     ("/v1/completions", &COMPLETIONS),
     ("/v1/responses", &RESPONSES),
+    ("/responses", &RESPONSES),
     ("/v1/messages", &MESSAGES),
     ("/completion", &COMPLETION),
     ("/completions", &COMPLETION),
@@ -115,6 +116,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/chat/completions/render", post(llama::render))
         .route("/v1/completions/render", post(llama::render_text))
         .route("/v1/chat/completions/input_tokens", post(llama::input_tokens))
+        .route("/chat/completions/input_tokens", post(llama::input_tokens))
+        .route("/responses/input_tokens", post(llama::count_response))
         .route("/v1/messages/count_tokens", post(llama::count_message))
         .route("/v1/responses/input_tokens", post(llama::count_response))
         .route("/v1/responses/{id}", get(no_response).delete(no_response));

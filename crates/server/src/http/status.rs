@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::extract::{Query, State};
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse as _;
 use serde_json::json;
 
@@ -41,7 +41,12 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response<Body
     if !app.config.metrics {
         return Err(off("metrics", "--metrics"));
     }
-    Ok(with_type(app.metrics.text(&app.models.loaded()), "text/plain; version=0.0.4; charset=utf-8"))
+    let mut response =
+        with_type(app.metrics.text(&app.models.loaded()), "text/plain; version=0.0.4; charset=utf-8");
+    // As llama-server has it, for rates since the start.
+    let start = HeaderValue::from(app.metrics.started_at());
+    response.headers_mut().insert(HeaderName::from_static("process-start-time-unix"), start);
+    Ok(response)
 }
 
 /// The model that a question about its state means. It is not loaded for it.

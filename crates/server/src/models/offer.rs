@@ -69,6 +69,8 @@ pub struct Offer {
     pub id: String,
     /// Further names.
     pub aliases: Vec<String>,
+    /// Words that describe it.
+    pub tags: Vec<String>,
     /// Its file, for what the server says of it while it is not loaded.
     pub source: Source,
     /// Changes when the file does: a loaded model with another stamp than its offer is loaded again.
@@ -94,6 +96,7 @@ impl Offer {
         Offer {
             id: id.into(),
             aliases: Vec::new(),
+            tags: Vec::new(),
             source,
             stamp: 0,
             created: crate::clock::now(),

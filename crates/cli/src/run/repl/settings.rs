@@ -133,7 +133,12 @@ mod tests {
         let is_on = |settings: &Settings| {
             let mut p = SamplerParams::default();
             settings.sampling.apply(&mut p);
-            [settings.answer.no_think, settings.answer.special, Some(p.ignore_eos)].map(|on| on == Some(true))
+            [
+                settings.answer.variables.enable_thinking().map(|on| !on),
+                settings.answer.special,
+                Some(p.ignore_eos),
+            ]
+            .map(|on| on == Some(true))
         };
         let changed = begun.with("temp", "0.5").unwrap();
         assert_eq!((is_on(&changed), changed.sampling.temp), ([true; 3], Some(0.5)));

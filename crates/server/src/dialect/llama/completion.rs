@@ -8,7 +8,7 @@ use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::openai::completions::prompts;
 use crate::dialect::openai::logprobs;
-use crate::dialect::timings::{progress, timings};
+use crate::dialect::timings::{PromptProgress, timings};
 use crate::dialect::{Frame, Told, Writer, per_answer};
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -70,6 +70,7 @@ struct Completion {
 #[derive(Clone, Default)]
 struct OneAnswer {
     gathered: Gathered,
+    progress: PromptProgress,
     has_new_line: bool,
 }
 
@@ -81,7 +82,7 @@ fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
 impl Completion {
     /// The settings that were in force.
     fn settings(&self, told: &Told) -> Value {
-        let mut settings = sampling::told(&self.options.sampler);
+        let mut settings = sampling::told(&self.options.sampler, &told.facts);
         let limit = self.options.max_tokens.map_or(json!(-1), |n| json!(n));
         for (name, value) in [
             ("max_tokens", limit.clone()),
@@ -129,7 +130,7 @@ impl Completion {
             "generation_settings": self.settings(told),
             "prompt": told.facts.text_of(&prompt.tokens).unwrap_or_default(),
             "has_new_line": text.contains('\n'),
-            "truncated": stats.n_dropped > 0,
+            "truncated": stats.n_dropped > 0 || (kind == "limit" && n_prompt + stats.n_token >= told.facts.n_ctx),
             "stop_type": kind,
             "stopping_word": word,
             "tokens_cached": n_prompt + stats.n_token.saturating_sub(1),
@@ -172,9 +173,16 @@ impl Completion {
         Frame::Data(chunk)
     }
 
-    fn progress(&self, index: usize, n_sent: usize) -> Frame {
-        let progress = progress(&self.answers[index].gathered.stats, n_sent);
-        Frame::Data(json!({"index": index, "content": "", "stop": false, "prompt_progress": progress}))
+    /// The progress of the prompt, if this event changes it.
+    fn progress(&mut self, index: usize, event: &ChatEvent) -> Option<Frame> {
+        let answer = &mut self.answers[index];
+        let (progress, timings) =
+            answer.progress.next(event, &answer.gathered.stats).filter(|_| self.progress)?;
+        let mut chunk = json!({"index": index, "content": "", "stop": false, "prompt_progress": progress});
+        if self.timings {
+            chunk["timings"] = timings;
+        }
+        Some(Frame::Data(chunk))
     }
 }
 
@@ -199,9 +207,8 @@ impl Writer for Completion {
     fn event(&mut self, told: &Told, index: usize, event: &ChatEvent) -> Vec<Frame> {
         per_answer(told, &mut self.answers);
         self.answers[index].gathered.take(event);
-        match event {
-            ChatEvent::Started { .. } if self.progress => vec![self.progress(index, 0)],
-            ChatEvent::Prompt { n_sent } if self.progress => vec![self.progress(index, *n_sent)],
+        let mut frames: Vec<Frame> = self.progress(index, event).into_iter().collect();
+        frames.extend(match event {
             ChatEvent::Part(AnswerEvent::Content(text)) => vec![self.piece(told, index, text)],
             ChatEvent::Finished { finish, stats, .. } => {
                 let mut last = self.last(told, index, "", Vec::new(), *finish, stats);
@@ -209,7 +216,8 @@ impl Writer for Completion {
                 vec![Frame::Data(self.choose(last))]
             }
             _ => Vec::new(),
-        }
+        });
+        frames
     }
 
     fn end(&mut self, _: &Told) -> Vec<Frame> {

@@ -10,7 +10,7 @@ use crate::sampling;
 
 /// The properties of a model and its server.
 pub(crate) fn props(facts: &Facts, config: &ServerConfig) -> Value {
-    let mut params = sampling::told(&facts.sampler);
+    let mut params = sampling::told(&facts.sampler, facts);
     let limit = facts.max_tokens.map_or(json!(-1), |n| json!(n));
     params.insert("max_tokens".into(), limit.clone());
     params.insert("n_predict".into(), limit);

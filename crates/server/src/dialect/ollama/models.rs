@@ -121,7 +121,7 @@ fn size(n: u64) -> String {
 
 /// Parameters that hold where a request says nothing, one a line.
 fn parameters(facts: &Facts) -> String {
-    let told = sampling::told(&facts.sampler);
+    let told = sampling::told(&facts.sampler, facts);
     let line = |name: &&str| {
         // The numbers are of 32 bits; so many digits are theirs.
         let value = told.get(*name)?.as_f64()? as f32;

@@ -9,7 +9,7 @@ use super::{Usage, finish_reason, head, logprobs, n_answers, priority, stream_op
 use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Prompt};
 use crate::dialect::conversation;
-use crate::dialect::timings::{progress, timings};
+use crate::dialect::timings::{PromptProgress, timings};
 use crate::dialect::{Frame, Told, Writer, per_answer};
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -79,6 +79,7 @@ struct Chat {
 #[derive(Clone, Default)]
 struct OneAnswer {
     gathered: Gathered,
+    progress: PromptProgress,
     n_call: usize,
     has_valid_call: bool,
 }
@@ -143,7 +144,8 @@ impl Chat {
         } else if self.usage {
             chunk.insert("usage".into(), Value::Null);
         }
-        if self.timings {
+        // The first chunk comes before there are any.
+        if self.timings && is_text {
             chunk.insert("timings".into(), timings(&self.answers[index].gathered.stats));
         }
         Frame::Data(chunk.into())
@@ -184,11 +186,18 @@ impl Chat {
         }
     }
 
-    fn progress(&self, told: &Told, index: usize, n_sent: usize) -> Frame {
+    /// The progress of the prompt, if this event changes it.
+    fn progress(&mut self, told: &Told, index: usize, event: &ChatEvent) -> Option<Frame> {
+        let answer = &mut self.answers[index];
+        let (progress, timings) =
+            answer.progress.next(event, &answer.gathered.stats).filter(|_| self.progress)?;
         let mut chunk = head(told, "chat.completion.chunk");
         chunk.insert("choices".into(), json!([]));
-        chunk.insert("prompt_progress".into(), progress(&self.answers[index].gathered.stats, n_sent));
-        Frame::Data(chunk.into())
+        chunk.insert("prompt_progress".into(), progress);
+        if self.timings {
+            chunk.insert("timings".into(), timings);
+        }
+        Some(Frame::Data(chunk.into()))
     }
 }
 
@@ -207,16 +216,13 @@ impl Writer for Chat {
     fn event(&mut self, told: &Told, index: usize, event: &ChatEvent) -> Vec<Frame> {
         per_answer(told, &mut self.answers);
         self.answers[index].gathered.take(event);
-        match event {
+        let progress = self.progress(told, index, event);
+        let frames = match event {
             ChatEvent::Started { .. } => {
                 let delta = json!({"role": "assistant", "content": null});
-                let mut frames = vec![self.chunk(told, index, delta, None)];
-                if self.progress {
-                    frames.push(self.progress(told, index, 0));
-                }
-                frames
+                let role = self.chunk(told, index, delta, None);
+                return [role].into_iter().chain(progress).collect();
             }
-            ChatEvent::Prompt { n_sent } if self.progress => vec![self.progress(told, index, *n_sent)],
             ChatEvent::Part(part) => match self.part(index, part) {
                 Some(delta) => vec![self.chunk(told, index, delta, None)],
                 None => Vec::new(),
@@ -226,7 +232,8 @@ impl Writer for Chat {
                 vec![self.chunk(told, index, json!({}), Some(reason))]
             }
             _ => Vec::new(),
-        }
+        };
+        progress.into_iter().chain(frames).collect()
     }
 
     fn end(&mut self, told: &Told) -> Vec<Frame> {

@@ -60,13 +60,16 @@ pub(crate) fn parts_of(fields: &Fields<'_>, name: &str, most: usize) -> Result<V
     let wrong = || fields.wrong(name, "a string, strings, tokens, or lists of tokens");
     let value = fields.need(name, fields.get(name))?;
     let found = match value {
-        Value::String(text) => vec![vec![Part::Text(text.clone())]],
-        Value::Array(list) if list.iter().any(Value::is_number) && !list.iter().any(Value::is_array) => {
+        Value::String(_) | Value::Object(_) => vec![vec![Part::Text(text_of(value).ok_or_else(wrong)?)]],
+        Value::Array(list)
+            if list.iter().any(Value::is_number)
+                && !list.iter().any(|value| value.is_array() || value.is_object()) =>
+        {
             vec![parts(list).ok_or_else(wrong)?]
         }
         Value::Array(list) if !list.is_empty() => {
             let prompt = |value: &Value| match value {
-                Value::String(text) => Some(vec![Part::Text(text.clone())]),
+                Value::String(_) | Value::Object(_) => Some(vec![Part::Text(text_of(value)?)]),
                 Value::Array(list) => parts(list).filter(|parts| !parts.is_empty()),
                 _ => None,
             };
@@ -78,6 +81,13 @@ pub(crate) fn parts_of(fields: &Fields<'_>, name: &str, most: usize) -> Result<V
         return Err(fields.wrong(name, format!("a list of at most {most} texts")));
     }
     Ok(found)
+}
+
+/// A text, also in llama-server's form of prompts with media, of which there can be none.
+fn text_of(value: &Value) -> Option<String> {
+    let media = &value["multimodal_data"];
+    let has_media = !media.is_null() && media.as_array().is_none_or(|media| !media.is_empty());
+    value.as_str().or(value["prompt_string"].as_str()).filter(|_| !has_media).map(String::from)
 }
 
 /// Texts and tokens in a row.

@@ -18,7 +18,21 @@ pub(super) fn messages(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
     if list.is_empty() {
         return Err(fields.wrong("messages", "a list of at least one message"));
     }
-    list.iter().enumerate().map(|(i, value)| message(value, &format!("messages[{i}]"))).collect()
+    let messages: Vec<Message> = list
+        .iter()
+        .enumerate()
+        .map(|(i, value)| message(value, &format!("messages[{i}]")))
+        .collect::<Result<_, _>>()?;
+    let is_answer =
+        |message: &Message| message.role == "assistant" && !message.fields.contains_key("tool_calls");
+    if let [.., before, last] = &*messages
+        && is_answer(before)
+        && is_answer(last)
+    {
+        return Err(fields
+            .wrong("messages", "a conversation that ends with one message of the assistant, not with two"));
+    }
+    Ok(messages)
 }
 
 fn message(value: &Value, path: &str) -> Result<Message, ApiError> {

@@ -3,14 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::about::About;
-use crate::models::Listed;
+use crate::models::{Listed, Offer};
 
 /// A model.
 pub(crate) fn model(listed: &Listed) -> Value {
     let offer = &listed.offer;
     let mut model = json!({
         "id": offer.id,
-        "aliases": offer.aliases,
+        "aliases": names(offer),
+        "tags": offer.tags,
         "object": "model",
         "created": offer.created,
         "owned_by": "chaski",
@@ -35,6 +36,12 @@ pub(crate) fn model(listed: &Listed) -> Value {
         }
     }
     model
+}
+
+/// All names, if there is more than one.
+fn names(offer: &Offer) -> Vec<&String> {
+    let id = Some(&offer.id).filter(|_| !offer.aliases.is_empty());
+    id.into_iter().chain(&offer.aliases).collect()
 }
 
 /// All models.
