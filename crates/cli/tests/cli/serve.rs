@@ -213,3 +213,66 @@ fn a_port_in_use_is_an_error() {
     assert_eq!(o.status.code(), Some(1), "{error}");
     assert!(error.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{error}");
 }
+
+/// Sends a signal to a server.
+fn signal(server: &Server, name: &str) {
+    let sent = Command::new("kill").args([name, &server.child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+#[test]
+fn a_server_whose_log_cannot_be_written_answers() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let port = taken.local_addr().unwrap().port().to_string();
+    drop(taken);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let child = serve(&["-v", "--port", &port]).stderr(full).spawn().unwrap();
+    // Its words go nowhere, so it is known by its port.
+    let mut nothing = Command::new("true").stderr(Stdio::piped()).spawn().unwrap();
+    let stderr = BufReader::new(nothing.stderr.take().unwrap());
+    nothing.wait().unwrap();
+    let server = Server { child, stderr, address };
+    let begin = Instant::now();
+    while TcpStream::connect(&server.address).is_err()
+        || !ask(&server, "GET", "/health", "").starts_with("HTTP/1.1 200")
+    {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it does not come up");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for _ in 0..20 {
+        let answer = ask(&server, "POST", "/v1/completions", "{\"prompt\": \"A\", \"max_tokens\": 2}");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}
+
+#[test]
+fn a_stream_goes_on_after_a_pause_of_the_process() {
+    let server = start(&["--log-format", "none"]);
+    let body = "{\"prompt\": \"Once\", \"max_tokens\": 400, \"ignore_eos\": true, \"temperature\": 0, \"stream\": true}";
+    let whole = |pause: bool| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        let head = "POST /v1/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+        write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut lines = BufReader::new(stream).lines().map(|line| line.unwrap());
+        let mut text = String::new();
+        for line in lines.by_ref().filter(|line| line.starts_with("data: {")) {
+            let chunk: serde_json::Value = serde_json::from_str(&line["data: ".len()..]).unwrap();
+            text += chunk["choices"][0]["text"].as_str().unwrap_or_default();
+            if pause && text.len() > 100 {
+                break;
+            }
+        }
+        if pause {
+            signal(&server, "-STOP");
+            std::thread::sleep(Duration::from_millis(500));
+            signal(&server, "-CONT");
+            for line in lines.filter(|line| line.starts_with("data: {")) {
+                let chunk: serde_json::Value = serde_json::from_str(&line["data: ".len()..]).unwrap();
+                text += chunk["choices"][0]["text"].as_str().unwrap_or_default();
+            }
+        }
+        text
+    };
+    assert_eq!(whole(true), whole(false));
+}
