@@ -22,6 +22,10 @@ const SECONDS: [f64; 18] = [
 const TOKENS: [f64; 16] =
     [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5];
 
+/// Counters whose values are no whole numbers, or are set.
+const COUNTERS: [&str; 3] =
+    ["llamacpp:prompt_seconds_total", "llamacpp:tokens_predicted_seconds_total", "llamacpp:n_tokens_max"];
+
 /// Labels of a name for a model: those of vLLM tell which it is, those of llama-server, which has one, do not.
 fn labels(name: &str, model: &str) -> Vec<Label> {
     match name.starts_with("vllm:") {
@@ -216,7 +220,11 @@ impl Metrics {
         let version = vec![Label::new("version", env!("CARGO_PKG_VERSION"))];
         self.gauge("chaski_build_info", version).set(1.0);
         self.handle.run_upkeep();
-        self.handle.render()
+        // Counters of the recorder are whole numbers that grow by steps.
+        let text = self.handle.render();
+        COUNTERS.iter().fold(text, |text, name| {
+            text.replace(&format!("# TYPE {name} gauge"), &format!("# TYPE {name} counter"))
+        })
     }
 }
 

@@ -37,13 +37,14 @@ pub(super) fn template(
     }
     let is_open =
         messages.last().is_some_and(|m| m.role == "assistant" && !m.fields.contains_key("tool_calls"));
+    let default = TemplateOptions::default();
     Ok(TemplateOptions {
         tools,
         now: Some(local_time()),
-        enable_thinking: facts.variables.enable_thinking,
+        enable_thinking: facts.variables.enable_thinking.or(default.enable_thinking),
         extra: facts.variables.extra.clone(),
         add_generation_prompt: !is_open,
-        ..TemplateOptions::default()
+        ..default
     })
 }
 
@@ -134,4 +135,19 @@ pub(super) fn result(id: &str, name: Option<&str>, content: impl Into<String>) -
 pub(super) fn name_of_call<'m>(messages: &'m [Message], id: &str) -> Option<&'m str> {
     let mut calls = messages.iter().rev().filter_map(|m| m.fields.get("tool_calls")?.as_array()).flatten();
     calls.find(|call| call["id"] == id)?["function"]["name"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn models_reason_unless_the_server_says_otherwise() {
+        let mut facts = testing::facts();
+        let thinks = |facts: &Facts| template(facts, &[], Vec::new()).unwrap().enable_thinking;
+        assert_eq!(thinks(&facts), Some(true));
+        facts.variables.enable_thinking = Some(false);
+        assert_eq!(thinks(&facts), Some(false));
+    }
 }

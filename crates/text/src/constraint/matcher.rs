@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::with_short_space;
 use super::{ConstraintError, Grammar};
+use super::{closed, with_short_space};
 use super::{gbnf, limits};
 use crate::tokenizer::{RenderSpecial, TokenKind, Tokenizer};
 use crate::vocab_trie::VocabTrie;
@@ -95,7 +95,9 @@ impl Constraint {
     pub fn new(tokenizer: &Tokenizer, grammar: &Grammar) -> Result<Constraint, ConstraintError> {
         limits::check(grammar)?;
         let top = match grammar {
-            Grammar::JsonSchema(schema) => TopLevelGrammar::from_json_schema(with_short_space(schema)),
+            Grammar::JsonSchema(schema) => {
+                TopLevelGrammar::from_json_schema(with_short_space(&closed(schema)))
+            }
             Grammar::Regex(regex) => TopLevelGrammar::from_regex(regex),
             Grammar::Lark(text) => TopLevelGrammar::from_lark(text.clone()),
             Grammar::Gbnf(text) => {

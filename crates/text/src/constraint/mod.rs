@@ -4,6 +4,7 @@
 //! valid prefix at every step; [`Constraint::accept`] advances by the sampled token. [`Constraint::allowed`] is
 //! the mask as bits, for a device that samples.
 
+mod closed;
 mod error;
 #[cfg(feature = "constraint")]
 mod gbnf;
@@ -17,6 +18,9 @@ mod space;
 
 use serde_json::Value;
 
+pub(crate) use closed::COMBINING;
+#[cfg(feature = "constraint")]
+use closed::closed;
 pub use error::ConstraintError;
 #[cfg(feature = "constraint")]
 pub use matcher::Constraint;
@@ -31,7 +35,8 @@ pub(crate) use space::with_space;
 pub enum Grammar {
     /// JSON that conforms to this schema. Between its tokens there may be a space, or one or two line endings
     /// and at most 20 spaces or tabs, unless `whitespace_pattern` or `whitespace_flexible` in the schema's
-    /// `x-guidance` says otherwise.
+    /// `x-guidance` says otherwise. Objects have the properties that `properties` names, and others only if
+    /// `additionalProperties` allows them, as in llama.cpp; a schema with `allOf` is taken as it stands.
     JsonSchema(Value),
     /// Text that this regular expression matches as a whole (syntax of the crate `regex`).
     Regex(String),

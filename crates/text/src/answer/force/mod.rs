@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub use self::error::CallGrammarError;
 use self::error::Fault;
 use self::lark::{Lark, quoted};
-use self::tools::{COMBINING, Tool, chosen, part, properties};
+use self::tools::{Tool, chosen, part, properties};
 use self::values::{Notation, Values};
 use super::call::call_head;
 use super::harmony::{self, Header, Target};
@@ -21,7 +21,7 @@ use super::schema::{Types, choices, resolved};
 use super::syntax::{Arguments, Extras, Form, REASONINGS, Reasoning, Tags};
 use super::value::{Tagged, tagged};
 use super::{AnswerSyntax, call::CallHead};
-use crate::constraint::Grammar;
+use crate::constraint::{COMBINING, Grammar};
 use crate::tokenizer::Tokenizer;
 
 /// The calls that an answer must consist of.

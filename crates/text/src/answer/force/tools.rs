@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::CallChoice;
 use super::error::{CallGrammarError, Fault};
 use crate::answer::schema::Types;
+use crate::constraint::COMBINING;
 
 /// A tool: its name, and the schema of its arguments, which is an object.
 pub(super) struct Tool {
@@ -35,10 +36,6 @@ pub(super) fn chosen(tools: &[Value], choice: &CallChoice) -> Result<Vec<Tool>, 
     };
     all.into_iter().map(tool).collect()
 }
-
-/// Keywords that combine schemas, so that `properties` beside them are not all there is.
-pub(super) const COMBINING: [&str; 8] =
-    ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas"];
 
 /// The schema of arguments as that of an object with known properties.
 fn arguments_schema(parameters: &Value) -> Result<Value, String> {
