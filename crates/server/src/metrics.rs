@@ -189,6 +189,11 @@ impl Metrics {
         self.counter(name, labels).increment(1);
     }
 
+    /// Sums up what has been recorded since the last call. Until then each value of a histogram takes memory.
+    pub(crate) fn upkeep(&self) {
+        self.handle.run_upkeep();
+    }
+
     /// All of them as text, with the load of the models at this time.
     pub(crate) fn text(&self, models: &[std::sync::Arc<Served>]) -> String {
         let (mut running, mut waiting, mut steps, mut rows) = (0, 0, 0, 0);
@@ -219,7 +224,7 @@ impl Metrics {
         self.gauge("llamacpp:n_busy_slots_per_decode", Vec::new()).set(rows as f64 / steps.max(1) as f64);
         let version = vec![Label::new("version", env!("CARGO_PKG_VERSION"))];
         self.gauge("chaski_build_info", version).set(1.0);
-        self.handle.run_upkeep();
+        self.upkeep();
         // Counters of the recorder are whole numbers that grow by steps.
         let text = self.handle.render();
         COUNTERS.iter().fold(text, |text, name| {

@@ -142,6 +142,7 @@ impl Server {
             serving.spawn(socket.serve(router.clone(), receiver.clone()));
         }
         let loading = tokio::spawn(app.models.clone().run());
+        let upkeep = tokio::spawn(upkeep(app.clone()));
         tokio::select! {
             () = stop => {}
             () = app.stop.notified() => {}
@@ -163,6 +164,7 @@ impl Server {
         let idle = Instant::now() + Duration::from_secs(1);
         let _ = timeout_at(idle, async { while serving.join_next().await.is_some() {} }).await;
         loading.abort();
+        upkeep.abort();
         // Connections that are still open end here, and with them what they hold of the models.
         serving.shutdown().await;
         free(&app).await;
@@ -171,6 +173,15 @@ impl Server {
             app.log(&Entry::Note(format!("{n} answers were cut: they did not end in time")));
         }
         all_ended
+    }
+}
+
+/// Keeps measurements small, whether or not somebody reads them. Never ready.
+async fn upkeep(app: Arc<App>) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(5));
+    loop {
+        ticks.tick().await;
+        app.metrics.upkeep();
     }
 }
 
