@@ -112,6 +112,9 @@ pub struct ServerConfig {
     pub models_max: Option<usize>,
     /// Bytes of loaded models, weights and caches; `None` for what there is.
     pub models_bytes: Option<u64>,
+    /// Free the models when the server ends. A program that ends with it can leave that to the system: some drivers of GPUs
+    /// crash now and then while a device is closed.
+    pub free_models: bool,
     /// Load models when requests ask for them.
     pub autoload: bool,
     /// Offer `/metrics`.
@@ -147,6 +150,7 @@ impl Default for ServerConfig {
             offers: None,
             models_max: None,
             models_bytes: None,
+            free_models: true,
             autoload: true,
             metrics: true,
             slots: true,

@@ -167,7 +167,9 @@ impl Server {
         upkeep.abort();
         // Connections that are still open end here, and with them what they hold of the models.
         serving.shutdown().await;
-        free(&app).await;
+        if app.config.free_models {
+            free(&app).await;
+        }
         if !all_ended {
             let n = app.n_open.load(Ordering::Relaxed);
             app.log(&Entry::Note(format!("{n} answers were cut: they did not end in time")));

@@ -225,6 +225,12 @@ impl Args {
         Variables { enable_thinking, extra }
     }
 
+    /// True if keys or the list of models can change while the server runs.
+    #[cfg(unix)]
+    pub(crate) fn has_files(&self) -> bool {
+        self.has_key_file() || self.models.dir.is_some() || self.models.preset.is_some()
+    }
+
     /// True if keys can change while the server runs.
     #[cfg(unix)]
     pub(crate) fn has_key_file(&self) -> bool {

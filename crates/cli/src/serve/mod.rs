@@ -35,6 +35,8 @@ pub(crate) fn run(args: Args, again: Again, ui: &Ui) -> anyhow::Result<()> {
     let mut config = args.config(log::log(args.log_format, ui))?;
     let catalogue = Catalogue::new(args.clone(), again, ui)?;
     config.offers = Some(catalogue.offers());
+    // The process ends with it.
+    config.free_models = false;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let server = runtime.block_on(Server::bind(config))?;
     let (first, mut all) = {
@@ -112,10 +114,11 @@ fn load_first(catalogue: &Catalogue, args: &Args, control: &Control, ui: &Ui) ->
     Ok(())
 }
 
-/// Reads the files of keys and models again at each SIGHUP. One that cannot be read changes nothing. Never ready.
+/// Reads the files of keys and models again at each SIGHUP, if there are any. One that cannot be read changes nothing. Without
+/// them, the signal ends the process, as when its terminal is closed. Never ready.
 async fn renew(args: &Args, control: &Control, ui: &Ui) {
     #[cfg(unix)]
-    {
+    if args.has_files() {
         use tokio::signal::unix::{SignalKind, signal};
         if let Ok(mut hangup) = signal(SignalKind::hangup()) {
             while hangup.recv().await.is_some() {

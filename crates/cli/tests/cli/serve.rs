@@ -276,3 +276,11 @@ fn a_stream_goes_on_after_a_pause_of_the_process() {
     };
     assert_eq!(whole(true), whole(false));
 }
+
+#[test]
+fn a_server_without_files_ends_with_its_terminal() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let mut server = start(&[]);
+    signal(&server, "-HUP");
+    assert_eq!(server.child.wait().unwrap().signal(), Some(1));
+}
