@@ -75,8 +75,8 @@ impl<F: Fold> Drop for Sender<F> {
 
 /// Results of prompts, in order: a future. Dropping it ends their requests within a step.
 ///
-/// Prompts run together, as many as there are sequences. No more than a few times as many are submitted at once
-/// ([`N_AHEAD`]), so that those of other callers get their turn between them.
+/// Prompts run together, as many as there are sequences. No more than four for each sequence are submitted at once, so that
+/// those of other callers get their turn between them.
 pub struct Readings<T> {
     shared: Arc<Shared>,
     /// Also keeps the driver running.
