@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use chaski::Source;
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
+use super::News;
 use super::offer::{KeepAlive, LoadError, Loader, Offer};
 use super::shelf::{Asked, Room, Shelf, State, Step};
 use crate::about::About;
@@ -185,6 +187,34 @@ fn offers_change_while_models_are_in_use() {
     assert_eq!(settle(&mut shelf, now), ["-a", "-b"]);
     let ids: Vec<_> = shelf.entries().iter().map(|e| (e.offer.id.as_str(), e.offer.stamp)).collect();
     assert_eq!(ids, [("b", 7), ("c", 0)]);
+}
+
+#[test]
+fn changes_are_told_once() {
+    let now = Instant::now();
+    let mut shelf = shelf(Room::default(), &["a", "b"], now);
+    let mut news = News::default();
+    assert!(news.next(shelf.entries()).is_empty(), "it begins with what is there");
+    wait(&mut shelf, "a", now);
+    assert!(matches!(shelf.next(now), Some(Step::Load(_))));
+    shelf.progress("a", 0.507);
+    let events = news.next(shelf.entries());
+    let [event] = &*events else { panic!("{events:?}") };
+    assert_eq!((&event["model"], &event["event"]), (&json!("a"), &json!("model_status")));
+    assert_eq!(
+        (&event["data"]["status"], &event["data"]["progress"]["value"]),
+        (&json!("loading"), &json!(0.5))
+    );
+    shelf.progress("a", 0.509);
+    assert!(news.next(shelf.entries()).is_empty(), "no more than a hundred");
+    shelf.failed("a", &LoadError::Other("broken".into()), now);
+    assert_eq!(news.next(shelf.entries())[0]["data"]["failed"], true);
+    shelf.offer(vec![offer("a", 10), offer("c", 10)], now);
+    let events: Vec<Value> =
+        news.next(shelf.entries()).iter().map(|event| json!([event["model"], event["event"]])).collect();
+    let expected =
+        [json!(["b", "model_remove"]), json!(["*", "models_reload"]), json!(["c", "model_status"])];
+    assert_eq!(events, expected);
 }
 
 /// The next event of a random course.
