@@ -99,7 +99,13 @@ impl Server {
         let mut sockets = Vec::new();
         for listen in &config.listen {
             let failed = |source| BindError { listen: name(listen), source };
-            let tls = config.tls.clone().map(Acceptor::new).transpose().map_err(failed)?.map(Arc::new);
+            let tls = config
+                .tls
+                .clone()
+                .map(|tls| Acceptor::new(tls, config.log.clone()))
+                .transpose()
+                .map_err(failed)?
+                .map(Arc::new);
             sockets.push(Socket::bind(listen, tls).await.map_err(failed)?);
         }
         let app = App::new(config);

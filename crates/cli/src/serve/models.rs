@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::UNIX_EPOCH;
 
 use anyhow::Context as _;
@@ -55,19 +55,23 @@ impl Catalogue {
             failure: Mutex::default(),
             has_started: AtomicBool::new(false),
         });
-        *catalogue.last.lock().unwrap_or_else(|e| e.into_inner()) = catalogue.read()?;
+        *catalogue.last() = catalogue.read()?;
         Ok(catalogue)
+    }
+
+    fn last(&self) -> MutexGuard<'_, Vec<Offer>> {
+        self.last.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// The first models.
     pub(super) fn at_start(&self) -> Vec<Offer> {
-        let last = self.last.lock().unwrap_or_else(|e| e.into_inner());
+        let last = self.last();
         last.iter().filter(|offer| offer.load_at_start).cloned().collect()
     }
 
     /// A model for an example, where requests have to name one.
     pub(super) fn example(&self) -> Option<String> {
-        let last = self.last.lock().unwrap_or_else(|e| e.into_inner());
+        let last = self.last();
         let has_default = last.len() == 1 || last.iter().any(|offer| offer.is_default);
         last.first().filter(|_| !has_default).map(|offer| offer.id.clone())
     }
@@ -88,11 +92,11 @@ impl Catalogue {
         Arc::new(move || {
             if !is_first.swap(false, Ordering::Relaxed) {
                 match catalogue.read() {
-                    Ok(read) => *catalogue.last.lock().unwrap_or_else(|e| e.into_inner()) = read,
+                    Ok(read) => *catalogue.last() = read,
                     Err(error) => catalogue.ui.note(&format!("the list of models stays: {error:#}")),
                 }
             }
-            catalogue.last.lock().unwrap_or_else(|e| e.into_inner()).clone()
+            catalogue.last().clone()
         })
     }
 

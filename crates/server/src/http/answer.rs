@@ -12,8 +12,9 @@ use chaski::serve::PromptLogprobsRequest;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::embeddings::wait;
+use super::body;
 use super::guard::Caller;
+use super::readings::wait;
 use super::record::Record;
 use super::respond::{error_body, json, stream_headers};
 use crate::answers::{Answers, Gathered};
@@ -49,17 +50,16 @@ pub(super) async fn queue(
     served: Arc<Served>,
     dialect: &'static Dialect,
     client: u64,
-    body: Value,
+    asked: Value,
 ) -> Result<Queued, ApiError> {
-    let failed = || ApiError::new(Kind::Internal, "reading the request failed");
     let model = served.clone();
     // Templates, tokenizers and grammars take time.
-    let read = tokio::task::spawn_blocking(move || {
-        let (ask, writer) = (dialect.ask)(&body, &model.facts)?;
+    let (ask, writer, mut prompts) = body::read(move || {
+        let (ask, writer) = (dialect.ask)(&asked, &model.facts)?;
         let prompts = ask.read(&model)?;
         Ok((ask, writer, prompts))
-    });
-    let (ask, writer, mut prompts) = read.await.unwrap_or_else(|_| Err(failed()))?;
+    })
+    .await?;
     if let Some(n_top) = ask.prompt_logprobs {
         let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
         let priority = ask.priority;
@@ -67,13 +67,13 @@ pub(super) async fn queue(
         let found = wait(app, &served, served.prompt_logprobs(request)?).await?;
         prompts.iter_mut().zip(found).for_each(|(prompt, found)| prompt.logprobs = found);
     }
-    let queued = tokio::task::spawn_blocking(move || {
+    body::read(move || {
         let answers = ask.submit(&served, &prompts, client)?;
         let (id, created, model) = (ids::new(dialect.prefix), clock::now(), served.facts.id.clone());
         let told = Told { id, created, model, facts: served.facts.clone(), prompts, n: ask.n };
         Ok(Queued { answers, writer, told, stream: ask.stream })
-    });
-    queued.await.unwrap_or_else(|_| Err(failed()))
+    })
+    .await
 }
 
 /// Answers a request.

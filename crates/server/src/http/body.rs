@@ -43,3 +43,14 @@ pub(crate) async fn json(body: Body, limit: usize) -> Result<Value, ApiError> {
     let wrong = |error| ApiError::new(Kind::Invalid, format!("the body is not valid JSON: {error}"));
     serde_json::from_slice(&bytes).map_err(wrong)
 }
+
+/// Reads a request on a thread that may take its time: templates, tokenizers and grammars do.
+///
+/// # Errors
+/// Those of `f`, and [`Kind::Internal`] if it panics.
+pub(crate) async fn read<T: Send + 'static>(
+    f: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let failed = |_| Err(ApiError::new(Kind::Internal, "reading the request failed"));
+    tokio::task::spawn_blocking(f).await.unwrap_or_else(failed)
+}

@@ -16,12 +16,10 @@ use crate::model::Served;
 
 /// A loaded model: the one that was named, else the default, else the first that is loaded.
 async fn served(app: &App, which: &Which) -> Result<Arc<Served>, ApiError> {
-    let loaded = app.models.loaded();
-    let id = match app.model_id(which.model.as_deref()).await {
-        Err(_) if which.model.is_none() => None,
-        id => Some(id?),
+    let found = match app.model_id(which.model.as_deref()).await {
+        Err(_) if which.model.is_none() => app.models.loaded().into_iter().next(),
+        id => app.models.served(&id?),
     };
-    let found = loaded.into_iter().find(|served| id.as_ref().is_none_or(|id| served.facts.id == *id));
     found.ok_or_else(|| ApiError::new(Kind::Loading, "no model is loaded").retry(1))
 }
 

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::ask::Read;
 use crate::dialect::llama::tokens;
 use crate::dialect::{anthropic, openai};
-use crate::error::{ApiError, Kind};
+use crate::error::ApiError;
 use crate::ids;
 use crate::model::Served;
 
@@ -23,12 +23,10 @@ async fn of_body(
     request: Request,
     f: fn(&Served, &Value) -> Result<Value, ApiError>,
 ) -> Result<Response<Body>, ApiError> {
-    let body = body::json(request.into_body(), app.config.max_body).await?;
-    let lease = app.model(body["model"].as_str()).await?;
+    let asked = body::json(request.into_body(), app.config.max_body).await?;
+    let lease = app.model(asked["model"].as_str()).await?;
     let served = Arc::clone(&lease);
-    let value = tokio::task::spawn_blocking(move || f(&served, &body)).await;
-    let failed = |_| Err(ApiError::new(Kind::Internal, "reading the request failed"));
-    Ok(respond(&value.unwrap_or_else(failed)?))
+    Ok(respond(&body::read(move || f(&served, &asked)).await?))
 }
 
 pub(super) async fn tokenize(

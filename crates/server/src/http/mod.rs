@@ -9,6 +9,7 @@ pub(crate) mod listen;
 mod llama;
 mod models;
 mod ollama;
+mod readings;
 mod record;
 mod rerank;
 mod respond;

@@ -54,15 +54,17 @@ async fn named(app: &App, caller: &Caller, request: Request) -> Result<String, A
     app.models.find(Some(name), false).await
 }
 
+fn done() -> Response<Body> {
+    respond(&json!({"success": true}))
+}
+
 /// Starts to load a model.
 pub(super) async fn load(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    let id = named(&app, &caller, request).await?;
-    app.models.load(&id)?;
-    Ok(respond(&json!({"success": true})))
+    app.models.load(&named(&app, &caller, request).await?).await.map(|()| done())
 }
 
 /// Frees a model when its requests have ended.
@@ -71,9 +73,7 @@ pub(super) async fn unload(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    let id = named(&app, &caller, request).await?;
-    app.models.unload(&id)?;
-    Ok(respond(&json!({"success": true})))
+    app.models.unload(&named(&app, &caller, request).await?).map(|()| done())
 }
 
 /// Changes of models as they happen.

@@ -90,7 +90,7 @@ async fn asked(
         Some(Only::Unload) => {
             caller.admin()?;
             // One that is not loaded is what was asked for.
-            if app.models.loaded().iter().any(|served| served.facts.id == id) {
+            if app.models.served(&id).is_some() {
                 app.models.unload(&id)?;
             }
         }

@@ -10,8 +10,8 @@ use chaski::serve::LogitsRequest;
 use serde_json::Value;
 
 use super::body;
-use super::embeddings::wait;
 use super::guard::Caller;
+use super::readings::wait;
 use super::respond::json;
 use crate::app::App;
 use crate::dialect::openai::rerank::{self, ScoreAsk};
@@ -44,20 +44,19 @@ async fn scores(
     read: fn(&Value) -> Result<ScoreAsk, ApiError>,
 ) -> Result<Response<Body>, ApiError> {
     let start = Instant::now();
-    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let asked = body::json(request.into_body(), app.config.max_body).await?;
     let mut open = app.open(caller.limited())?;
-    let served = app.model(body["model"].as_str()).await?;
+    let served = app.model(asked["model"].as_str()).await?;
     let unable = || ApiError::new(Kind::Unsupported, "this model does not rank documents");
     let ranker = served.facts.ranker.clone().ok_or_else(unable)?;
     let (facts, words) = (served.facts.clone(), ranker.words.to_vec());
-    let read = tokio::task::spawn_blocking(move || {
-        let ask = read(&body)?;
+    let (ask, prompts) = body::read(move || {
+        let ask = read(&asked)?;
         let prompt = |(query, document): &(String, String)| facts.tokens_of(&ranker.prompt(query, document));
         let prompts = ask.pairs.iter().map(prompt).collect::<Result<Vec<_>, _>>()?;
         Ok((ask, prompts))
-    });
-    let failed = |_| Err(ApiError::new(Kind::Internal, "reading the request failed"));
-    let (ask, prompts) = read.await.unwrap_or_else(failed)?;
+    })
+    .await?;
     let n_token = prompts.iter().map(Vec::len).sum();
     let readings =
         served.logits(LogitsRequest { prompts, tokens: words, priority: 0, client: caller.client })?;

@@ -70,9 +70,8 @@ pub(super) async fn props(
         }
         id => id?,
     };
-    let listed = app.models.listed().into_iter().find(|listed| listed.offer.id == id);
-    match listed.as_ref().and_then(|listed| listed.facts.as_ref()) {
-        Some(facts) => Ok(respond(&props::props(facts, &app.config))),
+    match app.models.served(&id) {
+        Some(served) => Ok(respond(&props::props(&served.facts, &app.config))),
         None if app.models.is_ready() => Ok(respond(&props::asleep(&id, &app.config))),
         None => Err(ApiError::new(Kind::Loading, "Loading model").retry(1)),
     }
@@ -87,7 +86,7 @@ pub(super) async fn slots(
         return Err(off("slots", "--slots"));
     }
     let id = app.model_id(which.model.as_deref()).await?;
-    let Some(served) = app.models.loaded().into_iter().find(|served| served.facts.id == id) else {
+    let Some(served) = app.models.served(&id) else {
         return Ok(respond(&json!([])));
     };
     let load = served.load();

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, RootCertStore};
 use tokio_rustls::server::TlsStream;
 
-use crate::config::Tls;
+use crate::config::{Entry, Log, Tls};
 
 /// Time for the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -25,6 +25,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct Acceptor {
     files: Tls,
     now: Mutex<Now>,
+    log: Option<Log>,
 }
 
 /// The certificates in force.
@@ -40,10 +41,10 @@ impl Acceptor {
     ///
     /// # Errors
     /// Files that cannot be read, have no certificate or key, or do not fit each other.
-    pub(crate) fn new(files: Tls) -> io::Result<Acceptor> {
+    pub(crate) fn new(files: Tls, log: Option<Log>) -> io::Result<Acceptor> {
         let (stamp, config) = (stamp(&files), config(&files)?);
         let now = Now { config: Arc::new(config), stamp, looked: Instant::now() };
-        Ok(Acceptor { files, now: Mutex::new(now) })
+        Ok(Acceptor { files, now: Mutex::new(now), log })
     }
 
     /// The handshake of a connection.
@@ -58,6 +59,12 @@ impl Acceptor {
         tokio::time::timeout(HANDSHAKE, handshake).await?
     }
 
+    fn note(&self, text: String) {
+        if let Some(log) = &self.log {
+            log(&Entry::Note(text));
+        }
+    }
+
     /// The certificates; those of the files if they have changed and can be read.
     fn config(&self) -> Arc<rustls::ServerConfig> {
         let mut now = self.now.lock().unwrap_or_else(|e| e.into_inner());
@@ -68,7 +75,7 @@ impl Acceptor {
                 now.stamp = stamp;
                 match config(&self.files) {
                     Ok(config) => now.config = Arc::new(config),
-                    Err(error) => tracing::warn!("the certificates in force stay: {error}"),
+                    Err(error) => self.note(format!("the certificates in force stay: {error}")),
                 }
             }
         }

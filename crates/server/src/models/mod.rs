@@ -210,6 +210,7 @@ impl Models {
         takes_any: bool,
     ) -> Result<Lease, ApiError> {
         let id = self.find(name, takes_any).await?;
+        self.weigh(&id).await;
         let _waiter = Waiter::new(self, &id);
         let mut changed = self.changed.subscribe();
         loop {
@@ -242,11 +243,25 @@ impl Models {
         }
     }
 
+    /// Reads the size of a model, where that counts. The shelf is not locked meanwhile.
+    async fn weigh(&self, id: &str) {
+        let offer = {
+            let shelf = self.shelf();
+            let entry = shelf.entries().iter().find(|entry| entry.offer.id == id);
+            entry.filter(|_| shelf.room.n_byte.is_some()).map(|entry| entry.offer.clone())
+        };
+        if let Some(offer) = offer.filter(|offer| offer.about.get().is_none()) {
+            // A file that cannot be read is an error when it is loaded.
+            let _ = tokio::task::spawn_blocking(move || offer.about().is_ok()).await;
+        }
+    }
+
     /// Starts to load a model.
     ///
     /// # Errors
     /// That it cannot be loaded.
-    pub(crate) fn load(&self, id: &str) -> Result<(), ApiError> {
+    pub(crate) async fn load(&self, id: &str) -> Result<(), ApiError> {
+        self.weigh(id).await;
         let ordered = self.shelf().order(id, Instant::now());
         self.tell();
         ordered
@@ -290,6 +305,11 @@ impl Models {
         shelf.entries().iter().filter_map(loaded).collect()
     }
 
+    /// The model with this id, if it is loaded.
+    pub(crate) fn served(&self, id: &str) -> Option<Arc<Served>> {
+        self.loaded().into_iter().find(|served| served.facts.id == id)
+    }
+
     /// Loads a model on this thread, for a program that starts with it.
     ///
     /// # Errors
@@ -297,12 +317,11 @@ impl Models {
     pub(crate) fn start(self: &Arc<Self>, id: &str) -> Result<Arc<Served>, LoadError> {
         let missing = || LoadError::Other(format!("no model `{id}` is loaded at the start"));
         let offer = self.shelf().begin(id).ok_or_else(missing)?;
-        let served = load(self, &offer)?;
-        let n_byte = served.n_byte;
-        self.shelf().loaded(id, served, n_byte, Instant::now());
-        self.tell();
-        let loaded = self.loaded();
-        loaded.into_iter().find(|served| served.facts.id == id).ok_or_else(missing)
+        let loaded = load(self, &offer);
+        let result = loaded.as_ref().map(drop).map_err(Clone::clone);
+        self.put(id, loaded);
+        result?;
+        self.served(id).ok_or_else(missing)
     }
 
     /// Loads and frees models. Never ready.
@@ -339,17 +358,23 @@ impl Models {
         let start = Instant::now();
         (self.note)(format!("loading {}", offer.id));
         let loaded = load(self, offer);
-        let (id, now) = (&*offer.id, Instant::now());
+        let id = &*offer.id;
+        (self.note)(match &loaded {
+            Ok(_) => format!("{id} is loaded after {:.1} s", start.elapsed().as_secs_f64()),
+            Err(error) => format!("{id} cannot be loaded: {error}"),
+        });
+        self.put(id, loaded);
+    }
+
+    /// Takes note of a model that has been loaded, or not.
+    fn put(&self, id: &str, loaded: Result<Served, LoadError>) {
+        let now = Instant::now();
         match loaded {
             Ok(served) => {
-                (self.note)(format!("{id} is loaded after {:.1} s", (now - start).as_secs_f64()));
                 let n_byte = served.n_byte;
                 self.shelf().loaded(id, served, n_byte, now);
             }
-            Err(error) => {
-                (self.note)(format!("{id} cannot be loaded: {error}"));
-                self.shelf().failed(id, &error, now);
-            }
+            Err(error) => self.shelf().failed(id, &error, now),
         }
         self.tell();
     }

@@ -74,6 +74,8 @@ pub(crate) struct Entry<T> {
     n_waiter: usize,
     /// It is to be loaded although no request waits.
     is_ordered: bool,
+    /// Its program added it, loaded: it is no offer.
+    is_added: bool,
     /// Its offer when it is no longer used, or its removal.
     next: Option<Option<Arc<Offer>>>,
 }
@@ -104,7 +106,17 @@ impl<T> Entry<T> {
     fn new(offer: Arc<Offer>, now: Instant) -> Entry<T> {
         let state = if offer.load_at_start { State::Starting } else { State::Unloaded };
         let keep_alive = offer.keep_alive;
-        Entry { offer, state, keep_alive, used: now, n_user: 0, n_waiter: 0, is_ordered: false, next: None }
+        Entry {
+            offer,
+            state,
+            keep_alive,
+            used: now,
+            n_user: 0,
+            n_waiter: 0,
+            is_ordered: false,
+            is_added: false,
+            next: None,
+        }
     }
 
     /// Bytes that it takes, as far as they are known.
@@ -151,9 +163,9 @@ impl<T> Entry<T> {
     }
 }
 
-/// Bytes of a model that is not loaded yet: those of its weights.
+/// Bytes of a model that is not loaded yet: those of its weights, if its file has been read. It is not read here.
 fn estimate(offer: &Offer) -> u64 {
-    offer.about().map_or(0, |about| about.n_byte)
+    offer.about.get().and_then(|about| about.as_ref().ok()).map_or(0, |about| about.n_byte)
 }
 
 impl<T> Shelf<T> {
@@ -172,7 +184,7 @@ impl<T> Shelf<T> {
 
     /// The models from now on. Those that are no longer offered, or in another way, go when nobody uses them.
     pub(crate) fn offer(&mut self, offers: Vec<Offer>, now: Instant) {
-        for entry in &mut self.entries {
+        for entry in self.entries.iter_mut().filter(|entry| !entry.is_added) {
             if !offers.iter().any(|offer| offer.id == entry.offer.id) {
                 entry.next = Some(None);
                 entry.leave(false);
@@ -181,6 +193,7 @@ impl<T> Shelf<T> {
         for offer in offers {
             match self.entry(&offer.id) {
                 None => self.entries.push(Entry::new(Arc::new(offer), now)),
+                Some(entry) if entry.is_added => {}
                 Some(entry) if entry.offer.stamp == offer.stamp => {
                     entry.next = None;
                     // Its file need not be read again.
@@ -215,6 +228,7 @@ impl<T> Shelf<T> {
     pub(crate) fn put(&mut self, offer: Offer, model: T, n_byte: u64, now: Instant) {
         let mut entry = Entry::new(Arc::new(offer), now);
         entry.state = State::Loaded(Loaded { model: Arc::new(model), n_byte });
+        entry.is_added = true;
         self.entries.push(entry);
     }
 

@@ -63,11 +63,17 @@ fn get(shelf: &mut Shelf<u32>, id: &str, now: Instant) {
     shelf.part(id);
 }
 
-/// A request from its beginning to its end.
-fn serve(shelf: &mut Shelf<u32>, id: &str, now: Instant) -> Vec<String> {
+/// A request that has waited, and uses its model.
+fn hold(shelf: &mut Shelf<u32>, id: &str, now: Instant) -> Vec<String> {
     wait(shelf, id, now);
     let done = settle(shelf, now);
     get(shelf, id, now);
+    done
+}
+
+/// A request from its beginning to its end.
+fn serve(shelf: &mut Shelf<u32>, id: &str, now: Instant) -> Vec<String> {
+    let done = hold(shelf, id, now);
     shelf.release(id, now);
     done
 }
@@ -85,9 +91,7 @@ fn the_model_that_was_not_used_for_longest_makes_room() {
 fn a_model_in_use_leaves_after_its_last_request_and_takes_no_new_ones() {
     let now = Instant::now();
     let mut shelf = shelf(at_most(1), &["a", "b"], now);
-    wait(&mut shelf, "a", now);
-    settle(&mut shelf, now);
-    get(&mut shelf, "a", now);
+    hold(&mut shelf, "a", now);
     wait(&mut shelf, "b", now);
     assert!(settle(&mut shelf, now).is_empty());
     wait(&mut shelf, "a", now);
@@ -103,9 +107,7 @@ fn a_model_in_use_leaves_after_its_last_request_and_takes_no_new_ones() {
 fn a_model_stays_if_nobody_waits_for_its_room_any_more() {
     let now = Instant::now();
     let mut shelf = shelf(at_most(1), &["a", "b"], now);
-    wait(&mut shelf, "a", now);
-    settle(&mut shelf, now);
-    get(&mut shelf, "a", now);
+    hold(&mut shelf, "a", now);
     wait(&mut shelf, "b", now);
     settle(&mut shelf, now);
     shelf.part("b");
@@ -187,6 +189,18 @@ fn offers_change_while_models_are_in_use() {
     assert_eq!(settle(&mut shelf, now), ["-a", "-b"]);
     let ids: Vec<_> = shelf.entries().iter().map(|e| (e.offer.id.as_str(), e.offer.stamp)).collect();
     assert_eq!(ids, [("b", 7), ("c", 0)]);
+}
+
+#[test]
+fn models_that_were_added_are_no_offers() {
+    let now = Instant::now();
+    let mut shelf = shelf(Room::default(), &["a"], now);
+    let added = Offer { keep_alive: KeepAlive::Always, ..offer("own", 10) };
+    shelf.put(added, 7, 10, now);
+    shelf.offer(vec![Offer { stamp: 9, ..offer("own", 10) }], now);
+    assert!(settle(&mut shelf, now).is_empty());
+    assert!(matches!(shelf.ask("own", now), Asked::Ready(model) if *model == 7));
+    assert_eq!(shelf.entries().len(), 1);
 }
 
 #[test]
