@@ -88,6 +88,8 @@ enum Command {
     TestBrowser {
         /// A Chromium.
         chromium: std::path::PathBuf,
+        /// The command `chaski`.
+        program: std::path::PathBuf,
         /// The release module, and the tests of bundles, other devices and browsers, large models and the whole page.
         #[arg(long)]
         whole: bool,
@@ -126,8 +128,8 @@ fn main() -> ExitCode {
         Command::WgslPre { sample } => web::wgsl_pre::package(!sample).map(|line| println!("{line}")),
         Command::WebHostile { sample } => web::hostile(!sample).map(drop),
         Command::Map => map::check(),
-        Command::TestBrowser { chromium, whole, full, no_install } => {
-            web::test(&chromium, !no_install, whole, full)
+        Command::TestBrowser { chromium, program, whole, full, no_install } => {
+            web::test(&chromium, &program, !no_install, whole, full)
         }
         Command::Load(args) => load::run(&args),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),

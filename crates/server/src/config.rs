@@ -117,6 +117,8 @@ pub struct ServerConfig {
     pub free_models: bool,
     /// Load models when requests ask for them.
     pub autoload: bool,
+    /// Offer the chat page at `/`.
+    pub page: bool,
     /// Offer `/metrics`.
     pub metrics: bool,
     /// Offer `/slots`.
@@ -152,6 +154,7 @@ impl Default for ServerConfig {
             models_bytes: None,
             free_models: true,
             autoload: true,
+            page: true,
             metrics: true,
             slots: true,
             props: true,

@@ -349,6 +349,10 @@ impl Run {
         let (install, full) = (self.install, self.full);
         let ready = tools::browser(install).and_then(|browser| web::modules().map(|()| browser));
         let name = "browser";
+        if asked && ready.is_ok() {
+            // Otherwise it was built with the tests.
+            self.command("program", &Cmd::cargo(&["build", "-p", "chaski-cli"]));
+        }
         match ready {
             Err(e) if !asked => {
                 let line = format!("SKIPPED: tests in a browser (`cargo xtask test web`): {e:#}");
@@ -359,8 +363,8 @@ impl Run {
                 self.report.step(name, "cargo xtask test web", |cpu| {
                     let flags = [("--whole", asked || full), ("--full", full), ("--no-install", !install)];
                     let flags = flags.into_iter().filter(|(_, is)| *is).map(|(flag, _)| flag);
-                    let browser = ready?.display().to_string();
-                    let cmd = xtask(&["test-browser", &browser])?.args(flags);
+                    let paths = [ready?, program("chaski")?].map(|path| path.display().to_string());
+                    let cmd = xtask(&["test-browser"])?.args(paths).args(flags);
                     cmd.follow(name, cpu, |line| {
                         if line.starts_with("SKIPPED: ") {
                             self.report.results().notes.insert(line.to_owned());

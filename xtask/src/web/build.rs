@@ -159,10 +159,9 @@ fn page() -> anyhow::Result<()> {
     if site.is_dir() {
         fs::remove_dir_all(&site).with_context(|| format!("could not empty {}", site.display()))?;
     }
+    // The server's page, with the engine in the place of the server.
+    copy(&root.join("crates/server/page"), &site)?;
     copy(&root.join("crates/web/demo"), &site)?;
-    for (part, name) in [("lib/marked.esm.js", "marked.js"), ("LICENSE", "marked.LICENSE")] {
-        copy(&package().join("node_modules/marked").join(part), &site.join(name))?;
-    }
     for part in ["index.js", "worker.js", "src", "wasm"] {
         copy(&package().join(part), &site.join("chaski").join(part))?;
     }

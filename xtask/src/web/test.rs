@@ -9,17 +9,24 @@ use super::build::{self, cases, package, run};
 use super::kernels;
 use crate::mesa;
 
-/// Tests that need a browser: kernels, the engine on both devices, downloads and the page.
-const IN_BROWSER: &[&str] = &["kernels", "cases", "loading", "engine", "cpu", "page"];
+/// Tests that need a browser: kernels, the engine on both devices, downloads, the page, and that of the server.
+const IN_BROWSER: &[&str] = &["kernels", "cases", "loading", "engine", "cpu", "page", "served"];
 /// Further tests: bundles, other devices and browsers, large models, the whole page.
 const MORE: &[&str] = &["bundle", "memory", "devices", "recover", "chat", "firefox"];
 
 /// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once
 /// `modules` are installed, and those for Dawn in Node; with `whole` also those of `MORE`, and with the release module.
+/// `program` is the command `chaski`, whose server has a page.
 ///
 /// # Errors
 /// A build or a test fails.
-pub(crate) fn test(chromium: &Path, install: bool, whole: bool, full: bool) -> anyhow::Result<()> {
+pub(crate) fn test(
+    chromium: &Path,
+    program: &Path,
+    install: bool,
+    whole: bool,
+    full: bool,
+) -> anyhow::Result<()> {
     if whole {
         super::build(false)?
     } else {
@@ -46,8 +53,9 @@ pub(crate) fn test(chromium: &Path, install: bool, whole: bool, full: bool) -> a
         Err(e) => println!("SKIPPED: tests in Dawn for Node: {e:#}"),
     }
     let files = [IN_BROWSER, if whole { MORE } else { &[] }].concat();
-    run(node(&files).env("CHASKI_CHROMIUM", chromium).env("CHASKI_KERNELS", &texts))
-        .context("tests in the browser")
+    let mut tests = node(&files);
+    tests.env("CHASKI_CHROMIUM", chromium).env("CHASKI_PROGRAM", program).env("CHASKI_KERNELS", &texts);
+    run(&mut tests).context("tests in the browser")
 }
 
 /// Runs the hostile inputs as WebAssembly in Node.js, every fourth unless `full`; returns the line for the summary.

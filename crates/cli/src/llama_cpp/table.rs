@@ -167,6 +167,8 @@ pub(crate) static TABLE: &[Row] = &[
     flag(&["--spm-infill"], "--spm-infill"),
     own(&["-a", "--alias"], "--alias"),
     own(&["--tags"], "--tags"),
+    flag(&["--ui", "--webui"], "--ui"),
+    flag(&["--no-ui", "--no-webui"], "--no-ui"),
     own(&["--sleep-idle-seconds"], "--keep-alive"),
     own(&["--ssl-key-file"], "--tls-key"),
     own(&["--ssl-cert-file"], "--tls-cert"),
@@ -342,7 +344,6 @@ pub(crate) static TABLE: &[Row] = &[
     ignored(&["-sps", "--slot-prompt-similarity", "--cache-reuse"], One, BATCHES),
     ignored(&["--cache-prompt", "--no-cache-prompt"], Nothing, "prompts are always cached"),
     ignored(&["--threads-http"], One, "requests need few threads besides those of the model"),
-    ignored(&["--ui", "--no-ui", "--webui", "--no-webui"], Nothing, "the server has no page"),
     ignored(&["--props"], Nothing, "/props only tells"),
     // Refused.
     refused(&["--reranking", "--rerank"], Nothing, "no model ranks documents yet"),

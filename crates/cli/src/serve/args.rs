@@ -154,6 +154,12 @@ pub(crate) struct Args {
     /// Refuse requests for models with other names
     #[arg(long)]
     no_any_model: bool,
+    /// Offer the chat page at /; the default
+    #[arg(long, hide = true, overrides_with = "no_ui")]
+    ui: bool,
+    /// Do not offer the chat page at / (also --no-webui)
+    #[arg(long)]
+    no_ui: bool,
     /// Offer /metrics; the default
     #[arg(long, hide = true, overrides_with = "no_metrics")]
     metrics: bool,
@@ -289,6 +295,7 @@ impl Args {
             (_, true) => Some(false),
             _ => None,
         };
+        config.page = !self.no_ui;
         config.metrics = !self.no_metrics;
         config.slots = !self.no_slots;
         config.drain_delay = Duration::from_secs(self.drain_delay);

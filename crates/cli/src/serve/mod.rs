@@ -22,7 +22,7 @@ use crate::ui::Ui;
 pub(crate) const LONG: &str = "\
 Serves models to programs: the APIs of OpenAI, Anthropic, ollama and llama.cpp's server.
 
-  chaski serve MODEL              on http://127.0.0.1:8080
+  chaski serve MODEL              on http://127.0.0.1:8080, with a page to chat
   chaski serve --models-dir DIR   all models of a folder, loaded when requests ask for them
   chaski serve                    the built-in model, to try a client
 
@@ -38,12 +38,13 @@ pub(crate) fn run(args: Args, again: Again, ui: &Ui) -> anyhow::Result<()> {
     // The process ends with it.
     config.free_models = false;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let has_page = config.page;
     let server = runtime.block_on(Server::bind(config))?;
     let (first, mut all) = {
         let _inside = runtime.enter();
         (Signals::new()?, Signals::new()?)
     };
-    announce(&server, catalogue.example().as_deref(), ui);
+    announce(&server, catalogue.example().as_deref(), has_page, ui);
     let control = server.control();
     let is_loaded = Arc::new(AtomicBool::new(false));
     let serving = runtime.spawn(serve(server, first, is_loaded.clone()));
@@ -84,12 +85,15 @@ fn leave(code: u8) -> ! {
 }
 
 /// The address, and what to try there with this model; where there is a default, requests need not name it.
-fn announce(server: &Server, model: Option<&str>, ui: &Ui) {
+fn announce(server: &Server, model: Option<&str>, has_page: bool, ui: &Ui) {
     for url in server.urls() {
         ui.say(&format!("listening on {url}"));
     }
     let model = model.map_or(String::new(), |id| format!("\"model\": {}, ", serde_json::Value::from(id)));
     if let Some(url) = server.urls().into_iter().find(|url| url.starts_with("http")) {
+        if has_page {
+            ui.say(&format!("  a page to chat: {url}/"));
+        }
         ui.say(&format!(
             "  curl {url}/v1/chat/completions -d '{{{model}\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n  \
              curl {url}/v1/completions -d '{{{model}\"prompt\": \"Once upon a time\", \"max_tokens\": 32}}'"

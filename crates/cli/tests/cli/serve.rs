@@ -58,6 +58,15 @@ fn ask(server: &Server, method: &str, path: &str, body: &str) -> String {
 #[test]
 fn a_server_answers_and_ends_at_a_signal() {
     let mut server = start(&["--drain-delay", "0"]);
+    let mut line = String::new();
+    server.stderr.read_line(&mut line).unwrap();
+    assert_eq!(line.trim(), format!("a page to chat: http://{}/", server.address));
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nhost: localhost\r\naccept: text/html\r\nconnection: close\r\n\r\n")
+        .unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    assert!(page.contains("<!doctype html>"), "{page}");
     // The lines to try are what they seem.
     for path in ["/v1/chat/completions", "/v1/completions"] {
         let mut line = String::new();
@@ -74,6 +83,17 @@ fn a_server_answers_and_ends_at_a_signal() {
     assert!(status.success());
     let ended = server.child.wait().unwrap();
     assert_eq!(ended.code(), Some(0));
+}
+
+#[test]
+fn a_server_without_its_page_tells_of_none() {
+    for option in ["--no-ui", "--no-webui"] {
+        let mut server = start(&[option]);
+        let mut line = String::new();
+        server.stderr.read_line(&mut line).unwrap();
+        assert!(line.contains("curl"), "{line}");
+        assert!(ask(&server, "GET", "/chat.js", "").starts_with("HTTP/1.1 404"));
+    }
 }
 
 #[test]

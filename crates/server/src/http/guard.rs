@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCod
 use axum::middleware::Next;
 use axum::response::IntoResponse as _;
 
+use super::page;
 use super::respond::{request_id_header, told};
 use crate::app::App;
 use crate::config::{Access, Entry};
@@ -124,13 +125,15 @@ fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiErr
     if keys.is_empty() && !PROBES.contains(&request.uri().path()) {
         check_host(app, request)?;
     }
-    if let Some(origin) = headers.get(header::ORIGIN).filter(|origin| !allows_origin(app, origin)) {
+    let is_refused = |origin: &&HeaderValue| !allows_origin(app, origin) && !is_own_page(request, origin);
+    if let Some(origin) = headers.get(header::ORIGIN).filter(is_refused) {
         let origin = origin.to_str().unwrap_or("?");
         let message = format!("pages of `{origin}` may not use this server (see --cors-origins)");
         return Err(ApiError::new(Kind::Forbidden, message));
     }
     let path = request.uri().path();
-    let is_public = path == "/" || PROBES.contains(&path) || request.method() == Method::OPTIONS;
+    let is_page = path == "/" || (app.config.page && page::has(path));
+    let is_public = is_page || PROBES.contains(&path) || request.method() == Method::OPTIONS;
     if keys.is_empty() {
         let peer = request.extensions().get::<Peer>();
         caller.is_admin =
@@ -171,9 +174,14 @@ fn is_loopback(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-fn check_host(app: &App, request: &Request) -> Result<(), ApiError> {
+/// The name of the server and its port, as the client wrote them.
+fn host(request: &Request) -> &str {
     let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = request.uri().authority().map(|authority| authority.as_str()).or(header).unwrap_or("");
+    request.uri().authority().map(|authority| authority.as_str()).or(header).unwrap_or("")
+}
+
+fn check_host(app: &App, request: &Request) -> Result<(), ApiError> {
+    let host = host(request);
     let name = host_name(host).to_ascii_lowercase();
     let own = app.own_hosts.read().unwrap_or_else(|e| e.into_inner());
     let is_known = |known: &String| known.eq_ignore_ascii_case(&name) || known == "*";
@@ -188,6 +196,13 @@ fn check_host(app: &App, request: &Request) -> Result<(), ApiError> {
 /// True for a page of this machine.
 fn is_local_page(origin: &str) -> bool {
     origin.split_once("://").is_some_and(|(_, rest)| is_loopback(host_name(rest)))
+}
+
+/// True for a page of this server: its origin is the host of the request, which has been checked, or a key is required.
+fn is_own_page(request: &Request, origin: &HeaderValue) -> bool {
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    let host = host(request);
+    !host.is_empty() && origin.is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(host))
 }
 
 fn allows_origin(app: &App, origin: &HeaderValue) -> bool {

@@ -9,6 +9,7 @@ pub(crate) mod listen;
 mod llama;
 mod models;
 mod ollama;
+mod page;
 mod readings;
 mod record;
 mod rerank;

@@ -13,7 +13,7 @@ use super::answer::answer;
 use super::body;
 use super::guard::Caller;
 use super::models::of_all;
-use super::respond::{json as respond, with_type};
+use super::respond::json as respond;
 use crate::app::App;
 use crate::dialect::ollama::{Only, chat, generate, keep_alive, models};
 use crate::dialect::{Dialect, Wire};
@@ -71,7 +71,6 @@ pub(super) fn routes(mut router: Router<Arc<App>>) -> Router<Arc<App>> {
         .route("/api/ps", get(ps))
         .route("/api/show", post(show))
         .route("/api/version", get(async || respond(&models::version())))
-        .route("/", get(async || with_type("Ollama is running".into(), "text/plain; charset=utf-8")))
 }
 
 async fn asked(

@@ -12,7 +12,7 @@ use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
 use super::guard::{Caller, guard, mark};
-use super::{body, embeddings, fleet, llama, models, ollama, rerank, status};
+use super::{body, embeddings, fleet, llama, models, ollama, page, rerank, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
@@ -121,7 +121,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/messages/count_tokens", post(llama::count_message))
         .route("/v1/responses/input_tokens", post(llama::count_response))
         .route("/v1/responses/{id}", get(no_response).delete(no_response));
-    ollama::routes(router)
+    let mut router = ollama::routes(router).route("/", get(page::root));
+    if app.config.page {
+        router = page::files(router);
+    }
+    router
         .route_layer(from_fn(mark))
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)

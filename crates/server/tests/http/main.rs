@@ -10,6 +10,7 @@ mod hostile;
 mod infill;
 mod models;
 mod operation;
+mod page;
 mod rerank;
 mod serve;
 mod tls;

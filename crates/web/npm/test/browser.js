@@ -50,8 +50,18 @@ export async function launch(flags = []) {
   };
 }
 
+/** Path and size of a file in the first of some folders that has it. */
+async function find(folders, name) {
+  for (const folder of folders) {
+    const path = normalize(join(folder, name));
+    const info = path.startsWith(normalize(folder)) ? await stat(path).catch(() => null) : null;
+    if (info?.isFile()) return { path, size: info.size };
+  }
+  return null;
+}
+
 /**
- * Serves folders: `roots` maps the first part of a path to a folder. `answer(request, response, url)` may answer first
+ * Serves folders: `roots` maps the first part of a path to a folder, or to several. `answer(request, response, url)` may answer first
  * and then returns true.
  */
 export async function serve(roots, answer = () => false) {
@@ -60,14 +70,12 @@ export async function serve(roots, answer = () => false) {
       const url = new URL(request.url, "http://localhost");
       if (await answer(request, response, url)) return;
       const [, first, ...rest] = url.pathname.split("/");
-      const root = roots[first];
-      const path = root && normalize(join(root, decodeURIComponent(rest.join("/"))));
-      const info = path?.startsWith(normalize(root)) ? await stat(path).catch(() => null) : null;
-      if (!info?.isFile()) {
+      const file = await find([roots[first] ?? []].flat(), decodeURIComponent(rest.join("/")));
+      if (!file) {
         response.writeHead(404).end("not found");
         return;
       }
-      sendFile(request, response, path, info.size);
+      sendFile(request, response, file.path, file.size);
     } catch (error) {
       if (!response.headersSent) response.writeHead(500);
       response.end(String(error));

@@ -1,6 +1,5 @@
 // A page on a server of our own, and functions that run in it.
 
-import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { launch, serve } from "./browser.js";
 
@@ -14,14 +13,10 @@ export const MODEL_FILE = `${REPOSITORY}crates/chaski${MODEL}`;
 
 /** A browser with an empty page, and what the tests of one file share. */
 export async function open(answer) {
-  const roots = { npm: PACKAGE, demo: `${REPOSITORY}/crates/web/demo`, ...MODELS };
+  const roots = { npm: PACKAGE, demo: [`${REPOSITORY}/crates/web/demo`, `${REPOSITORY}/crates/server/page`], ...MODELS };
   const server = await serve(roots, async (request, response, url) => {
     if (url.pathname === "/") {
       response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>chaski</title>");
-      return true;
-    }
-    if (url.pathname === "/demo/marked.js") {
-      response.writeHead(200, { "content-type": "text/javascript" }).end(await readFile(`${PACKAGE}/node_modules/marked/lib/marked.esm.js`));
       return true;
     }
     return (await answer?.(request, response, url)) ?? false;

@@ -176,3 +176,30 @@ test("controls and bars have names", async () => {
   );
   assert.deepEqual(nameless, []);
 });
+
+test("calls of functions are shown, and the model goes on with all their results", async () => {
+  await page.evaluate(() => (document.querySelector("#settings").open = true));
+  const tools = [{ type: "function", function: { name: "add" } }];
+  await page.fill("#tools", JSON.stringify(tools));
+  const piece = (index, rest, call = {}) => ({ tool_calls: [{ index, ...call, function: rest }] });
+  const begin = (index, id) => piece(index, { name: "add", arguments: "" }, { id, type: "function" });
+  await ask("1 + 2, 3 + 4?", begin(0, "a"), piece(0, { arguments: "[1, " }), piece(0, { arguments: "2]" }), begin(1, "b"), piece(1, { arguments: "[3, 4]" }), begin(2, "c"), piece(2, { arguments: "[5" }));
+  assert.deepEqual(await page.evaluate(() => globalThis.request.tools), tools);
+  assert.deepEqual(await log(), ["You: 1 + 2, 3 + 4?", "Answer: add([1, 2])add([3, 4])"], "a call that broke off is none");
+  await page.reload();
+  await page.click("#load");
+  await page.waitForFunction(() => document.querySelector("#text").placeholder === "Result of add" && !document.querySelector("#text").disabled);
+  await page.fill("#text", "3");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.getAttribute("#text", "placeholder"), "Result of add");
+  assert.ok(await page.isDisabled("#again"));
+  await ask("7", { content: "3 and 7" });
+  assert.deepEqual((await log()).slice(2), ["Result: 3", "Result: 7", "Answer: 3 and 7"]);
+  const call = (id, text) => ({ id, type: "function", function: { name: "add", arguments: text } });
+  assert.deepEqual(await page.evaluate(() => globalThis.request.messages), [
+    { role: "user", content: "1 + 2, 3 + 4?" },
+    { role: "assistant", content: "", tool_calls: [call("a", "[1, 2]"), call("b", "[3, 4]")] },
+    { role: "tool", content: "3", tool_call_id: "a" },
+    { role: "tool", content: "7", tool_call_id: "b" },
+  ]);
+});

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Conversations } from "../../../demo/conversations.js";
+import { Conversations } from "../../../../server/page/conversations.js";
 
 class Storage extends Map {
   get length() {

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lexer } from "marked";
-import { elements } from "../../../demo/markdown.js";
+import { lexer } from "../../../../server/page/marked.js";
+import { elements } from "../../../../server/page/markdown.js";
 
 const TAGS = "p pre code strong em del a br hr ul ol li blockquote table thead tbody tr th td h3 h4 h5 h6".split(" ");
 const PROPERTIES = ["tag", "children", "href", "title", "rel", "target", "start", "align"];

@@ -19,18 +19,27 @@ function written(text) {
   return nodes.map((node) => (typeof node === "string" ? document.createTextNode(node) : node));
 }
 
+/** A function that the model calls. */
+function called({ name, arguments: text }) {
+  const call = make("pre", { className: "call" });
+  call.append(make("code", { textContent: `${name}(${text})` }));
+  return call;
+}
+
+const SPEAKERS = { user: "You: ", assistant: "Answer: ", tool: "Result: " };
+
 export class Message {
   constructor(role) {
     this.element = make("li");
     this.element.dataset.role = role;
     this.text = make("div");
-    this.element.append(make("span", { className: "visually-hidden", textContent: role === "user" ? "You: " : "Answer: " }), this.text);
+    this.element.append(make("span", { className: "visually-hidden", textContent: SPEAKERS[role] }), this.text);
     this.thoughts = null;
   }
 
-  show({ role, content, reasoning }) {
+  show({ role, content, reasoning, calls = [] }) {
     if (reasoning) this.#think(reasoning);
-    grow(this.text, role === "user" ? [document.createTextNode(content)] : written(content));
+    grow(this.text, role === "assistant" ? [...written(content), ...calls.map(called)] : [document.createTextNode(content)]);
   }
 
   #think(text) {

@@ -1,119 +1,30 @@
-// The chat page.
+// The chat page: conversations with a model. The model is that of `model.js`, of which each site has its own: it fills the
+// form `#model`, calls the function that its constructor gets when `isReady` or `name` changes, and has `answer(request,
+// signal)`, which gives chunks as OpenAI has them, `stats()` of the last answer, and `explain(error)`.
 
-import { Engine, EngineError, inspect } from "./chaski/index.js";
-import { Conversations } from "./conversations.js";
-import { bytes, describe, progressText } from "./format.js";
+import { Conversations, openCall } from "./conversations.js";
 import { Message } from "./message.js";
+import { Model } from "./model.js";
 
 const $ = (id) => document.getElementById(id);
 const conversations = new Conversations();
-let [engine, loading, files] = [null, null, []];
-/** The answer in progress: its conversation, and a function that stops it. */
+/** The answer in progress: its conversation, its message on the page, and what stops it. */
 let answering = null;
-
-// ---- the model
-
-const source = () => (files.length > 0 ? files : $("source").value.trim());
-const options = () => ({ contextLength: Number($("context").value) || undefined });
-
-function report(text, isError = false) {
-  $("report").textContent = text;
-  $("report").classList.toggle("error", isError);
-}
-
-function explain(error) {
-  if (error instanceof EngineError && error.code === "aborted") return "Cancelled.";
-  return error.hint ? `${error.message}\n${error.hint}` : String(error.message ?? error);
-}
-
-$("inspect").addEventListener("click", async () => {
-  if (!$("model").reportValidity()) return;
-  report("Reading the head of the file ...");
-  try {
-    const found = await inspect(source(), options());
-    report(`${describe(found)}\n${found.fits ? "It fits." : `It does not fit: ${found.reasons.join("; ")}.`}`);
-  } catch (error) {
-    report(explain(error), true);
-  }
-});
-
-$("model").addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const pressed = document.activeElement === $("load");
-  loading?.abort();
-  loading = new AbortController();
-  await engine?.close();
-  engine = null;
-  ready();
-  $("cancel").hidden = $("progress").hidden = false;
-  $("load").disabled = true;
-  $("progress").removeAttribute("value");
-  // Ten reports a second are for the eye; the last one is announced.
-  $("report").ariaLive = "off";
-  report("");
-  try {
-    engine = await Engine.create({ model: source(), ...options(), signal: loading.signal, onProgress: show });
-    const { model, device, loading: times } = engine.info();
-    $("report").ariaLive = "polite";
-    report(`Ready after ${(times.totalMs / 1000).toFixed(1)} s; ${bytes(engine.memory().total)} of ${device.kind === "cpu" ? "" : "GPU "}memory.`);
-    $("loaded").textContent = `${model.file}: ${model.description}${device.name ? ` on ${device.name}` : ""}`;
-  } catch (error) {
-    $("report").ariaLive = "polite";
-    report(explain(error), true);
-  } finally {
-    loading = null;
-    // A button that is disabled or hidden loses the focus; who went elsewhere meanwhile stays there.
-    const { activeElement } = document;
-    const lost = activeElement === $("cancel") || (pressed && [document.body, $("load")].includes(activeElement));
-    $("cancel").hidden = $("progress").hidden = true;
-    $("load").disabled = false;
-    ready();
-    if (lost) $(engine ? "text" : "load").focus();
-  }
-});
-
-function show(progress) {
-  const bar = $("progress");
-  if (progress.total) Object.assign(bar, { max: progress.total, value: progress.loaded });
-  else bar.removeAttribute("value");
-  report(progressText(progress));
-}
-
-$("cancel").addEventListener("click", () => loading?.abort());
-$("file").addEventListener("change", () => take([...$("file").files]));
-$("source").addEventListener("input", () => {
-  $("file").value = "";
-  take([]);
-});
-
-function take(chosen) {
-  if (files.length > 0 || chosen.length > 0) report(chosen.map((f) => `${f.name}, ${bytes(f.size)}`).join("\n"));
-  files = chosen;
-  // A file needs no address.
-  $("source").required = files.length === 0;
-}
-
-for (const type of ["dragover", "dragleave", "drop"]) {
-  document.addEventListener(type, (event) => {
-    // Text may be dragged, too: into a field.
-    if (!event.dataTransfer?.types.includes("Files")) return;
-    event.preventDefault();
-    $("model").classList.toggle("over", type === "dragover");
-    if (type !== "drop") return;
-    $("file").files = event.dataTransfer.files;
-    take([...event.dataTransfer.files]);
-  });
-}
-
-// ---- the conversation
+const PLACEHOLDER = $("text").placeholder;
+const model = new Model(() => ready());
 
 function ready() {
-  const can = engine !== null && answering === null;
-  $("text").disabled = engine === null;
+  const can = model.isReady && answering === null;
+  const { messages } = conversations.current;
+  const call = openCall(messages);
+  $("text").disabled = !model.isReady;
+  $("text").placeholder = call ? `Result of ${call.name}` : PLACEHOLDER;
   $("send").disabled = !can;
-  $("again").disabled = !can || conversations.current.messages.length === 0;
+  $("again").disabled = !can || messages.length === 0 || (call && messages.at(-1).role === "tool");
   $("stop").hidden = answering === null;
-  if (engine === null) $("loaded").textContent = "No model is loaded.";
+  const name = model.name ?? "No model is loaded.";
+  // A change is read out.
+  if ($("loaded").textContent !== name) $("loaded").textContent = name;
 }
 
 function item(message) {
@@ -169,9 +80,21 @@ function drawList() {
   ready();
 }
 
-/** Checks that the engine accepts the settings; otherwise the browser marks the first invalid one. */
+/** The functions that the model may call; null if the setting is none. */
+function tools() {
+  const text = $("tools").value.trim();
+  try {
+    const list = text === "" ? [] : JSON.parse(text);
+    return Array.isArray(list) ? list : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Checks that the model accepts the settings; otherwise the browser marks the first invalid one. */
 function valid() {
-  const wrong = [...$("settings").querySelectorAll("input")].find((input) => !input.checkValidity());
+  $("tools").setCustomValidity(tools() ? "" : "A list of functions in JSON, as OpenAI's API has it");
+  const wrong = [...$("settings").querySelectorAll("input, textarea")].find((input) => !input.checkValidity());
   if (!wrong) return true;
   // The browser points at nothing that is folded away.
   $("settings").open = true;
@@ -182,17 +105,49 @@ const number = (id) => ($(id).value === "" ? undefined : Number($(id).value));
 
 /** Says that the context was full, before an answer or by it. */
 function aboutContext(stats, finish, maxTokens = Infinity) {
-  const { droppedMessages: n } = stats;
+  const { droppedMessages: n, contextTokens = 0 } = stats;
   const dropped = n > 0 ? `\nThe context is full: the model no longer sees the ${n} oldest messages.` : "";
-  const cut = finish === "length" && stats.tokens < maxTokens;
+  const cut = finish === "length" && stats.tokens < maxTokens && stats.promptTokens + stats.tokens >= contextTokens - 1;
   return dropped + (cut ? "\nThe answer is cut because the context is full; the next question goes on without the oldest messages." : "");
+}
+
+/** A message as the model reads it. */
+function told({ role, content, calls, id }) {
+  if (role === "tool") return { role, content, tool_call_id: id };
+  if (!calls) return { role, content };
+  const call = ({ id, name, arguments: text }) => ({ id, type: "function", function: { name, arguments: text } });
+  return { role, content, tool_calls: calls.map(call) };
+}
+
+/** Adds a delta to the message of an answer. */
+function add(message, { content, reasoning_content: reasoning, tool_calls: calls = [] }) {
+  message.content += content ?? "";
+  if (reasoning) message.reasoning = (message.reasoning ?? "") + reasoning;
+  for (const { index, id, function: f } of calls) {
+    message.calls ??= [];
+    const call = (message.calls[index] ??= { id, name: f.name, arguments: "" });
+    call.arguments += f.arguments ?? "";
+  }
+}
+
+/** Drops calls whose arguments broke off. */
+function wholeCalls(message) {
+  const isWhole = ({ arguments: text }) => {
+    try {
+      return Boolean(JSON.parse(text));
+    } catch {
+      return false;
+    }
+  };
+  const calls = message.calls?.filter(isWhole) ?? [];
+  message.calls = calls.length > 0 ? calls : undefined;
 }
 
 /** Answers the last question; `before` is the answer that stands there if this one comes to nothing. */
 async function answer(before = null) {
   const { current } = conversations;
   const system = $("system").value.trim();
-  const messages = [...(system ? [{ role: "system", content: system }] : []), ...current.messages.map(({ role, content }) => ({ role, content }))];
+  const messages = [...(system ? [{ role: "system", content: system }] : []), ...current.messages.map(told)];
   const message = { role: "assistant", content: "" };
   const [stop, shown] = [new AbortController(), item(message)];
   answering = { conversation: current, stop, shown };
@@ -208,29 +163,29 @@ async function answer(before = null) {
     top_k: number("top-k"),
     max_tokens: number("max-tokens"),
     seed: number("seed"),
+    tools: tools().length > 0 ? tools() : undefined,
   };
   let [result, failed, finish] = [];
   try {
-    for await (const chunk of engine.chat.completions.create(request, { signal: stop.signal })) {
-      const delta = chunk.choices[0]?.delta ?? {};
+    for await (const chunk of model.answer(request, stop.signal)) {
       finish = chunk.choices[0]?.finish_reason ?? finish;
-      message.content += delta.content ?? "";
-      if (delta.reasoning_content) message.reasoning = (message.reasoning ?? "") + delta.reasoning_content;
+      add(message, chunk.choices[0]?.delta ?? {});
       const follow = atEnd();
       shown.show(message);
       if (follow) shown.element.scrollIntoView({ block: "end" });
     }
-    const s = engine.stats();
+    const s = model.stats();
     result =
       `Prompt: ${s.promptTokens} tokens (${s.cachedTokens} in the cache), ${s.promptTokensPerSecond.toFixed(1)}/s. ` +
       `Answer: ${s.tokens} tokens, ${s.tokensPerSecond.toFixed(1)}/s. First after ${Math.round(s.timeToFirstTokenMs)} ms.` +
       aboutContext(s, finish, request.max_tokens);
   } catch (error) {
-    failed = error.code !== "aborted";
-    result = failed ? explain(error) : "Stopped.";
+    failed = !stop.signal.aborted;
+    result = failed ? model.explain(error) : "Stopped.";
   } finally {
     answering = null;
-    const final = message.content !== "" || message.reasoning ? message : before;
+    wholeCalls(message);
+    const final = message.content !== "" || message.reasoning || message.calls ? message : before;
     if (final) current.messages.push(final);
     if (final) shown.show(final);
     else shown.element.remove();
@@ -255,8 +210,9 @@ $("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   const content = $("text").value.trim();
   if (content === "" || $("send").disabled || !valid()) return;
-  const message = { role: "user", content };
   const { messages } = conversations.current;
+  const call = openCall(messages);
+  const message = call ? { role: "tool", content, id: call.id, name: call.name } : { role: "user", content };
   // Many chat templates refuse two questions in a row: this one replaces one that has no answer.
   if (messages.at(-1)?.role === "user") takeBack();
   messages.push(message);
@@ -264,7 +220,8 @@ $("ask").addEventListener("submit", (event) => {
   item(message);
   drawList();
   keep();
-  answer();
+  // The model goes on when all that it called has come back.
+  if (!openCall(messages)) answer();
 });
 
 $("text").addEventListener("keydown", (event) => {

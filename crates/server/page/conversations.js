@@ -3,12 +3,35 @@
 const PREFIX = "chaski.conversation.";
 
 /** The browser's storage; null where it is blocked. */
-function local() {
+export function local() {
   try {
     return globalThis.localStorage;
   } catch {
     return null;
   }
+}
+
+/** The first function that the model called at the end of these messages, and that has no result yet. */
+export function openCall(messages) {
+  const at = messages.findLastIndex(({ role }) => role !== "tool");
+  const results = messages.slice(at + 1).map(({ id }) => id);
+  return messages[at]?.calls?.find(({ id }) => !results.includes(id));
+}
+
+const isText = (value) => typeof value === "string";
+
+/** The calls of a message, if they are some. */
+function callsOf({ role, calls }) {
+  if (role !== "assistant" || !Array.isArray(calls) || calls.length === 0) return undefined;
+  const isCall = (call) => isText(call?.id) && isText(call.name) && isText(call.arguments);
+  return calls.every(isCall) ? calls.map(({ id, name, arguments: text }) => ({ id, name, arguments: text })) : undefined;
+}
+
+/** A stored message, without what does not belong to it. */
+function plain(message) {
+  const { role, content, reasoning, id, name } = message;
+  if (role === "tool") return { role, content, id, name };
+  return { role, content, reasoning: isText(reasoning) ? reasoning : undefined, calls: callsOf(message) };
 }
 
 /**
@@ -18,10 +41,10 @@ function local() {
 function read(key, text) {
   try {
     const { begun, messages } = JSON.parse(text);
-    const fits = (m) => typeof m?.content === "string" && (m.role === "user" || m.role === "assistant");
+    const isResult = (m) => m.role === "tool" && isText(m.id) && isText(m.name);
+    const fits = (m) => isText(m?.content) && (m.role === "user" || m.role === "assistant" || isResult(m));
     // Many chat templates refuse two questions in a row: one that has no answer is left out.
-    const last = (m, i, all) => m.role !== all[i + 1]?.role;
-    const plain = ({ role, content, reasoning }) => ({ role, content, reasoning: typeof reasoning === "string" ? reasoning : undefined });
+    const last = (m, i, all) => m.role === "tool" || m.role !== all[i + 1]?.role;
     return { id: key.slice(PREFIX.length), begun: Number(begun) || 0, messages: messages.filter(fits).filter(last).map(plain) };
   } catch {
     return null;

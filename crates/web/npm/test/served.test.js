@@ -1,0 +1,207 @@
+// The chat page of `chaski serve`: a process of its own, with the built-in model on the CPU, and a browser.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { copyFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, afterEach, before, test } from "node:test";
+import { launch } from "./browser.js";
+import { MODEL_FILE, REPOSITORY } from "./page.js";
+
+const PROGRAM = process.env.CHASKI_PROGRAM ?? `${REPOSITORY}/target/debug/chaski`;
+
+/** Starts a server, and waits until it answers. */
+async function start(...args) {
+  const child = spawn(PROGRAM, ["serve", "--device", "cpu", "--port", "0", "--log-format", "none", "--drain-delay", "0", ...args], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const words = [];
+  let url;
+  const begun = new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", () => reject(new Error(`the server ended: ${words.join("\n")}`)));
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      words.push(line);
+      url ??= /a page to chat: (\S+)$/.exec(line)?.[1];
+      if (url) resolve();
+    });
+  });
+  await begun;
+  while ((await fetch(`${url}health`)).status !== 200) await new Promise((resolve) => setTimeout(resolve, 50));
+  return {
+    url,
+    async stop(signal = "SIGTERM") {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      child.kill(signal);
+      await ended;
+    },
+  };
+}
+
+let [server, browser, page, asked, told] = [];
+
+before(async () => {
+  browser = await launch();
+});
+after(() => browser?.close());
+afterEach(async () => {
+  await page?.close();
+  await server?.stop("SIGKILL");
+});
+
+/** A server of its own, and the page on it, as somebody sees it who comes for the first time. */
+async function open(...args) {
+  server = await start(...args);
+  page = await browser.context.newPage();
+  page.setDefaultTimeout(30_000);
+  [asked, told] = [[], []];
+  page.on("request", (request) => asked.push(request.url()));
+  page.on("pageerror", (error) => told.push(`${error}`));
+  page.on("console", (message) => told.push(message.text()));
+  await page.goto(server.url);
+}
+
+const text = (selector) => page.textContent(selector);
+const log = () => page.locator("#log li").evaluateAll((all) => all.map((li) => [li.dataset.role, li.lastChild.textContent]));
+const ready = () => page.waitForFunction(() => !document.querySelector("#text").disabled && !document.querySelector("#send").disabled);
+const stats = (expected) => page.waitForFunction((e) => new RegExp(e).test(document.querySelector("#stats").textContent), expected.source);
+const set = (id, value) => page.evaluate(([id, value]) => (document.getElementById(id).value = value), [id, value]);
+
+async function send(words, maxTokens = "5") {
+  await set("temperature", "0");
+  await set("max-tokens", maxTokens);
+  await page.fill("#text", words);
+  await page.keyboard.press("Enter");
+}
+
+/** An answer of which some words are there, while more come. */
+async function begin(n = 1) {
+  await send("Tell me a story.", "400");
+  await page.waitForFunction((n) => document.querySelectorAll("#log li[data-role=assistant]")[n - 1]?.textContent.length > 12, n);
+  assert.ok(await page.isVisible("#stop"), "it is still being written");
+}
+
+/** Requests that run. */
+const running = async () => (await (await fetch(`${server.url}slots`)).json()).filter((slot) => slot.is_processing).length;
+
+test("a question is answered as a stream, stopped, and asked again", async () => {
+  await open();
+  await ready();
+  assert.match(await text("#loaded"), /^storyteller.*, a context of \d+ tokens$/);
+  assert.equal(await page.isVisible("#key-field"), false);
+  await send("Hi");
+  await stats(/Answer: 5 tokens/);
+  assert.match(await text("#stats"), /^Prompt: \d+ tokens \(\d+ in the cache\), \d+\.\d\/s\. Answer: 5 tokens, \d+\.\d\/s\. First after \d+ ms\.$/);
+  assert.deepEqual((await log()).map(([role, words]) => [role, role === "user" ? words : /Hello/.test(words)]), [["user", "Hi"], ["assistant", true]]);
+  await begin(2);
+  const before = (await log())[3][1];
+  await page.waitForFunction((n) => document.querySelector("#log li:last-child").lastChild.textContent.length > n + 20, before.length);
+  await page.keyboard.press("Escape");
+  await stats(/Stopped/);
+  for (let i = 0; (await running()) > 0; i++) {
+    assert.ok(i < 50, "the server goes on");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const [, , , [, stopped]] = await log();
+  assert.ok(stopped.startsWith(before), `${stopped} goes on from ${before}`);
+  await set("max-tokens", "5");
+  await page.click("#again");
+  await stats(/Answer: 5 tokens/);
+  await page.reload();
+  await ready();
+  assert.equal((await log()).length, 4);
+  // Everything came from the server, and the browser had nothing to refuse.
+  assert.deepEqual(asked.filter((url) => !url.startsWith(server.url) && url !== "data:,"), []);
+  assert.deepEqual(told, []);
+  assert.equal(await page.evaluate(() => document.querySelector("a[href='bench.html']")), null);
+});
+
+test("a server that is gone is told, before an answer and within one", async () => {
+  await open();
+  await ready();
+  await begin();
+  await server.stop("SIGKILL");
+  await stats(/broke off before the end of the answer/);
+  const [, [, part]] = await log();
+  assert.ok(part.length > 10, "what had come stays");
+  await send("Are you there?");
+  await stats(/cannot be reached/);
+  assert.equal(await page.inputValue("#text"), "Are you there?", "the question can be sent again");
+  assert.equal((await log()).length, 2);
+  await page.click("#connect");
+  await page.waitForFunction(() => /cannot be reached/.test(document.querySelector("#report").textContent));
+  assert.ok(await page.isDisabled("#text"));
+});
+
+test("a server that wants a key gets it, once", async () => {
+  await open("--api-key", "secret");
+  await page.waitForFunction(() => /wants a key/.test(document.querySelector("#report").textContent));
+  assert.ok(await page.isDisabled("#text"));
+  await page.fill("#key", "other");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /does not know this key/.test(document.querySelector("#report").textContent));
+  await page.fill("#key", "secret");
+  await page.click("#connect");
+  await ready();
+  await page.reload();
+  await ready();
+  await send("Hi");
+  await stats(/Answer: 5 tokens/);
+  // It goes nowhere but to the API.
+  assert.ok(asked.every((url) => !url.includes("secret")));
+});
+
+test("a conversation longer than the context goes on, and what is refused is said", async () => {
+  await open("-c", "96");
+  await ready();
+  const ask = async (words, maxTokens) => {
+    const n = (await log()).length;
+    await send(words, maxTokens);
+    await page.waitForFunction((n) => document.querySelectorAll("#log li").length === n + 2 && !document.querySelector("#send").disabled, n);
+    return text("#stats");
+  };
+  const question = "Tell me a story about a dog and a cat.";
+  let said = "";
+  for (let i = 0; i < 5; i++) said = await ask(question, "16");
+  assert.match(said, /Answer: .*\nThe context is full: the model no longer sees the \d+ oldest messages\./s);
+  assert.match(await ask(question, ""), /The answer is cut because the context is full/);
+  await page.click("#new");
+  await send("word ".repeat(200).trim());
+  await stats(/The server says: prompt is too long: \d+ tokens > 96 maximum.*shorten the conversation/);
+  await set("tools", "[");
+  await send("Hi");
+  assert.ok(await page.evaluate(() => document.querySelector("#settings").open && document.querySelector("#tools").matches(":invalid")));
+});
+
+test("models are chosen, and loaded when they are asked", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "chaski-models-"));
+  t.after(() => rm(folder, { recursive: true }));
+  for (const name of ["one", "two"]) await copyFile(MODEL_FILE, join(folder, `${name}.gguf`));
+  await open("--models-dir", folder);
+  await ready();
+  const names = () => page.locator("#source option").allTextContents();
+  assert.deepEqual(await names(), ["one (not loaded)", "two (not loaded)"]);
+  await page.selectOption("#source", "two");
+  await send("Hi");
+  await stats(/Answer: 5 tokens/);
+  await page.waitForFunction(() => document.querySelector("#source").selectedOptions[0].textContent === "two");
+  assert.deepEqual(await names(), ["one (not loaded)", "two"]);
+  await page.reload();
+  await ready();
+  assert.equal(await page.inputValue("#source"), "two");
+  assert.match(await text("#loaded"), /^two, a context/);
+});
+
+test("the page fits a phone, and every control has a name", async () => {
+  await open("--api-key", "secret");
+  await page.waitForSelector("#key-field", { state: "visible" });
+  await page.setViewportSize({ width: 360, height: 740 });
+  const found = await page.evaluate(() => ({
+    wide: document.documentElement.scrollWidth <= 360,
+    nameless: [...document.querySelectorAll("button, input, select, textarea")].filter((e) => !(e.ariaLabel || e.textContent.trim() || e.labels?.length)).map((e) => e.id),
+  }));
+  assert.deepEqual(found, { wide: true, nameless: [] });
+});
