@@ -42,6 +42,8 @@ impl<'a> Fields<'a> {
 
     /// A value, if it is there and not null.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
+        #[cfg(test)]
+        recorded::add(self.path(name));
         self.map.get(name).filter(|value| !value.is_null())
     }
 
@@ -129,6 +131,24 @@ impl<'a> Fields<'a> {
             Some(list) if list.len() > most => Err(self.wrong(name, format!("of at most {most} strings"))),
             list => Ok(list),
         }
+    }
+}
+
+/// The paths of the fields that were read on a thread, for the test that compares them with the document of the API.
+#[cfg(test)]
+pub(crate) mod recorded {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    thread_local!(static PATHS: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) });
+
+    pub(super) fn add(path: String) {
+        PATHS.with_borrow_mut(|paths| paths.insert(path));
+    }
+
+    /// The paths since the last time.
+    pub(crate) fn take() -> BTreeSet<String> {
+        PATHS.take()
     }
 }
 

@@ -35,6 +35,7 @@ mod limits;
 mod metrics;
 mod model;
 mod models;
+mod openapi;
 mod ranker;
 mod sampling;
 mod server;

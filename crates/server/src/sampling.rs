@@ -14,16 +14,18 @@ struct Number {
     names: &'static [&'static str],
     from: f64,
     to: f64,
+    about: &'static str,
     set: fn(&mut SamplerParams, f64),
     get: fn(&SamplerParams) -> Value,
 }
 
 macro_rules! number {
-    ($field:ident: $type:ty, [$($name:literal),+], $from:expr, $to:expr) => {
+    ($field:ident: $type:ty, [$($name:literal),+], $from:expr, $to:expr, $about:literal) => {
         Number {
             names: &[$($name),+],
             from: $from,
             to: $to,
+            about: $about,
             set: |p, x| p.$field = x as $type,
             get: |p| p.$field.into(),
         }
@@ -34,28 +36,35 @@ const MOST: f64 = 1e9;
 
 /// The numbers; the first name is that of llama.cpp.
 const NUMBERS: [Number; 21] = [
-    number!(temp: f32, ["temperature"], 0.0, 1e6),
-    number!(top_k: i32, ["top_k"], -1.0, MOST),
-    number!(top_p: f32, ["top_p"], 0.0, 1.0),
-    number!(min_p: f32, ["min_p"], 0.0, 1.0),
-    number!(typical_p: f32, ["typical_p"], 0.0, 1.0),
-    number!(top_n_sigma: f32, ["top_n_sigma"], -1.0, MOST),
-    number!(xtc_probability: f32, ["xtc_probability"], 0.0, 1.0),
-    number!(xtc_threshold: f32, ["xtc_threshold"], 0.0, 1.0),
-    number!(dynatemp_range: f32, ["dynatemp_range"], 0.0, 1e6),
-    number!(dynatemp_exponent: f32, ["dynatemp_exponent"], 0.0, 1e6),
-    number!(penalty_last_n: i32, ["repeat_last_n"], -1.0, MOST),
-    number!(penalty_repeat: f32, ["repeat_penalty", "repetition_penalty"], 1e-6, 1e6),
-    number!(penalty_freq: f32, ["frequency_penalty"], -1e6, 1e6),
-    number!(penalty_present: f32, ["presence_penalty"], -1e6, 1e6),
-    number!(dry_multiplier: f32, ["dry_multiplier"], 0.0, 1e6),
-    number!(dry_base: f32, ["dry_base"], 0.0, 1e6),
-    number!(dry_allowed_length: i32, ["dry_allowed_length"], 0.0, MOST),
-    number!(dry_penalty_last_n: i32, ["dry_penalty_last_n"], -1.0, MOST),
-    number!(mirostat_tau: f32, ["mirostat_tau"], 0.0, 1e6),
-    number!(mirostat_eta: f32, ["mirostat_eta"], 0.0, 1e6),
-    number!(adaptive_target: f32, ["adaptive_target"], -1.0, 1.0),
+    number!(temp: f32, ["temperature"], 0.0, 1e6, "Temperature: 0 takes the most likely token"),
+    number!(top_k: i32, ["top_k"], -1.0, MOST, "Keep so many most likely tokens; 0 or less: all"),
+    number!(top_p: f32, ["top_p"], 0.0, 1.0, "Keep the most likely tokens that have this probability together"),
+    number!(min_p: f32, ["min_p"], 0.0, 1.0, "Keep tokens with this part of the probability of the most likely one"),
+    number!(typical_p: f32, ["typical_p"], 0.0, 1.0, "Keep tokens whose information is near the expected one, of this probability together"),
+    number!(top_n_sigma: f32, ["top_n_sigma"], -1.0, MOST, "Keep tokens whose logits are within so many standard deviations of the largest; below 0: all"),
+    number!(xtc_probability: f32, ["xtc_probability"], 0.0, 1.0, "Probability of excluding the most likely tokens"),
+    number!(xtc_threshold: f32, ["xtc_threshold"], 0.0, 1.0, "Probability from which tokens count for XTC"),
+    number!(dynatemp_range: f32, ["dynatemp_range"], 0.0, 1e6, "Range of the dynamic temperature; 0: off"),
+    number!(dynatemp_exponent: f32, ["dynatemp_exponent"], 0.0, 1e6, "Exponent of the dynamic temperature"),
+    number!(penalty_last_n: i32, ["repeat_last_n"], -1.0, MOST, "Tokens that penalties look back on; 0: none, -1: the context"),
+    number!(penalty_repeat: f32, ["repeat_penalty", "repetition_penalty"], 1e-6, 1e6, "Divisor of the logits of repeated tokens; 1: none"),
+    number!(penalty_freq: f32, ["frequency_penalty"], -1e6, 1e6, "Taken from a logit for each time the token occurred"),
+    number!(penalty_present: f32, ["presence_penalty"], -1e6, 1e6, "Taken from a logit if the token occurred"),
+    number!(dry_multiplier: f32, ["dry_multiplier"], 0.0, 1e6, "Strength of the penalty for repeated sequences; 0: off"),
+    number!(dry_base: f32, ["dry_base"], 0.0, 1e6, "Base of the growth of that penalty"),
+    number!(dry_allowed_length: i32, ["dry_allowed_length"], 0.0, MOST, "Tokens that may be repeated without it"),
+    number!(dry_penalty_last_n: i32, ["dry_penalty_last_n"], -1.0, MOST, "Tokens that it looks back on; 0: none, -1: the context"),
+    number!(mirostat_tau: f32, ["mirostat_tau"], 0.0, 1e6, "Target entropy of Mirostat"),
+    number!(mirostat_eta: f32, ["mirostat_eta"], 0.0, 1e6, "Learning rate of Mirostat"),
+    number!(adaptive_target: f32, ["adaptive_target"], -1.0, 1.0, "Probability that adaptive-p aims at; below 0: off"),
 ];
+
+/// The numbers by each of their names: bounds, and what they do.
+pub(crate) fn numbers() -> impl Iterator<Item = (&'static str, f64, f64, &'static str)> {
+    NUMBERS
+        .iter()
+        .flat_map(|number| number.names.iter().map(|name| (*name, number.from, number.to, number.about)))
+}
 
 /// Sampling parameters of a request; what it does not say is as the model has it.
 pub(crate) fn sampler(fields: &Fields<'_>, facts: &Facts) -> Result<SamplerParams, ApiError> {

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 mod body;
 mod embeddings;
+mod endpoint;
 mod fleet;
 mod guard;
 pub(crate) mod listen;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::Response;
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::answer::answer;
 use super::body;
+use super::endpoint;
 use super::guard::Caller;
 use super::models::of_all;
 use super::respond::json as respond;
@@ -19,6 +19,7 @@ use crate::dialect::ollama::{Only, chat, generate, keep_alive, models};
 use crate::dialect::{Dialect, Wire};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
+use crate::openapi as api;
 
 /// An endpoint that answers, or only loads the model.
 struct Endpoint {
@@ -44,33 +45,34 @@ static GENERATE: Endpoint = Endpoint {
 const UNSUPPORTED: [(&str, &str); 6] = [
     ("/api/create", "the server makes no models; start it with a GGUF file"),
     ("/api/push", "the server sends models nowhere"),
-    ("/api/blobs/{digest}", "the server takes no files; start it with a GGUF file"),
+    ("/api/blobs", "the server takes no files; start it with a GGUF file"),
     ("/api/pull", "the server downloads no models; start it with the model, as in `chaski serve MODEL`"),
     ("/api/delete", "the server deletes no models; delete the file, and start the server with another"),
     ("/api/copy", "the server names no models on request; start it with `--alias NAME`"),
 ];
 
-/// All paths of this dialect.
-pub(super) fn routes(mut router: Router<Arc<App>>) -> Router<Arc<App>> {
-    for (path, message) in UNSUPPORTED {
-        let refuse = move || async move { ApiError::new(Kind::Unsupported, message) };
-        let method = match path {
-            "/api/delete" => delete(refuse),
-            "/api/blobs/{digest}" => any(refuse),
-            _ => post(refuse),
-        };
-        router = router.route(path, method);
-    }
-    router
-        .route("/api/chat", post(async |app, caller, request| asked(&CHAT, app, caller, request).await))
-        .route(
-            "/api/generate",
+/// All operations of this dialect.
+pub(super) fn endpoints() -> Vec<endpoint::Endpoint> {
+    vec![
+        (&api::OLLAMA_CHAT, post(async |app, caller, request| asked(&CHAT, app, caller, request).await)),
+        (
+            &api::OLLAMA_GENERATE,
             post(async |app, caller, request| asked(&GENERATE, app, caller, request).await),
-        )
-        .route("/api/tags", get(tags))
-        .route("/api/ps", get(ps))
-        .route("/api/show", post(show))
-        .route("/api/version", get(async || respond(&models::version())))
+        ),
+        (&api::OLLAMA_TAGS, get(tags)),
+        (&api::OLLAMA_PS, get(ps)),
+        (&api::OLLAMA_SHOW, post(show)),
+        (&api::OLLAMA_VERSION, get(async || respond(&models::version()))),
+        (&api::OLLAMA_REFUSED, post(refuse)),
+        (&api::OLLAMA_BLOBS, any(refuse)),
+        (&api::OLLAMA_DELETE, delete(refuse)),
+    ]
+}
+
+async fn refuse(request: Request) -> ApiError {
+    let path = request.uri().path();
+    let row = UNSUPPORTED.into_iter().find(|(begin, _)| path.starts_with(begin));
+    ApiError::new(Kind::Unsupported, row.map_or("the server does not do that", |(_, message)| message))
 }
 
 async fn asked(

@@ -127,11 +127,11 @@ mod tests {
     fn all_files_of_the_folder_are_offered() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
         let names = std::fs::read_dir(folder).expect("the folder is there");
-        let mut found: Vec<String> = names
-            .map(|entry| format!("/{}", entry.expect("it can be read").file_name().display()))
-            .collect();
+        let mut found: Vec<String> =
+            names.map(|entry| format!("/{}", entry.expect("it can be read").file_name().display())).collect();
         let mut offered: Vec<&str> = FILES.iter().map(|file| file.path).collect();
-        (found.sort(), offered.sort());
+        found.sort();
+        offered.sort();
         assert_eq!(found, offered);
     }
 

@@ -6,6 +6,7 @@ use axum::response::IntoResponse;
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::openapi::Errors;
 
 /// Shapes of errors.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,15 @@ fn shape(path: &str) -> Shape {
         _ if is_below("/api") => Shape::Ollama,
         _ if LLAMA.into_iter().any(is_below) => Shape::Llama,
         _ => Shape::OpenAi,
+    }
+}
+
+/// The dialect of errors of a path.
+pub(super) fn errors_of(path: &str) -> Errors {
+    match shape(path) {
+        Shape::OpenAi | Shape::Llama => Errors::OpenAi,
+        Shape::Anthropic => Errors::Anthropic,
+        Shape::Ollama => Errors::Ollama,
     }
 }
 

@@ -1,21 +1,24 @@
 //! The paths.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Path, Request, State};
 use axum::http::Response;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
+use super::endpoint::Endpoint;
 use super::guard::{Caller, guard, mark};
+use super::respond::{errors_of, with_type};
 use super::{body, embeddings, fleet, llama, models, ollama, page, rerank, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
+use crate::openapi::{self as api, Operation};
 
 /// Server-sent events as OpenAI has them.
 const OPENAI: Wire = Wire::Events { ends: true, ping: Ping::Comment };
@@ -45,20 +48,6 @@ static MESSAGES: Dialect = Dialect {
     prefix: "msg_",
 };
 
-/// Endpoints that answer.
-static ANSWERS: [(&str, &Dialect); 10] = [
-    ("/v1/chat/completions", &CHAT),
-    ("/chat/completions", &CHAT),
-    ("/v1/completions", &COMPLETIONS),
-    ("/v1/responses", &RESPONSES),
-    ("/responses", &RESPONSES),
-    ("/v1/messages", &MESSAGES),
-    ("/completion", &COMPLETION),
-    ("/completions", &COMPLETION),
-    ("/generate", &COMPLETION),
-    ("/infill", &INFILL),
-];
-
 /// An endpoint of this dialect.
 fn answers(dialect: &'static Dialect) -> MethodRouter<Arc<App>> {
     post(
@@ -70,58 +59,61 @@ fn answers(dialect: &'static Dialect) -> MethodRouter<Arc<App>> {
     )
 }
 
+/// All operations. The document of the API has the same ones.
+fn endpoints() -> Vec<Endpoint> {
+    let mut endpoints = vec![
+        (&api::CHAT, answers(&CHAT)),
+        (&api::COMPLETIONS, answers(&COMPLETIONS)),
+        (&api::RESPONSES, answers(&RESPONSES)),
+        (&api::MESSAGES, answers(&MESSAGES)),
+        (&api::COMPLETION, answers(&COMPLETION)),
+        (&api::INFILL, answers(&INFILL)),
+        (&api::STORED_RESPONSE, get(no_response)),
+        (&api::STORED_RESPONSE_DELETE, delete(no_response)),
+        (&api::HEALTH, get(status::health)),
+        (&api::LIVE, get(status::live)),
+        (&api::METRICS, get(status::metrics)),
+        (&api::PROPS, get(status::props)),
+        (&api::SLOTS, get(status::slots)),
+        (&api::SERVER_INFO, get(fleet::server_info)),
+        (&api::MODEL_INFO, get(fleet::model_info)),
+        (&api::LOAD, get(fleet::load)),
+        (&api::LOADS, get(fleet::loads)),
+        (&api::DRAIN, post(fleet::drain)),
+        (&api::OPENAPI, get(document)),
+        (&api::MODELS, get(models::list)),
+        (&api::MODEL, get(models::one)),
+        (&api::LOAD_MODEL, post(models::load)),
+        (&api::UNLOAD_MODEL, post(models::unload)),
+        (&api::MODEL_EVENTS, get(models::events)),
+        (&api::EMBEDDINGS, post(embeddings::openai)),
+        (&api::LLAMA_EMBEDDINGS, post(embeddings::llama)),
+        (&api::OLLAMA_EMBED, post(embeddings::ollama)),
+        (&api::OLLAMA_EMBEDDINGS, post(embeddings::old_ollama)),
+        (&api::RERANK, post(rerank::rerank)),
+        (&api::SCORE, post(rerank::score)),
+        (&api::TOKENIZE, post(llama::tokenize)),
+        (&api::DETOKENIZE, post(llama::detokenize)),
+        (&api::APPLY_TEMPLATE, post(llama::apply_template)),
+        (&api::RENDER, post(llama::render)),
+        (&api::RENDER_TEXT, post(llama::render_text)),
+        (&api::CHAT_TOKENS, post(llama::input_tokens)),
+        (&api::RESPONSE_TOKENS, post(llama::count_response)),
+        (&api::MESSAGE_TOKENS, post(llama::count_message)),
+        (&api::ROOT, get(page::root)),
+    ];
+    endpoints.extend(ollama::endpoints());
+    endpoints
+}
+
 /// All paths.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
-    for (path, dialect) in &ANSWERS {
-        router = router.route(path, answers(dialect));
+    for (operation, handler) in endpoints() {
+        for path in operation.paths {
+            router = router.route(path, handler.clone());
+        }
     }
-    let router = router
-        .route("/health", get(status::health))
-        .route("/v1/health", get(status::health))
-        .route("/readyz", get(status::health))
-        .route("/livez", get(status::live))
-        .route("/metrics", get(status::metrics))
-        .route("/props", get(status::props))
-        .route("/slots", get(status::slots))
-        .route("/server_info", get(fleet::server_info))
-        .route("/get_server_info", get(fleet::server_info))
-        .route("/model_info", get(fleet::model_info))
-        .route("/get_model_info", get(fleet::model_info))
-        .route("/load", get(fleet::load))
-        .route("/v1/loads", get(fleet::loads))
-        .route("/admin/drain", post(fleet::drain))
-        .route("/v1/models", get(models::list))
-        .route("/models", get(models::list))
-        .route("/models/load", post(models::load))
-        .route("/models/unload", post(models::unload))
-        .route("/models/sse", get(models::events))
-        .route("/v1/models/{*id}", get(models::one))
-        .route("/v1/embeddings", post(embeddings::openai))
-        .route("/embeddings", post(embeddings::llama))
-        .route("/embedding", post(embeddings::llama))
-        .route("/api/embed", post(embeddings::ollama))
-        .route("/api/embeddings", post(embeddings::old_ollama))
-        .route("/v1/rerank", post(rerank::rerank))
-        .route("/v2/rerank", post(rerank::rerank))
-        .route("/rerank", post(rerank::rerank))
-        .route("/reranking", post(rerank::rerank))
-        .route("/v1/score", post(rerank::score))
-        .route("/score", post(rerank::score))
-        .route("/tokenize", post(llama::tokenize))
-        .route("/v1/tokenize", post(llama::tokenize))
-        .route("/detokenize", post(llama::detokenize))
-        .route("/v1/detokenize", post(llama::detokenize))
-        .route("/apply-template", post(llama::apply_template))
-        .route("/v1/chat/completions/render", post(llama::render))
-        .route("/v1/completions/render", post(llama::render_text))
-        .route("/v1/chat/completions/input_tokens", post(llama::input_tokens))
-        .route("/chat/completions/input_tokens", post(llama::input_tokens))
-        .route("/responses/input_tokens", post(llama::count_response))
-        .route("/v1/messages/count_tokens", post(llama::count_message))
-        .route("/v1/responses/input_tokens", post(llama::count_response))
-        .route("/v1/responses/{id}", get(no_response).delete(no_response));
-    let mut router = ollama::routes(router).route("/", get(page::root));
     if app.config.page {
         router = page::files(router);
     }
@@ -132,6 +124,15 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .layer(RequestDecompressionLayer::new())
         .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
+}
+
+/// The document of the API.
+async fn document() -> Response<Body> {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let operations: Vec<&Operation> = endpoints().into_iter().map(|(operation, _)| operation).collect();
+        api::document(&operations, errors_of).to_string()
+    });
+    with_type(TEXT.clone(), "application/json; charset=utf-8")
 }
 
 /// Responses are not stored.

@@ -9,6 +9,7 @@ mod golden;
 mod hostile;
 mod infill;
 mod models;
+mod openapi;
 mod operation;
 mod page;
 mod rerank;

@@ -33,10 +33,21 @@ pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAs
     let fields = Fields::of(body, "")?;
     let name = ["input", "content", "prompt"].into_iter().find(|name| fields.get(name).is_some());
     let name = name.unwrap_or("input");
-    let texts = parts_of(&fields, name, MOST)?;
     let cut = fields.integer("truncate_prompt_tokens", -1..=i64::from(u32::MAX))?;
     let cut = cut.map(|n| usize::try_from(n).unwrap_or(facts.n_ctx).min(facts.n_ctx));
     let cut = cut.or(fields.flag("truncate")?.filter(|cut| *cut).map(|_| facts.n_ctx));
+    let is_base64 = match fields.text("encoding_format")? {
+        None | Some("float") => false,
+        Some("base64") => true,
+        Some(_) => return Err(fields.wrong("encoding_format", "\"float\" or \"base64\"")),
+    };
+    let norm = fields.integer("embd_normalize", -1..=1000)?;
+    let norm = norm.and_then(|n| VectorNorm::from_number(n as i32)).unwrap_or(VectorNorm::P(2));
+    let dimensions = fields.integer("dimensions", 1..=i64::from(u32::MAX))?.map(|n| n as usize);
+    if dimensions.is_some_and(|n| n as u64 > facts.about.n_embd) {
+        return Err(fields.wrong("dimensions", format!("at most {}", facts.about.n_embd)));
+    }
+    let texts = parts_of(&fields, name, MOST)?;
     let mut inputs = Vec::new();
     for (i, parts) in texts.iter().enumerate() {
         if matches!(&parts[..], [Part::Text(text)] if text.is_empty()) {
@@ -51,17 +62,6 @@ pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAs
             return Err(ApiError::context(tokens.len(), facts.n_ctx));
         }
         inputs.push(tokens);
-    }
-    let is_base64 = match fields.text("encoding_format")? {
-        None | Some("float") => false,
-        Some("base64") => true,
-        Some(_) => return Err(fields.wrong("encoding_format", "\"float\" or \"base64\"")),
-    };
-    let norm = fields.integer("embd_normalize", -1..=1000)?;
-    let norm = norm.and_then(|n| VectorNorm::from_number(n as i32)).unwrap_or(VectorNorm::P(2));
-    let dimensions = fields.integer("dimensions", 1..=i64::from(u32::MAX))?.map(|n| n as usize);
-    if dimensions.is_some_and(|n| n as u64 > facts.about.n_embd) {
-        return Err(fields.wrong("dimensions", format!("at most {}", facts.about.n_embd)));
     }
     Ok(EmbedAsk { inputs, options: EmbedOptions { pooling: facts.pooling, norm }, dimensions, is_base64 })
 }

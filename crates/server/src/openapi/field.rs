@@ -1,0 +1,149 @@
+//! Fields of bodies, and their JSON schemas.
+
+use serde_json::{Map, Value, json};
+
+/// Values that a field takes.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Kind {
+    /// Any value.
+    Any,
+    Text,
+    Flag,
+    /// Within these bounds; those of the type are none.
+    Integer(i64, i64),
+    /// Within these bounds; infinite ones are none.
+    Number(f64, f64),
+    /// One of these texts.
+    Words(&'static [&'static str]),
+    List(&'static Kind),
+    /// An object with these fields.
+    Object(fn() -> Vec<Field>),
+    /// An object with other names.
+    Map,
+    /// A value of one of these kinds.
+    Either(&'static [Kind]),
+}
+
+/// An integer without bounds.
+pub(crate) const INTEGER: Kind = Kind::Integer(i64::MIN, i64::MAX);
+/// A number of things.
+pub(crate) const COUNT: Kind = Kind::Integer(0, i64::MAX);
+/// A number without bounds.
+pub(crate) const NUMBER: Kind = Kind::Number(f64::NEG_INFINITY, f64::INFINITY);
+
+/// A field of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// Others may be absent, or null.
+    pub(crate) is_needed: bool,
+    pub(crate) about: &'static str,
+}
+
+/// A field that may be absent.
+pub(crate) const fn may(name: &'static str, kind: Kind, about: &'static str) -> Field {
+    Field { name, kind, is_needed: false, about }
+}
+
+/// A field that is always there.
+pub(crate) const fn needs(name: &'static str, kind: Kind, about: &'static str) -> Field {
+    Field { name, kind, is_needed: true, about }
+}
+
+/// A body with a name.
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub(crate) name: &'static str,
+    pub(crate) fields: fn() -> Vec<Field>,
+    /// It is a list of such objects.
+    pub(crate) is_list: bool,
+}
+
+impl Body {
+    pub(crate) const fn new(name: &'static str, fields: fn() -> Vec<Field>) -> Body {
+        Body { name, fields, is_list: false }
+    }
+
+    pub(crate) const fn list(name: &'static str, fields: fn() -> Vec<Field>) -> Body {
+        Body { name, fields, is_list: true }
+    }
+
+    /// Its schema.
+    pub(super) fn schema(&self) -> Value {
+        let object = object(&(self.fields)());
+        if self.is_list { json!({"type": "array", "items": object}) } else { object }
+    }
+}
+
+impl Kind {
+    fn schema(self) -> Value {
+        match self {
+            Kind::Any => json!({}),
+            Kind::Text => json!({"type": "string"}),
+            Kind::Flag => json!({"type": "boolean"}),
+            Kind::Integer(from, to) => {
+                let from = (from > i64::MIN).then(|| from.into());
+                bounded("integer", from, (to < i64::MAX).then(|| to.into()))
+            }
+            Kind::Number(from, to) => {
+                let finite = |x: f64| x.is_finite().then(|| x.into());
+                bounded("number", finite(from), finite(to))
+            }
+            Kind::Words(words) => json!({"type": "string", "enum": words}),
+            Kind::List(kind) => json!({"type": "array", "items": kind.schema()}),
+            Kind::Object(fields) => object(&fields()),
+            Kind::Map => json!({"type": "object"}),
+            Kind::Either(kinds) => {
+                json!({"anyOf": kinds.iter().map(|kind| kind.schema()).collect::<Vec<_>>()})
+            }
+        }
+    }
+}
+
+fn bounded(kind: &str, from: Option<Value>, to: Option<Value>) -> Value {
+    let mut schema = json!({"type": kind});
+    for (name, bound) in [("minimum", from), ("maximum", to)] {
+        if let Some(bound) = bound {
+            schema[name] = bound;
+        }
+    }
+    schema
+}
+
+/// An object with fields, and perhaps others.
+fn object(fields: &[Field]) -> Value {
+    let properties: Map<String, Value> =
+        fields.iter().map(|field| (field.name.to_owned(), field.schema())).collect();
+    let needed: Vec<&str> = fields.iter().filter(|field| field.is_needed).map(|field| field.name).collect();
+    let mut object = json!({"type": "object", "properties": properties});
+    if !needed.is_empty() {
+        object["required"] = needed.into();
+    }
+    object
+}
+
+impl Field {
+    /// Its schema.
+    pub(super) fn schema(&self) -> Value {
+        let mut schema = self.kind.schema();
+        if !self.is_needed {
+            or_null(&mut schema);
+        }
+        schema["description"] = self.about.into();
+        schema
+    }
+}
+
+/// Lets a schema take null, too.
+fn or_null(schema: &mut Value) {
+    if let Some(kinds) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        kinds.push(json!({"type": "null"}));
+    }
+    if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        words.push(Value::Null);
+    }
+    if let Some(kind) = schema.get("type").cloned() {
+        schema["type"] = json!([kind, "null"]);
+    }
+}

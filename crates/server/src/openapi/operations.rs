@@ -1,0 +1,162 @@
+//! The operations of the API.
+
+use super::field::{Body, Field, Kind, may};
+use super::{requests as ask, responses as told};
+
+/// The method of an operation.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Get,
+    Post,
+    Delete,
+}
+
+/// The body of a response.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Answer {
+    /// An object or list.
+    Json(&'static Body),
+    /// The same, or a stream of its parts.
+    Stream(&'static Body, &'static str),
+    /// A text of this type.
+    Text(&'static str),
+    /// Always an error with this status.
+    Refused(u16),
+}
+
+/// The clients that may ask, where the server requires keys.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    All,
+    Keys,
+    /// Keys of the level `admin`; without keys, programs of the server's machine.
+    Admins,
+}
+
+/// An operation.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) method: Method,
+    /// Paths as the router has them.
+    pub(crate) paths: &'static [&'static str],
+    pub(crate) tag: Tag,
+    pub(crate) about: &'static str,
+    pub(crate) query: &'static [Field],
+    pub(crate) body: Option<&'static Body>,
+    pub(crate) answer: Answer,
+    pub(crate) access: Access,
+}
+
+/// A group of operations.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    OpenAi,
+    Anthropic,
+    Ollama,
+    Llama,
+    Models,
+    Status,
+}
+
+impl Tag {
+    pub(super) const ALL: [Tag; 6] =
+        [Tag::OpenAi, Tag::Anthropic, Tag::Ollama, Tag::Llama, Tag::Models, Tag::Status];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Tag::OpenAi => "OpenAI",
+            Tag::Anthropic => "Anthropic",
+            Tag::Ollama => "ollama",
+            Tag::Llama => "llama-server",
+            Tag::Models => "Models",
+            Tag::Status => "Status",
+        }
+    }
+}
+
+const EVENTS: &str = "text/event-stream";
+const LINES: &str = "application/x-ndjson";
+
+/// The model that a question about a state means.
+const WHICH: Field = may("model", Kind::Text, "Name of a model, an alias, or absent for the first");
+
+const fn get(paths: &'static [&'static str], tag: Tag, about: &'static str, answer: Answer) -> Operation {
+    let (query, access) = (&[], Access::Keys);
+    Operation { method: Method::Get, paths, tag, about, query, body: None, answer, access }
+}
+
+const fn post(
+    paths: &'static [&'static str],
+    tag: Tag,
+    about: &'static str,
+    body: &'static Body,
+    answer: Answer,
+) -> Operation {
+    let (query, access) = (&[], Access::Keys);
+    Operation { method: Method::Post, paths, tag, about, query, body: Some(body), answer, access }
+}
+
+macro_rules! operations {
+    ($($name:ident = $operation:expr;)*) => {
+        $(pub(crate) static $name: Operation = $operation;)*
+    };
+}
+
+use Answer::{Json, Refused, Stream, Text};
+use Tag::{Anthropic, Llama, Models, Ollama, OpenAi, Status};
+
+operations! {
+    CHAT = post(&["/v1/chat/completions", "/chat/completions"], OpenAi, "Answers to a conversation", &ask::CHAT_REQUEST, Stream(&told::CHAT, EVENTS));
+    COMPLETIONS = post(&["/v1/completions"], OpenAi, "Continuations of texts", &ask::COMPLETION_REQUEST, Stream(&told::COMPLETION, EVENTS));
+    RESPONSES = post(&["/v1/responses", "/responses"], OpenAi, "An answer in items; nothing is stored", &ask::RESPONSE_REQUEST, Stream(&told::RESPONSE, EVENTS));
+    STORED_RESPONSE = get(&["/v1/responses/{id}"], OpenAi, "Always 404: nothing is stored", Refused(404));
+    STORED_RESPONSE_DELETE = Operation { method: Method::Delete, ..get(&["/v1/responses/{id}"], OpenAi, "Always 404: nothing is stored", Refused(404)) };
+    EMBEDDINGS = post(&["/v1/embeddings"], OpenAi, "Vectors of texts", &ask::EMBEDDING_REQUEST, Json(&told::EMBEDDINGS));
+    RERANK = post(&["/v1/rerank", "/v2/rerank", "/rerank", "/reranking"], OpenAi, "Documents by their relevance to a question, in the form of Jina and Cohere", &ask::RERANK_REQUEST, Json(&told::RERANK));
+    SCORE = post(&["/v1/score", "/score"], OpenAi, "The relevance of texts to others, in vLLM's form", &ask::SCORE_REQUEST, Json(&told::SCORES));
+    CHAT_TOKENS = post(&["/v1/chat/completions/input_tokens", "/chat/completions/input_tokens"], OpenAi, "Number of tokens of a conversation", &ask::CHAT_REQUEST, Json(&told::COUNTED));
+    RESPONSE_TOKENS = post(&["/v1/responses/input_tokens", "/responses/input_tokens"], OpenAi, "Number of tokens of a response's input", &ask::RESPONSE_REQUEST, Json(&told::COUNTED));
+
+    MESSAGES = post(&["/v1/messages"], Anthropic, "The next message of a conversation", &ask::MESSAGE_REQUEST, Stream(&told::MESSAGE, EVENTS));
+    MESSAGE_TOKENS = post(&["/v1/messages/count_tokens"], Anthropic, "Number of tokens of a conversation", &ask::COUNT_REQUEST, Json(&told::COUNTED));
+
+    OLLAMA_CHAT = post(&["/api/chat"], Ollama, "The answer to a conversation; a stream by default", &ask::OLLAMA_CHAT_REQUEST, Stream(&told::OLLAMA_CHAT, LINES));
+    OLLAMA_GENERATE = post(&["/api/generate"], Ollama, "The answer to a question; a stream by default", &ask::OLLAMA_GENERATE_REQUEST, Stream(&told::OLLAMA_GENERATE, LINES));
+    OLLAMA_EMBED = post(&["/api/embed"], Ollama, "Vectors of texts", &ask::EMBEDDING_REQUEST, Json(&told::OLLAMA_EMBEDDINGS));
+    OLLAMA_EMBEDDINGS = post(&["/api/embeddings"], Ollama, "The vector of a text; the older form", &ask::EMBEDDING_REQUEST, Json(&told::OLLAMA_EMBEDDING));
+    OLLAMA_TAGS = get(&["/api/tags"], Ollama, "The models", Json(&told::OLLAMA_MODELS));
+    OLLAMA_PS = get(&["/api/ps"], Ollama, "The loaded models", Json(&told::OLLAMA_MODELS));
+    OLLAMA_SHOW = post(&["/api/show"], Ollama, "Everything about a model", &ask::SHOW_REQUEST, Json(&told::OLLAMA_SHOW));
+    OLLAMA_VERSION = get(&["/api/version"], Ollama, "The version of ollama whose API this is", Json(&told::OLLAMA_VERSION));
+    OLLAMA_REFUSED = Operation { method: Method::Post, ..get(&["/api/create", "/api/push", "/api/pull", "/api/copy"], Ollama, "Not supported: the server changes no files", Refused(501)) };
+    OLLAMA_BLOBS = Operation { method: Method::Post, ..get(&["/api/blobs/{digest}"], Ollama, "Not supported: the server takes no files", Refused(501)) };
+    OLLAMA_DELETE = Operation { method: Method::Delete, ..get(&["/api/delete"], Ollama, "Not supported: the server changes no files", Refused(501)) };
+    ROOT = Operation { access: Access::All, ..get(&["/"], Ollama, "\"Ollama is running\"; the chat page for clients that ask for text/html", Text("text/plain")) };
+
+    COMPLETION = post(&["/completion", "/completions", "/generate"], Llama, "Continuations of texts", &ask::NATIVE_REQUEST, Stream(&told::NATIVE, EVENTS));
+    INFILL = post(&["/infill"], Llama, "The text in a gap between two others", &ask::INFILL_REQUEST, Stream(&told::NATIVE, EVENTS));
+    LLAMA_EMBEDDINGS = post(&["/embedding", "/embeddings"], Llama, "Vectors of texts", &ask::EMBEDDING_REQUEST, Json(&told::NATIVE_EMBEDDINGS));
+    TOKENIZE = post(&["/tokenize", "/v1/tokenize"], Llama, "Tokens of a text, or of a conversation", &ask::TOKENIZE_REQUEST, Json(&told::TOKENIZED));
+    DETOKENIZE = post(&["/detokenize", "/v1/detokenize"], Llama, "The text of tokens", &ask::DETOKENIZE_REQUEST, Json(&told::DETOKENIZED));
+    APPLY_TEMPLATE = post(&["/apply-template"], Llama, "The prompt of a conversation", &ask::CHAT_REQUEST, Json(&told::TEMPLATED));
+    RENDER = post(&["/v1/chat/completions/render"], Llama, "Prompt and tokens of a conversation, in vLLM's form", &ask::CHAT_REQUEST, Json(&told::RENDERED));
+    RENDER_TEXT = post(&["/v1/completions/render"], Llama, "The tokens of a prompt, in vLLM's form; a list for several", &ask::RENDER_REQUEST, Json(&told::RENDERED));
+    PROPS = Operation { query: &[WHICH], ..get(&["/props"], Llama, "Properties of a model; without a default model, those of the server", Json(&told::PROPS)) };
+    SLOTS = Operation { query: &[WHICH, may("fail_on_no_slot", Kind::Text, "Status 503 if all are taken")], ..get(&["/slots"], Llama, "A place for each request that can run at once", Json(&told::SLOTS)) };
+
+    MODELS = get(&["/v1/models", "/models"], Models, "The models and their states", Json(&told::MODELS));
+    MODEL = get(&["/v1/models/{*id}"], Models, "A model", Json(&told::MODEL_OBJECT));
+    LOAD_MODEL = Operation { access: Access::Admins, ..post(&["/models/load"], Models, "Starts to load a model", &ask::NAMED_REQUEST, Json(&told::DONE)) };
+    UNLOAD_MODEL = Operation { access: Access::Admins, ..post(&["/models/unload"], Models, "Frees a model when its requests have ended", &ask::NAMED_REQUEST, Json(&told::DONE)) };
+    MODEL_EVENTS = get(&["/models/sse"], Models, "Changes of models as they happen", Text(EVENTS));
+
+    HEALTH = Operation { access: Access::All, ..get(&["/health", "/v1/health", "/readyz"], Status, "503 while models are loaded, while the server ends, and where nothing moves", Json(&told::HEALTH)) };
+    LIVE = Operation { access: Access::All, ..get(&["/livez"], Status, "The process is there", Json(&told::HEALTH)) };
+    METRICS = get(&["/metrics"], Status, "Measurements in Prometheus' format", Text("text/plain"));
+    SERVER_INFO = Operation { query: &[WHICH], ..get(&["/server_info", "/get_server_info"], Status, "Capacities, as SGLang's routers ask for them", Json(&told::SERVER_INFO)) };
+    MODEL_INFO = Operation { query: &[WHICH], ..get(&["/model_info", "/get_model_info"], Status, "The model, as SGLang's routers ask for it", Json(&told::MODEL_INFO)) };
+    LOAD = get(&["/load"], Status, "Requests that run or wait", Json(&told::LOAD));
+    LOADS = get(&["/v1/loads"], Status, "The load of each model", Json(&told::LOADS));
+    DRAIN = Operation { method: Method::Post, access: Access::Admins, ..get(&["/admin/drain"], Status, "Ends the server when its requests have ended", Json(&told::DONE)) };
+    OPENAPI = get(&["/openapi.json"], Status, "This document", Json(&told::PROPS));
+}
