@@ -3,12 +3,15 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
+use axum::http::HeaderMap;
+
 use crate::config::{Entry, ServerConfig};
 use crate::error::{ApiError, Kind};
 use crate::keys::Key;
 use crate::limits::{Counted, Limits};
 use crate::metrics::Metrics;
 use crate::models::{Lease, Models, Room};
+use crate::trace::Trace;
 
 /// State of a server.
 pub(crate) struct App {
@@ -28,6 +31,8 @@ pub(crate) struct App {
     pub(crate) limits: Arc<Limits>,
     /// Requests for answers that have not ended.
     pub(crate) n_open: Arc<AtomicUsize>,
+    #[cfg(feature = "otlp")]
+    pub(crate) otlp: Option<crate::otlp::Exporter>,
 }
 
 impl App {
@@ -50,6 +55,8 @@ impl App {
             stop: tokio::sync::Notify::new(),
             limits: Arc::new(Limits::new(config.key_limits)),
             n_open: Arc::default(),
+            #[cfg(feature = "otlp")]
+            otlp: None,
             config,
         }
     }
@@ -58,6 +65,14 @@ impl App {
         if let Some(log) = &self.config.log {
             log(entry);
         }
+    }
+
+    /// The trace of a request with these headers. Without one, it begins here if somebody keeps spans.
+    pub(crate) fn trace(&self, headers: &HeaderMap) -> Option<Trace> {
+        let trace = Trace::of(headers);
+        #[cfg(feature = "otlp")]
+        let trace = trace.or_else(|| self.otlp.as_ref().and_then(|_| Trace::begin()));
+        trace
     }
 
     /// Keys in force.

@@ -34,6 +34,8 @@ pub struct Tls {
 pub struct Access {
     /// Its name, also in the header `x-request-id`.
     pub id: String,
+    /// Name of the trace that it is a part of, as the header `traceparent` has it.
+    pub trace_id: Option<String>,
     /// Name of its key, if keys are required.
     pub key: Option<String>,
     /// Method and path.
@@ -51,6 +53,8 @@ pub struct Access {
 pub struct Answered {
     /// Name of the request.
     pub id: String,
+    /// Name of the trace that it is a part of.
+    pub trace_id: Option<String>,
     /// Name of the model.
     pub model: String,
     /// Tokens of the prompt.
@@ -59,6 +63,8 @@ pub struct Answered {
     pub n_cached: usize,
     /// Tokens of the answer.
     pub n_token: usize,
+    /// Time before its prompt began to run.
+    pub queue: Duration,
     /// Time to the first token.
     pub ttft: Duration,
     /// Tokens per second after the first.
@@ -135,6 +141,9 @@ pub struct ServerConfig {
     pub full_status: u16,
     /// The log.
     pub log: Option<Log>,
+    /// Address of a collector that takes spans of requests by OTLP over HTTP, such as `http://127.0.0.1:4318`.
+    #[cfg(feature = "otlp")]
+    pub otlp: Option<String>,
 }
 
 impl Default for ServerConfig {
@@ -163,6 +172,8 @@ impl Default for ServerConfig {
             stall: Duration::from_secs(60),
             full_status: 429,
             log: None,
+            #[cfg(feature = "otlp")]
+            otlp: None,
         }
     }
 }

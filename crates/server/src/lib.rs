@@ -36,11 +36,14 @@ mod metrics;
 mod model;
 mod models;
 mod openapi;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod ranker;
 mod sampling;
 mod server;
 #[cfg(test)]
 mod testing;
+mod trace;
 
 pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig, Tls};
 pub use keys::{Key, KeyError, Level};

@@ -182,6 +182,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "STATUS", default_value_t = 429)]
     #[arg(value_parser = full_status)]
     full_status: u16,
+    /// Collector that takes spans of requests by OTLP over HTTP, such as http://127.0.0.1:4318
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp: Option<String>,
     /// Form of the log on stderr
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     pub(crate) log_format: LogFormat,
@@ -302,6 +306,10 @@ impl Args {
         config.drain_timeout = Duration::from_secs(self.drain_timeout);
         config.full_status = self.full_status;
         config.log = Some(log);
+        #[cfg(feature = "otlp")]
+        {
+            config.otlp = self.otlp.clone();
+        }
         Ok(config)
     }
 

@@ -38,11 +38,16 @@ fn plain(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
+/// The trace of a request, if it is part of one.
+fn trace(id: &Option<String>) -> String {
+    id.as_ref().map(|id| format!(", trace {id}")).unwrap_or_default()
+}
+
 /// The line of an entry, if one is wanted.
 fn text(entry: &Entry, ui: &Ui) -> Option<String> {
     match entry {
         Entry::Answered(a) if !ui.quiet() => Some(format!(
-            "{} {} {}: {} tokens in ({} cached), {} out, first after {:.0} ms, {:.1}/s, {}",
+            "{} {} {}: {} tokens in ({} cached), {} out, first after {:.0} ms ({:.0} in the queue), {:.1}/s, {}{}",
             now(),
             plain(&a.id),
             plain(&a.model),
@@ -50,14 +55,17 @@ fn text(entry: &Entry, ui: &Ui) -> Option<String> {
             a.n_cached,
             a.n_token,
             a.ttft.as_secs_f64() * 1e3,
+            a.queue.as_secs_f64() * 1e3,
             a.rate,
             a.finish,
+            trace(&a.trace_id),
         )),
         Entry::Access(a) if ui.verbose() => {
             let key = a.key.as_deref().map(|key| format!(" [{}]", plain(key))).unwrap_or_default();
             let time = a.time.as_secs_f64() * 1e3;
             let (id, path) = (plain(&a.id), plain(&a.path));
-            Some(format!("{} {id} {} {path} -> {} in {time:.1} ms{key}", now(), a.method, a.status))
+            let trace = trace(&a.trace_id);
+            Some(format!("{} {id} {} {path} -> {} in {time:.1} ms{key}{trace}", now(), a.method, a.status))
         }
         Entry::Note(text) if !ui.quiet() => Some(format!("note: {}", plain(text))),
         _ => None,
@@ -67,14 +75,25 @@ fn text(entry: &Entry, ui: &Ui) -> Option<String> {
 fn object(entry: &Entry) -> serde_json::Value {
     let time = chrono::Utc::now().to_rfc3339();
     match entry {
-        Entry::Access(Access { id, key, method, path, status, time: took }) => json!({
-            "time": time, "event": "request", "id": id, "key": key, "method": method, "path": path,
+        Entry::Access(Access { id, trace_id, key, method, path, status, time: took }) => json!({
+            "time": time, "event": "request", "id": id, "trace_id": trace_id, "key": key, "method": method, "path": path,
             "status": status, "seconds": took.as_secs_f64(),
         }),
-        Entry::Answered(Answered { id, model, n_prompt, n_cached, n_token, ttft, rate, finish, .. }) => {
+        Entry::Answered(Answered {
+            id,
+            trace_id,
+            model,
+            n_prompt,
+            n_cached,
+            n_token,
+            queue,
+            ttft,
+            rate,
+            finish,
+        }) => {
             json!({
-                "time": time, "event": "answer", "id": id, "model": model, "prompt_tokens": n_prompt,
-                "cached_tokens": n_cached, "completion_tokens": n_token, "ttft_seconds": ttft.as_secs_f64(),
+                "time": time, "event": "answer", "id": id, "trace_id": trace_id, "model": model, "prompt_tokens": n_prompt,
+                "cached_tokens": n_cached, "completion_tokens": n_token, "queue_seconds": queue.as_secs_f64(), "ttft_seconds": ttft.as_secs_f64(),
                 "tokens_per_second": rate, "finish": finish,
             })
         }

@@ -39,6 +39,8 @@ pub(super) struct Queued {
     pub(super) writer: Box<dyn Writer>,
     pub(super) told: Told,
     pub(super) stream: bool,
+    #[cfg(feature = "otlp")]
+    asked: super::spans::Asked,
 }
 
 /// Reads a body, and queues its answers.
@@ -68,10 +70,19 @@ pub(super) async fn queue(
         prompts.iter_mut().zip(found).for_each(|(prompt, found)| prompt.logprobs = found);
     }
     body::read(move || {
+        #[cfg(feature = "otlp")]
+        let asked = super::spans::Asked::of(&ask);
         let answers = ask.submit(&served, &prompts, client)?;
         let (id, created, model) = (ids::new(dialect.prefix), clock::now(), served.facts.id.clone());
         let told = Told { id, created, model, facts: served.facts.clone(), prompts, n: ask.n };
-        Ok(Queued { answers, writer, told, stream: ask.stream })
+        Ok(Queued {
+            answers,
+            writer,
+            told,
+            stream: ask.stream,
+            #[cfg(feature = "otlp")]
+            asked,
+        })
     })
     .await
 }
@@ -93,11 +104,16 @@ pub(crate) async fn answer(
     };
     let served = app.model(name).await?;
     let real = served.facts.id.clone();
+    #[cfg(feature = "otlp")]
+    let asked_name = name.map(String::from);
     let is_other = name.is_some_and(|name| !name.is_empty() && !served.facts.is_called(name));
     let load = served.load();
     let queued = queue(&app, Arc::clone(&served), dialect, caller.client, body).await?;
     let n_answer = queued.told.n_answer();
-    let record = Record::new(app.clone(), caller.id, real.clone(), start, n_answer, (open, served));
+    #[cfg_attr(not(feature = "otlp"), expect(unused_mut, reason = "only spans want to know what was asked"))]
+    let mut record = Record::new(app.clone(), caller, real.clone(), start, n_answer, (open, served));
+    #[cfg(feature = "otlp")]
+    record.asked(queued.asked.clone().named(path.clone(), asked_name, queued.told.id.clone()));
     let mut response = match queued.stream {
         false => whole(queued, record).await?,
         true => stream(queued, record, dialect.wire, path).await?,

@@ -16,6 +16,7 @@ use crate::config::{Access, Entry};
 use crate::error::{ApiError, Kind};
 use crate::ids;
 use crate::keys::{Level, find};
+use crate::trace::{TRACEPARENT, Trace};
 
 /// Paths that tell of the server's health.
 const PROBES: [&str; 4] = ["/health", "/v1/health", "/livez", "/readyz"];
@@ -34,6 +35,11 @@ pub(crate) struct Caller {
     pub(crate) client: u64,
     /// It may change what the server does for all.
     pub(crate) is_admin: bool,
+    /// The trace of which the request is a part.
+    pub(crate) trace: Option<Trace>,
+    /// Set by those that tell the course of the request themselves.
+    #[cfg(feature = "otlp")]
+    pub(crate) is_told: Arc<std::sync::atomic::AtomicBool>,
 }
 
 impl Caller {
@@ -68,9 +74,19 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let id = request_id(request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut caller = Caller { id: id.clone(), key: None, client: 0, is_admin: false };
+    let mut caller = Caller {
+        id: id.clone(),
+        key: None,
+        client: 0,
+        is_admin: false,
+        trace: app.trace(request.headers()),
+        #[cfg(feature = "otlp")]
+        is_told: Arc::default(),
+    };
     let admitted = admit(&app, &request, &mut caller);
-    let key = caller.key.clone();
+    let (key, trace) = (caller.key.clone(), caller.trace);
+    #[cfg(feature = "otlp")]
+    let is_told = caller.is_told.clone();
     let is_preflight = method == Method::OPTIONS;
     let response = match admitted {
         Err(error) => error.into_response(),
@@ -89,17 +105,30 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         }
         headers.insert(REQUEST_ID, id);
     }
+    if let Some(value) = trace.and_then(|trace| HeaderValue::from_str(&trace.header()).ok()) {
+        headers.insert(TRACEPARENT, value);
+    }
     if let Some(origin) = origin.filter(|origin| allows_origin(&app, origin)) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         headers.insert(header::VARY, HeaderValue::from_static("origin"));
         headers.insert(
             header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static("x-request-id, x-chaski-model, retry-after"),
+            HeaderValue::from_static("x-request-id, x-chaski-model, retry-after, traceparent"),
         );
     }
     let status = response.status().as_u16();
-    app.metrics.http(route.as_ref().map(MatchedPath::as_str), status);
-    let access = Access { id, key, method: method.to_string(), path, status, time: start.elapsed() };
+    let route = route.as_ref().map(MatchedPath::as_str);
+    app.metrics.http(route, status);
+    #[cfg(feature = "otlp")]
+    if let Some(trace) = trace.filter(|_| !is_told.load(std::sync::atomic::Ordering::Relaxed)) {
+        let is_page = route.is_none_or(|route| route == "/" || page::has(route));
+        if !is_page && !PROBES.contains(&&*path) {
+            super::spans::request(&app, &trace, &method, route.unwrap_or("?"), status, start);
+        }
+    }
+    let trace_id = trace.map(|trace| trace.name());
+    let access =
+        Access { id, trace_id, key, method: method.to_string(), path, status, time: start.elapsed() };
     app.log(&Entry::Access(access));
     response
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 mod body;
+mod course;
 mod embeddings;
 mod endpoint;
 mod fleet;
@@ -16,6 +17,8 @@ mod record;
 mod rerank;
 mod respond;
 mod routes;
+#[cfg(feature = "otlp")]
+mod spans;
 mod status;
 pub(crate) mod tls;
 

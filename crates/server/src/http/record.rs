@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chaski::{ChatEvent, Finish, Stats};
+use chaski::{ChatEvent, Finish};
 use metrics::Histogram;
 
+use super::course::Course;
+use super::guard::Caller;
 use crate::app::{App, OpenRequest};
 use crate::config::{Answered, Entry};
 use crate::models::Lease;
@@ -13,41 +15,51 @@ use crate::models::Lease;
 /// The course of a request for answers. Answers that have not ended when it is dropped were abandoned.
 pub(super) struct Record {
     app: Arc<App>,
-    /// Name of the request.
-    request: String,
+    caller: Caller,
     model: String,
     start: Instant,
     answers: Vec<Course>,
     gaps: Histogram,
     held: (OpenRequest, Lease),
-}
-
-/// The course of an answer.
-#[derive(Clone, Default)]
-struct Course {
-    /// Times of its first and last token.
-    tokens: Option<(Instant, Instant)>,
-    stats: Stats,
-    has_ended: bool,
+    #[cfg(feature = "otlp")]
+    asked: super::spans::Asked,
 }
 
 impl Record {
     /// Begins with the head of a request.
     pub(super) fn new(
         app: Arc<App>,
-        request: String,
+        caller: Caller,
         model: String,
         start: Instant,
         n_answer: usize,
         held: (OpenRequest, Lease),
     ) -> Record {
         let gaps = app.metrics.gaps(&model);
-        Record { app, request, model, start, answers: vec![Course::default(); n_answer], gaps, held }
+        let answers = vec![Course::default(); n_answer];
+        Record {
+            app,
+            caller,
+            model,
+            start,
+            answers,
+            gaps,
+            held,
+            #[cfg(feature = "otlp")]
+            asked: super::spans::Asked::default(),
+        }
+    }
+
+    /// Takes note of what was asked; the end of the record tells it.
+    #[cfg(feature = "otlp")]
+    pub(super) fn asked(&mut self, asked: super::spans::Asked) {
+        self.caller.is_told.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.asked = asked;
     }
 
     /// Name of the request.
     pub(super) fn request(&self) -> &str {
-        &self.request
+        &self.caller.id
     }
 
     /// When the first token has to be there, if there is a limit.
@@ -61,6 +73,7 @@ impl Record {
         self.app.metrics.sign();
         match event {
             ChatEvent::Started { n_prompt, n_cached, .. } => {
+                course.started = Some(now);
                 (course.stats.n_prompt, course.stats.n_cached) = (*n_prompt, *n_cached);
                 self.app.metrics.started(&self.model, *n_prompt, *n_cached, now - self.start);
             }
@@ -88,17 +101,19 @@ impl Record {
     }
 
     fn end(&mut self, index: usize, finish: &'static str) {
-        let course = &mut self.answers[index];
-        course.has_ended = true;
+        let (now, course) = (Instant::now(), &mut self.answers[index]);
+        course.ended = Some((now, finish));
         let stats = &course.stats;
         self.held.0.used(stats.n_prompt + stats.n_token);
         self.app.metrics.ended(&self.model, finish);
         self.app.log(&Entry::Answered(Answered {
-            id: self.request.clone(),
+            id: self.caller.id.clone(),
+            trace_id: self.caller.trace.map(|trace| trace.name()),
             model: self.model.clone(),
             n_prompt: stats.n_prompt + stats.n_cached,
             n_cached: stats.n_cached,
             n_token: stats.n_token,
+            queue: course.started.unwrap_or(now) - self.start,
             ttft: stats.ttft,
             rate: if stats.decode > Duration::ZERO { stats.token_rate() } else { 0.0 },
             finish,
@@ -109,9 +124,13 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         for index in 0..self.answers.len() {
-            if !self.answers[index].has_ended {
+            if self.answers[index].ended.is_none() {
                 self.end(index, "abort");
             }
+        }
+        #[cfg(feature = "otlp")]
+        if let Some(trace) = &self.caller.trace {
+            super::spans::answers(&self.app, trace, &self.asked, &self.model, self.start, &self.answers);
         }
     }
 }

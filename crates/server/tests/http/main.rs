@@ -15,3 +15,4 @@ mod page;
 mod rerank;
 mod serve;
 mod tls;
+mod traces;
