@@ -184,7 +184,7 @@ pub(crate) struct Args {
     full_status: u16,
     /// Collector that takes spans of requests by OTLP over HTTP, such as http://127.0.0.1:4318
     #[cfg(feature = "otlp")]
-    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_parser = collector)]
     otlp: Option<String>,
     /// Form of the log on stderr
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
@@ -204,6 +204,14 @@ fn full_status(text: &str) -> Result<u16, String> {
         "429" => Ok(429),
         "503" => Ok(503),
         _ => Err("429 or 503".into()),
+    }
+}
+
+#[cfg(feature = "otlp")]
+fn collector(text: &str) -> Result<String, String> {
+    match text.strip_prefix("http://") {
+        Some(rest) if !rest.is_empty() => Ok(text.into()),
+        _ => Err("no address of a collector, such as http://127.0.0.1:4318".into()),
     }
 }
 

@@ -110,7 +110,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     }
     if let Some(origin) = origin.filter(|origin| allows_origin(&app, origin)) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(header::VARY, HeaderValue::from_static("origin"));
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
         headers.insert(
             header::ACCESS_CONTROL_EXPOSE_HEADERS,
             HeaderValue::from_static("x-request-id, x-chaski-model, retry-after, traceparent"),

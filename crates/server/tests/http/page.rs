@@ -34,6 +34,9 @@ fn browsers_get_a_page_and_programs_an_answer() {
         assert_eq!((other.status, other.text.as_str()), (200, "Ollama is running"));
         assert_eq!(other.headers["vary"], "accept");
     }
+    let of_page = get(&running, "/", json!({"accept": "*/*", "origin": "http://localhost:3000"}));
+    let vary: Vec<_> = of_page.headers.get_all("vary").iter().collect();
+    assert_eq!(vary, ["accept", "origin"]);
     assert_eq!(running.send(&json!({"method": "HEAD", "path": "/", "headers": browser()})).status, 200);
     // Each file that the page names is there.
     let mut names = vec!["marked.LICENSE".to_owned()];

@@ -27,7 +27,7 @@ after(async () => {
 test("the page inspects and loads the default model, and answers", async () => {
   await page.click("#inspect");
   await page.waitForFunction(() => /It fits/.test(document.querySelector("#report").textContent));
-  assert.match(await page.textContent("#report"), /llama 6.82M Q4_K_M/);
+  assert.match(await page.textContent("#report"), /llama 6.82M Q4_K - Medium/);
   await page.click("#load");
   await page.waitForFunction(() => /Ready after|\n/.test(document.querySelector("#report").textContent) && !document.querySelector("#load").disabled);
   assert.match(await page.textContent("#report"), /Ready after/);
@@ -239,7 +239,7 @@ test("the bench page measures a model, in llama-bench's words", async () => {
   assert.deepEqual(rows.map((r) => [r.n_prompt, r.n_gen, r.samples_ts.length]), [[8, 0, 2], [0, 4, 2]]);
   for (const row of rows) {
     assert.deepEqual([row.n_ubatch, row.type_k, row.type_v, row.n_gpu_layers, row.flash_attn], [8, "f16", "f16", 99, true]);
-    assert.equal(row.model_type, "llama 6.82M Q4_K_M");
+    assert.equal(row.model_type, "llama 6.82M Q4_K - Medium");
     const rate = ((row.n_prompt || row.n_gen) * 1e9) / row.avg_ns;
     assert.ok(row.avg_ts > rate * 0.5 && row.avg_ts < rate * 2, `${row.avg_ts} and ${rate}`);
     assert.ok(row.load_ms > row.compile_ms && row.floor_ms.token > 0 && row.n_threads > 0);

@@ -136,6 +136,45 @@ test("a server that is gone is told, before an answer and within one", async () 
   assert.ok(await page.isDisabled("#text"));
 });
 
+test("a model that is being loaded is waited for, and errors are said in the server's words", async () => {
+  await open();
+  await ready();
+  const json = { "content-type": "application/json" };
+  const events = { "content-type": "text/event-stream" };
+  const chunk = (delta) => `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`;
+  const error = (message, code) => ({ error: { message, type: "x", param: null, code } });
+  let responses = [];
+  await page.route("**/v1/chat/completions", (route) => {
+    const response = responses.shift();
+    return response ? route.fulfill(response) : route.continue();
+  });
+  responses = [{ status: 503, headers: { ...json, "retry-after": "1" }, json: error("Loading model", "model_loading") }];
+  await send("Hi");
+  await stats(/Answer: 5 tokens/);
+  assert.equal(responses.length, 0);
+  // While it is waited for, it can be stopped.
+  responses = Array.from({ length: 9 }, () => ({ status: 503, headers: { ...json, "retry-after": "60" }, json: error("Loading model", "model_loading") }));
+  await send("Hi");
+  await page.waitForFunction(() => !document.querySelector("#stop").hidden);
+  await page.click("#stop");
+  await stats(/^Stopped\.$/);
+  assert.equal(responses.length, 8);
+  for (const [response, expected] of [
+    [{ status: 429, headers: { ...json, "retry-after": "7" }, json: error("the queue is full", "server_overloaded") }, /The server says: the queue is full\. Try again in 7 s\./],
+    [{ status: 502, headers: { "content-type": "text/html" }, body: "<h1>Bad gateway</h1>" }, /The server answers with status 502\./],
+    [{ headers: events, body: chunk({ content: "Once" }) + `data: ${JSON.stringify(error("the device is lost", "device_lost"))}\n\n` }, /The server says: the device is lost\./],
+    [{ headers: events, body: chunk({ content: "Once" }) }, /broke off before the end of the answer/],
+    [{ status: 401, headers: json, json: error("the key is not valid", "invalid_api_key") }, /wants a key/],
+  ]) {
+    responses = [response];
+    await page.click("#new");
+    await send("Hi");
+    await stats(expected);
+    assert.ok(await page.isHidden("#stop"));
+  }
+  assert.ok(await page.isVisible("#key-field"));
+});
+
 test("a server that wants a key gets it, once", async () => {
   await open("--api-key", "secret");
   await page.waitForFunction(() => /wants a key/.test(document.querySelector("#report").textContent));
