@@ -37,15 +37,23 @@ pub(crate) struct Caller {
     pub(crate) is_admin: bool,
     /// The trace of which the request is a part.
     pub(crate) trace: Option<Trace>,
-    /// Set by those that tell the course of the request themselves.
+    /// The part of its span that others know.
     #[cfg(feature = "otlp")]
-    pub(crate) is_told: Arc<std::sync::atomic::AtomicBool>,
+    pub(crate) span: Arc<super::spans::Known>,
 }
 
 impl Caller {
     /// The key whose limits hold for it, if keys are required.
     pub(crate) fn limited(&self) -> Option<u64> {
         self.key.is_some().then_some(self.client)
+    }
+
+    /// Takes note of the texts that a model has read for it.
+    pub(super) fn has_read(&self, operation: &'static str, model: &str, n_token: usize) {
+        #[cfg(feature = "otlp")]
+        self.span.read(operation, model, n_token);
+        #[cfg(not(feature = "otlp"))]
+        let _ = (operation, model, n_token);
     }
 
     /// Refuses a client that is no operator of the server.
@@ -81,12 +89,12 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         is_admin: false,
         trace: app.trace(request.headers()),
         #[cfg(feature = "otlp")]
-        is_told: Arc::default(),
+        span: Arc::default(),
     };
     let admitted = admit(&app, &request, &mut caller);
     let (key, trace) = (caller.key.clone(), caller.trace);
     #[cfg(feature = "otlp")]
-    let is_told = caller.is_told.clone();
+    let known = caller.span.clone();
     let is_preflight = method == Method::OPTIONS;
     let response = match admitted {
         Err(error) => error.into_response(),
@@ -120,10 +128,10 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let route = route.as_ref().map(MatchedPath::as_str);
     app.metrics.http(route, status);
     #[cfg(feature = "otlp")]
-    if let Some(trace) = trace.filter(|_| !is_told.load(std::sync::atomic::Ordering::Relaxed)) {
+    if let Some(trace) = trace.filter(|_| !known.is_told()) {
         let is_page = route.is_none_or(|route| route == "/" || page::has(route));
         if !is_page && !PROBES.contains(&&*path) {
-            super::spans::request(&app, &trace, &method, route.unwrap_or("?"), status, start);
+            super::spans::request(&app, &trace, &known, &method, route.unwrap_or("?"), status, start);
         }
     }
     let trace_id = trace.map(|trace| trace.name());

@@ -53,7 +53,7 @@ impl Record {
     /// Takes note of what was asked; the end of the record tells it.
     #[cfg(feature = "otlp")]
     pub(super) fn asked(&mut self, asked: super::spans::Asked) {
-        self.caller.is_told.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.caller.span.tell();
         self.asked = asked;
     }
 

@@ -1,5 +1,7 @@
 //! Spans of requests, in the words of OpenTelemetry's conventions for HTTP and for generative models.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use axum::http::Method;
@@ -10,6 +12,30 @@ use crate::app::App;
 use crate::ask::{Ask, Prompt};
 use crate::otlp::{Part, texts};
 use crate::trace::Trace;
+
+/// The part of a request's span that others than the outermost layer know.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// Its record tells the span.
+    is_told: AtomicBool,
+    /// The texts that a model has read: operation, model, tokens.
+    read: OnceLock<(&'static str, String, usize)>,
+}
+
+impl Known {
+    /// From now on a record tells the span.
+    pub(super) fn tell(&self) {
+        self.is_told.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn read(&self, operation: &'static str, model: &str, n_token: usize) {
+        self.read.get_or_init(|| (operation, model.to_owned(), n_token));
+    }
+}
 
 /// The wishes of a request for answers.
 #[derive(Clone, Default)]
@@ -43,7 +69,15 @@ fn count(name: &'static str, n: usize) -> KeyValue {
 }
 
 /// Sends the span of a request that asked for no answer, or got none.
-pub(super) fn request(app: &App, trace: &Trace, method: &Method, route: &str, status: u16, start: Instant) {
+pub(super) fn request(
+    app: &App,
+    trace: &Trace,
+    known: &Known,
+    method: &Method,
+    route: &str,
+    status: u16,
+    start: Instant,
+) {
     let Some(otlp) = &app.otlp else { return };
     let mut part = Part::new(format!("{method} {route}"), start, Instant::now());
     part.attributes = vec![
@@ -51,6 +85,15 @@ pub(super) fn request(app: &App, trace: &Trace, method: &Method, route: &str, st
         KeyValue::new("http.route", route.to_owned()),
         count("http.response.status_code", status.into()),
     ];
+    if let Some((operation, model, n_token)) = known.read.get() {
+        part.name = format!("{operation} {model}").into();
+        part.attributes.extend([
+            KeyValue::new("gen_ai.operation.name", *operation),
+            KeyValue::new("gen_ai.provider.name", "chaski"),
+            KeyValue::new("gen_ai.response.model", model.clone()),
+            count("gen_ai.usage.input_tokens", *n_token),
+        ]);
+    }
     if status >= 400 {
         part.attributes.push(KeyValue::new("error.type", status.to_string()));
     }
