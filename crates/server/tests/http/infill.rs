@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::openapi::assert_fits;
 use crate::serve::{Running, Setup};
 
 const PREFIX: u32 = 301;
@@ -32,7 +33,7 @@ fn tokens(running: &Running, text: &str) -> Vec<Value> {
 fn fill(running: &Running, mut body: Value) -> (Value, Value) {
     (body["n_predict"], body["temperature"]) = (8.into(), 0.into());
     let answer = running.post("/infill", &body);
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_fits(running, "post", "/infill", &answer);
     (answer.body["content"].clone(), answer.body["tokens_evaluated"].clone())
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::openapi::assert_fits;
 use crate::serve::{Running, Setup};
 
 /// Tokens of the words.
@@ -23,7 +24,7 @@ fn documents_are_ranked_and_each_score_is_that_of_its_pair() {
     let documents = ["dog", "big red ball in the park", "fox", "Lily and Tom"];
     let score = |first: Value, second: Value| -> Vec<f64> {
         let answer = running.post("/v1/score", &json!({"text_1": first, "text_2": second}));
-        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert_fits(&running, "post", "/v1/score", &answer);
         let data = answer.body["data"].as_array().expect("scores").clone();
         data.iter().map(|row| row["score"].as_f64().expect("a number")).collect()
     };
@@ -47,7 +48,9 @@ fn documents_are_ranked_and_each_score_is_that_of_its_pair() {
     }
     for path in ["/v1/rerank", "/v2/rerank", "/rerank", "/reranking"] {
         let body = json!({"query": "a cat", "documents": documents, "return_documents": true});
-        let found = running.post(path, &body).body;
+        let answer = running.post(path, &body);
+        assert_fits(&running, "post", path, &answer);
+        let found = answer.body;
         let results = found["results"].as_array().expect("results");
         assert_eq!(results.len(), 4, "{found}");
         for pair in results.windows(2) {
