@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { copyFile, mkdtemp, rm } from "node:fs/promises";
+import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -173,6 +173,33 @@ test("a model that is being loaded is waited for, and errors are said in the ser
     assert.ok(await page.isHidden("#stop"));
   }
   assert.ok(await page.isVisible("#key-field"));
+});
+
+test("a function that the model calls is shown as it is written, and its result goes back", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "chaski-template-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const template = join(folder, "template.jinja");
+  await writeFile(template, "{% if tools %}<tools>{{ tools | tojson }}</tools>{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}<|im_end|>\n{% endfor %}<|im_start|>assistant\n");
+  await open("--chat-template-file", template);
+  await ready();
+  const bodies = [];
+  // The built-in model calls nothing unless it has to.
+  await page.route("**/v1/chat/completions", (route) => {
+    const body = route.request().postDataJSON();
+    bodies.push(body);
+    return route.continue({ postData: JSON.stringify({ ...body, tool_choice: bodies.length === 1 ? "required" : "none" }) });
+  });
+  const parameters = { type: "object", properties: { city: { enum: ["Lima", "Cusco"] } }, required: ["city"], additionalProperties: false };
+  await set("tools", JSON.stringify([{ type: "function", function: { name: "weather", parameters } }]));
+  await send("How is the weather?", "60");
+  await page.waitForFunction(() => document.querySelector("#text").placeholder === "Result of weather");
+  const [, [, called]] = await log();
+  assert.match(called, /^weather\(\{\s*"city"\s*:\s*"(Lima|Cusco)"\s*\}\)$/);
+  await send("rain", "5");
+  await stats(/Answer: 5 tokens/);
+  assert.deepEqual((await log()).map(([role]) => role), ["user", "assistant", "tool", "assistant"]);
+  const [question, call, result] = bodies[1].messages;
+  assert.deepEqual([question.role, call.tool_calls[0].function.name, result], ["user", "weather", { role: "tool", content: "rain", tool_call_id: call.tool_calls[0].id }]);
 });
 
 test("a server that wants a key gets it, once", async () => {
