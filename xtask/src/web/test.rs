@@ -53,6 +53,8 @@ pub(crate) fn test(
         Err(e) => println!("SKIPPED: tests in Dawn for Node: {e:#}"),
     }
     let files = [IN_BROWSER, if whole { MORE } else { &[] }].concat();
+    // The tests run in the package's folder.
+    let program = std::path::absolute(program).context("path of the command `chaski`")?;
     let mut tests = node(&files);
     tests.env("CHASKI_CHROMIUM", chromium).env("CHASKI_PROGRAM", program).env("CHASKI_KERNELS", &texts);
     run(&mut tests).context("tests in the browser")
