@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chaski_models::serve::{self, Load, Request};
 use chaski_models::{GenerateOptions, Model, Runner};
-use chaski_runtime::gpu::{ExpertReads, Gpu, Memory};
+use chaski_runtime::gpu::{ExpertReads, Gpu, Memory, MemoryItem};
 use chaski_text::{AddSpecial, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer};
 use serde_json::Value;
 
@@ -94,7 +94,12 @@ impl Engine {
 
     /// Memory by purpose.
     pub fn memory(&self) -> Memory {
-        self.loaded().memory()
+        let mut memory = self.loaded().memory();
+        memory.items.extend(self.driver.draft_memory().map(|draft| {
+            let n_buffer = draft.items.iter().map(|item| item.n_buffer).sum();
+            MemoryItem { what: "draft model", n_buffer, n_byte: draft.n_byte() }
+        }));
+        memory
     }
 
     /// Cost of CPU-offloaded experts so far; `None` if there are none
@@ -152,10 +157,13 @@ impl Engine {
         Ok(self.driver.restore(bytes).await?)
     }
 
-    /// Sets or removes the draft model for speculative answers ([`GenerateOptions::speculate`]).
+    /// Sets or removes the draft model for speculative answers ([`GenerateOptions::speculate`]). For a service it should have
+    /// [`Speculation::MAX_RUNNING`](crate::Speculation::MAX_RUNNING) sequences, or as many as the service if these are fewer:
+    /// with fewer, requests that draft at once drop each other's tokens.
     ///
     /// # Errors
     /// [`Error::Model`] if the vocabularies differ in size.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn set_draft(&mut self, draft: Option<Engine>) -> Result<(), Error> {
         let draft = draft.map(|mut engine| {
             engine.clear();

@@ -60,6 +60,8 @@ impl ModelExecutor {
         &mut self.runner
     }
 
+    /// For a draft model, which browsers do not have.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn into_runner(self) -> Runner {
         self.runner
     }

@@ -98,6 +98,11 @@ pub mod errors {
     pub use chaski_text::ConstraintError;
 }
 
+/// LoRAs of an engine: their files, and the scales of requests that say nothing ([`GenerateOptions::lora`]).
+pub mod loras {
+    pub use crate::lora::LoraInfo;
+}
+
 /// Requests to a [`Handle`], and answers as streams of events.
 ///
 /// A prompt may have rows of embeddings in place of tokens, such as an image encoder makes

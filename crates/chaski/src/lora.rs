@@ -6,7 +6,34 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::source::{AnySource, Source};
 
+/// Summary of a LoRA file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoraInfo {
+    /// Name of the file or source.
+    pub file: String,
+    /// Its scale where a request says nothing.
+    pub scale: f32,
+    /// The task that the file names (`adapter.lora.task_name`).
+    pub task: Option<String>,
+    /// The text that the file wants before prompts (`adapter.lora.prompt_prefix`). It is not added to prompts.
+    pub prompt_prefix: Option<String>,
+}
+
 impl Engine {
+    /// The LoRAs, in the order of [`EngineBuilder::lora`](crate::EngineBuilder::lora).
+    pub fn loras(&self) -> Vec<LoraInfo> {
+        let info = |(lora, scale): (&Lora<AnySource>, f32)| {
+            let text = |key: &str| lora.metadata().get(key).and_then(|v| v.to::<&str>()).map(str::to_owned);
+            LoraInfo {
+                file: lora.name().to_owned(),
+                scale,
+                task: text("adapter.lora.task_name"),
+                prompt_prefix: text("adapter.lora.prompt_prefix"),
+            }
+        };
+        self.model().loras().zip(self.lora_scales()).map(info).collect()
+    }
+
     /// The scale of each LoRA, in the order of [`EngineBuilder::lora`](crate::EngineBuilder::lora), unless
     /// [`GenerateOptions::lora`](crate::GenerateOptions::lora) overrides it.
     pub fn lora_scales(&self) -> Vec<f32> {

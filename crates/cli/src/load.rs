@@ -6,7 +6,7 @@ use std::time::Instant;
 use chaski::errors::ModelError;
 use chaski::gpu::Stage;
 use chaski::kernels::Tuning;
-use chaski::{DeviceChoice, Engine, Source};
+use chaski::{DeviceChoice, Engine, Source, Speculation};
 
 use crate::cache::{self, WarmCache};
 use crate::options::{EngineArgs, Part, Shares, feature_word};
@@ -112,7 +112,7 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &Engine, ui: &Ui) ->
         .context(engine.loaded().n_ctx())
         .kv(args.kv()?)
         .chunk(args.chunk)
-        .sequences(args.sequences)
+        .sequences(args.sequences.min(Speculation::MAX_RUNNING as u32))
         .threads(args.threads.threads, args.threads.threads_batch)
         .device(DeviceChoice::Cpu)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })

@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod devices;
 mod doctor;
+mod draft;
 mod drivers;
 mod embed;
 mod environment;

@@ -2,13 +2,12 @@
 //!
 //! For some matrices W of a model, a LoRA has two matrices A and B of low rank; with a scale s the model then
 //! multiplies by W + s B A. Base and LoRA stay separate: the graph computes y = W x + B (s (A x)), and the scales can
-//! be changed at any time. Sequences with different scales run one after another; A x has only a few values per column,
+//! be changed at any time. Sequences with different scales run in different steps; A x has only a few values per column,
 //! so per-column scales would only need a factor there.
-//! for each column, so a scale for each column would be a factor of that alone.
 
 use std::collections::BTreeMap;
 
-use ggml_format::{ByteSource, ModelFile, SourceError, TensorInfo};
+use ggml_format::{ByteSource, Metadata, ModelFile, SourceError, TensorInfo};
 
 use crate::error::{LoraError, ModelError};
 use crate::fingerprint::fingerprint;
@@ -67,6 +66,16 @@ impl<S: ByteSource> Lora<S> {
         }
         let pairs = pairs(file.tensors())?;
         Ok(Lora { file, alpha, pairs })
+    }
+
+    /// Name of the file.
+    pub fn name(&self) -> &str {
+        self.file.shards()[0].name()
+    }
+
+    /// The file's metadata.
+    pub fn metadata(&self) -> &Metadata {
+        self.file.metadata()
     }
 
     /// Number of target matrices.

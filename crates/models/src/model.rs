@@ -139,6 +139,11 @@ impl<S: ByteSource> Model<S> {
         Ok(())
     }
 
+    /// The LoRAs, in order of attachment.
+    pub fn loras(&self) -> impl Iterator<Item = &Lora<S>> {
+        self.files.loras.iter().map(Arc::as_ref)
+    }
+
     /// Scale of each LoRA, in order of attachment.
     pub fn lora_scales(&self) -> Vec<f32> {
         self.scales.clone()

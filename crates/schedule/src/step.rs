@@ -1,6 +1,6 @@
 //! Work for a device: rows that run together, and the changes that precede them.
 
-use crate::request::RequestId;
+use crate::request::{Chooser, RequestId};
 
 /// The input of a row.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,12 +72,15 @@ impl Step {
 /// A change on the device before a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A request starts in a slot, or resumes there after preemption: set up its sampler.
+    /// A request starts in a slot, or resumes there after preemption, or another party chooses its tokens from now on
+    /// ([`crate::Scheduler::set_chooser`]): set up its sampler.
     Start {
         /// The slot.
         seq: u32,
         /// The request.
         id: RequestId,
+        /// The party that chooses its tokens.
+        chooser: Chooser,
         /// Tokens of the answer chosen already.
         n_drawn: usize,
         /// Tokens of the prompt in the KV cache already.

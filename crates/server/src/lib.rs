@@ -32,9 +32,11 @@ mod http;
 mod ids;
 mod keys;
 mod limits;
+mod loras;
 mod metrics;
 mod model;
 mod models;
+mod names;
 mod openapi;
 #[cfg(feature = "otlp")]
 mod otlp;

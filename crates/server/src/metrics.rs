@@ -143,9 +143,10 @@ impl Metrics {
             ("llamacpp:prompt_tokens_total", stats.n_prompt),
             ("llamacpp:prompt_tokens_cached_total", stats.n_cached),
             ("llamacpp:tokens_predicted_total", stats.n_token),
+            ("vllm:spec_decode_num_drafts_total", stats.n_draft),
             ("vllm:spec_decode_num_draft_tokens_total", stats.n_drafted),
             ("vllm:spec_decode_num_accepted_tokens_total", stats.n_accepted),
-            ("llamacpp:spec_decode_num_drafts_total", stats.n_drafted.min(1)),
+            ("llamacpp:spec_decode_num_drafts_total", stats.n_draft),
             ("llamacpp:spec_decode_num_draft_tokens_total", stats.n_drafted),
             ("llamacpp:spec_decode_num_accepted_tokens_total", stats.n_accepted),
         ] {
@@ -226,11 +227,31 @@ impl Metrics {
         self.gauge("chaski_build_info", version).set(1.0);
         self.upkeep();
         // Counters of the recorder are whole numbers that grow by steps.
-        let text = self.handle.render();
+        let text = self.handle.render() + &loras_in_use(models);
         COUNTERS.iter().fold(text, |text, name| {
             text.replace(&format!("# TYPE {name} gauge"), &format!("# TYPE {name} counter"))
         })
     }
+}
+
+/// vLLM's metric of LoRAs in use: its labels are the value, so it is not one of the recorder, which keeps all labels.
+fn loras_in_use(models: &[std::sync::Arc<Served>]) -> String {
+    let line = |served: &std::sync::Arc<Served>| {
+        let [running, waiting] = served.facts.loras.in_use()?.map(|names| names.join(","));
+        let labels = [
+            ("model_name", &*served.facts.id),
+            ("engine", "0"),
+            ("max_lora", &served.facts.loras.len().to_string()),
+            ("running_lora_adapters", &running),
+            ("waiting_lora_adapters", &waiting),
+        ];
+        let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let label = |(name, value): (&str, &str)| format!("{name}=\"{}\"", escaped(value));
+        let labels: Vec<String> = labels.into_iter().map(label).collect();
+        Some(format!("vllm:lora_requests_info{{{}}} {}\n", labels.join(","), crate::clock::now()))
+    };
+    let lines: String = models.iter().filter_map(line).collect();
+    if lines.is_empty() { lines } else { format!("# TYPE vllm:lora_requests_info gauge\n{lines}\n") }
 }
 
 /// Descriptions.

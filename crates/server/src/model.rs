@@ -6,10 +6,14 @@ use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
 use chaski::errors::ModelError;
 use chaski::serve::{Load, LogitsRequest, PromptLogprobsRequest, ServeError};
 use chaski::text::{AddSpecial, Logprobs, ParseSpecial, RenderSpecial, Rendered, Tokenizer};
-use chaski::{Engine, Handle, SamplerParams};
+use chaski::{Engine, Handle, SamplerParams, Speculation};
+use serde_json::Value;
 
 use crate::about::About;
 use crate::error::{ApiError, Kind};
+use crate::fields::Fields;
+use crate::loras::Loras;
+use crate::names::{is_called, stem};
 use crate::ranker::Ranker;
 
 /// A model that answers.
@@ -53,6 +57,10 @@ pub(crate) struct Facts {
     pub(crate) suffix_first: bool,
     /// Its way of ranking documents, if it has one.
     pub(crate) ranker: Option<Ranker>,
+    /// Its LoRAs.
+    pub(crate) loras: Arc<Loras>,
+    /// Drafts of answers, if there are any.
+    pub(crate) speculation: Option<Speculation>,
 }
 
 /// Variables of a chat template.
@@ -87,24 +95,8 @@ pub struct ModelOptions {
     pub suffix_first: bool,
     /// Pooling of embeddings; by default that of the file.
     pub pooling: Option<Pooling>,
-}
-
-/// The name of a file without its folder and ending, and without the number of a part of several.
-pub(crate) fn stem(file: &str) -> &str {
-    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
-    let name = name.strip_suffix(".gguf").unwrap_or(name);
-    let is_number = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    let part = name.rsplit_once("-of-").and_then(|(rest, n)| Some((rest.rsplit_once('-')?, n)));
-    match part {
-        Some(((name, i), n)) if is_number(i) && is_number(n) => name,
-        _ => name,
-    }
-}
-
-/// True if a name is one of these, also with the tag that ollama adds to names without one.
-pub(crate) fn is_called(id: &str, aliases: &[String], name: &str) -> bool {
-    let is_it = |name: &str| id == name || aliases.iter().any(|alias| alias == name);
-    is_it(name) || name.strip_suffix(":latest").is_some_and(is_it)
+    /// Draft answers while few run: with the engine's draft model ([`Engine::set_draft`]), or by lookup.
+    pub speculation: Option<Speculation>,
 }
 
 impl Served {
@@ -120,6 +112,7 @@ impl Served {
         let n_ctx = engine.loaded().n_ctx() as usize;
         let tokenizer = Some(engine.tokenizer().clone()).filter(|tokenizer| tokenizer.has_text());
         let ranker = Ranker::of(engine.model().metadata(), engine.tokenizer());
+        let loras = Arc::new(Loras::new(engine.loras()));
         let handle = engine.spawn()?;
         let facts = Facts {
             id: options.id.unwrap_or_else(|| stem(&file).to_owned()),
@@ -138,6 +131,8 @@ impl Served {
             embeds: options.embeddings,
             suffix_first: options.suffix_first,
             ranker,
+            loras,
+            speculation: options.speculation,
         };
         Ok(Served { facts: Arc::new(facts), n_byte, handle })
     }
@@ -249,6 +244,22 @@ impl Facts {
     pub(crate) fn is_called(&self, name: &str) -> bool {
         is_called(&self.id, &self.aliases, name)
     }
+
+    /// The LoRA that a model's name means.
+    pub(crate) fn lora_called(&self, name: &str) -> Option<usize> {
+        if self.is_called(name) { None } else { self.loras.called(&self.id, &self.aliases, name) }
+    }
+
+    /// The LoRA scales of a request: those of its `lora`, else of the LoRA that its `model` names, else those in force. `None`
+    /// for a model without LoRAs.
+    ///
+    /// # Errors
+    /// A `lora` that is not as llama-server has it, or names a LoRA that does not exist.
+    pub(crate) fn lora_scales(&self, body: &Value) -> Result<Option<Vec<f32>>, ApiError> {
+        let named = body["model"].as_str().and_then(|name| self.lora_called(name));
+        let scales = self.loras.scales(Fields::of(body, "")?.get("lora"), named)?;
+        Ok(Some(scales).filter(|scales| !scales.is_empty()))
+    }
 }
 
 #[cfg(test)]
@@ -281,6 +292,8 @@ impl Facts {
             embeds: false,
             suffix_first: false,
             ranker: None,
+            loras: Arc::default(),
+            speculation: None,
         }
     }
 }

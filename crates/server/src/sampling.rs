@@ -1,7 +1,7 @@
 //! Options of generations in requests. The names are those of OpenAI, llama.cpp and vLLM together.
 
 use chaski::text::{Mirostat, SamplerKind};
-use chaski::{GenerateOptions, Grammar, SamplerParams};
+use chaski::{GenerateOptions, Grammar, SamplerParams, Speculation};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
@@ -176,8 +176,23 @@ pub(crate) fn unconstrained(
         stop: texts,
         drop_turns: false,
         shift: facts.context_shift.then_some(0),
+        speculate: speculation(fields, facts)?,
         ..GenerateOptions::default()
     })
+}
+
+/// Drafts as the model has them; a request may want longer or shorter ones, or none. Without drafts of the model there are none.
+fn speculation(fields: &Fields<'_>, facts: &Facts) -> Result<Option<Speculation>, ApiError> {
+    let count = |name| fields.integer(name, 0..=i64::from(i32::MAX)).map(|n| n.map(|n| n as usize));
+    let (n_max, n_min) = (count("speculative.n_max")?, count("speculative.n_min")?);
+    let p_min = fields.number("speculative.p_min", 0.0..=1.0)?.map(|p| p as f32);
+    let change = |own: Speculation| Speculation {
+        n_max: n_max.unwrap_or(own.n_max).min(Speculation::MAX),
+        n_min: n_min.unwrap_or(own.n_min),
+        p_min: p_min.unwrap_or(own.p_min),
+        ..own
+    };
+    Ok(facts.speculation.map(change).filter(|speculation| speculation.n_max > 0))
 }
 
 /// The constraint of the text: `grammar`, `json_schema`, `response_format`, vLLM's `guided_*` and `structured_outputs`.
@@ -310,6 +325,24 @@ mod tests {
         assert_eq!(sampler(&Fields::of(&json!({}), "").unwrap(), &seeded).unwrap().seed, Some(7));
         assert_eq!((params.temp, params.top_k, params.penalty_repeat, params.seed), (0.25, 40, 1.5, None));
         assert_eq!(told(&params, &facts)["temperature"], 0.25);
+    }
+
+    #[test]
+    fn drafts_are_as_the_model_has_them_unless_a_request_says_more() {
+        let mut facts = Facts::for_tests();
+        let read = |facts: &Facts, body: Value| speculation(&Fields::of(&body, "").unwrap(), facts);
+        assert_eq!(read(&facts, json!({"speculative.n_max": 4})).unwrap(), None, "the model has none");
+        facts.speculation = Some(Speculation { n_max: 3, n_min: 1, p_min: 0.25, n_match: 2 });
+        assert_eq!(read(&facts, json!({})).unwrap(), facts.speculation);
+        let body = json!({"speculative.n_max": 16, "speculative.n_min": 2, "speculative.p_min": 0.5});
+        let all = Speculation { n_max: Speculation::MAX, n_min: 2, p_min: 0.5, n_match: 2 };
+        assert_eq!(read(&facts, body).unwrap(), Some(all));
+        assert_eq!(read(&facts, json!({"speculative.n_max": 0})).unwrap(), None);
+        for (name, value) in [("n_max", json!(-1)), ("n_min", json!("a")), ("p_min", json!(1.5))] {
+            let name = format!("speculative.{name}");
+            let error = read(&facts, json!({&name: value})).unwrap_err();
+            assert_eq!(error.param.as_deref(), Some(&*name));
+        }
     }
 
     #[test]

@@ -353,6 +353,51 @@ fn sequences_have_their_own_lora_scales() {
     assert!(together[0] != together[1] && together[0] == together[3] && together[1] == together[4]);
 }
 
+/// Requests of different scales at once, in several orders of arrival, while others leave: each has the tokens that it has
+/// alone, though the device runs steps ahead.
+#[test]
+fn requests_of_several_lora_scales_do_not_change_each_other() {
+    let _t = Timed::new("LoRAs, requests");
+    let f = Fixture::load("llama-plain");
+    let bytes = f.gguf(false, &|_, _| {});
+    let tensors = targets(&open(bytes.clone()).expect("a fixture is a model"));
+    let mut model = open(bytes).expect("a fixture is a model");
+    attach(&mut model, FIRST.gguf("llama", &tensors), 0.5).expect("a LoRA that fits");
+    let tokens = &f.tokens[..N];
+    for target in [Target::Cpu, Target::Gpu(shared_gpu(FeatureSet::Sg, false))] {
+        let config =
+            RunnerConfig { n_ctx: 64, n_seq: 4, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
+        let r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
+        let (handle, driver) = serve(r, model.shared_text().0, 32).expect("a service");
+        driver.spawn().expect("a thread");
+        let ask = |i: usize| {
+            let sampler = match i / 4 {
+                0 => SamplerParams::greedy(),
+                _ => SamplerParams { seed: Some(i as u32), ..SamplerParams::default() },
+            };
+            let lora = [None, Some(vec![0.0]), Some(vec![0.5]), Some(vec![1.0])][i % 4].clone();
+            let options =
+                GenerateOptions { sampler, lora, max_tokens: Some(20), ..GenerateOptions::default() };
+            handle.generate(Request::new(tokens[..4 + i % 3].to_vec(), options)).expect("a prompt that fits")
+        };
+        let alone: Vec<Vec<u32>> = (0..8).map(|i| outcome(ask(i)).tokens).collect();
+        assert!(alone[1] != alone[2] && alone[2] != alone[3], "{alone:?}");
+        for turn in 1..4 {
+            let order = || (0..16).map(move |i| (i * (2 * turn + 1)) % 16);
+            let answers: Vec<_> = order().map(|i| (i, ask(i % 8))).collect();
+            for (i, mut answer) in answers {
+                if i < 8 {
+                    assert_eq!(outcome(answer).tokens, alone[i], "request {i}, turn {turn}");
+                } else {
+                    // It leaves before its end.
+                    (0..i % 4).for_each(|_| drop(block_on(answer.next())));
+                }
+            }
+        }
+        assert_eq!(handle.load().n_recovered, 0);
+    }
+}
+
 #[test]
 fn loras_that_do_not_fit_are_errors_that_name_the_tensor() {
     let f = Fixture::load("llama-plain");

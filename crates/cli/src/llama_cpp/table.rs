@@ -63,7 +63,6 @@ const PLACEMENT: &str = "`--device` selects the GPUs, and `--experts-on-cpu N` k
 const FILES: &str = "files are read piece by piece, not mapped";
 const AFFINITY: &str = "threads are not bound to cores; `-t N` sets their number";
 const DRAFT_DEVICE: &str = "the draft model runs where the model does";
-const DRAFT_BOUNDS: &str = "a draft has no lower bound; `--draft-max N` is the upper one";
 const LOOKUP: &str = "`--draft-max N` without a draft model looks drafts up in the text";
 const IMAGES: &str = "images and sounds are not supported yet";
 const CACHE: &str =
@@ -100,6 +99,8 @@ pub(crate) static TABLE: &[Row] = &[
     // Drafts.
     own(&["-md", "--model-draft", "--spec-draft-model"], "--model-draft"),
     own(&["--draft", "--draft-n", "--draft-max", "--spec-draft-n-max"], "--draft-max"),
+    own(&["--draft-min", "--draft-n-min", "--spec-draft-n-min"], "--draft-min"),
+    own(&["--draft-p-min", "--spec-draft-p-min"], "--draft-p-min"),
     // The prompt.
     own(&["-p", "--prompt"], "--prompt"),
     own(&["-f", "--file", "-bf", "--binary-file"], "--file"),
@@ -165,6 +166,7 @@ pub(crate) static TABLE: &[Row] = &[
     own(&["-np", "--parallel"], "--parallel"),
     flag(&["-embd", "--embedding", "--embeddings"], "--embeddings"),
     flag(&["--spm-infill"], "--spm-infill"),
+    flag(&["--lora-init-without-apply"], "--lora-init-without-apply"),
     own(&["-a", "--alias"], "--alias"),
     own(&["--tags"], "--tags"),
     flag(&["--ui", "--webui"], "--ui"),
@@ -334,9 +336,7 @@ pub(crate) static TABLE: &[Row] = &[
         One,
         DRAFT_DEVICE,
     ),
-    ignored(&["--draft-min", "--draft-n-min", "--spec-draft-n-min"], One, DRAFT_BOUNDS),
-    ignored(&["--draft-p-min", "--spec-draft-p-min"], One, DRAFT_BOUNDS),
-    ignored(&["--draft-p-split", "--spec-draft-p-split"], One, DRAFT_BOUNDS),
+    ignored(&["--draft-p-split", "--spec-draft-p-split"], One, "a draft is a single sequence of tokens"),
     ignored(&["--spec-draft-backend-sampling", "--no-spec-draft-backend-sampling"], Nothing, DRAFT_DEVICE),
     ignored(&["-cb", "--cont-batching", "-nocb", "--no-cont-batching"], Nothing, BATCHES),
     ignored(&["-kvu", "--kv-unified", "-no-kvu", "--no-kv-unified"], Nothing, BATCHES),

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use chaski::text::{AddSpecial, LocalTime, ParseSpecial, RenderSpecial, TemplateOptions};
-use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, SamplerParams, Source, Speculation};
+use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, SamplerParams, Source};
 use serde_json::Value;
 
+use crate::draft::DraftArgs;
 use crate::failure::{Interrupted, Usage};
 use crate::input::{ModelAndText, followed, note_file_name, read_text, with_stdin, without_last_line_break};
 use crate::load::{self, Loaded};
@@ -118,10 +119,9 @@ pub(crate) struct AnswerArgs {
     /// Tokens per readback on the GPU; 0 adapts to its speed [default: 0]
     #[arg(long, value_name = "N")]
     interval: Option<u32>,
-    /// Speculative decoding: draft up to N tokens (at most 7), with the draft model or by lookup of the last tokens in
-    /// the text, and verify them in one batch; the answer stays the same [default: 0, with a draft model 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=Speculation::MAX as i64))]
-    draft_max: Option<u32>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    draft: DraftArgs,
     /// In a chat: refuse a message that the context has no room for, instead of dropping the oldest turns
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_possible_values = true)]
@@ -193,7 +193,7 @@ pub(crate) fn run(mut args: Args, ui: &Ui) -> anyhow::Result<()> {
     let (tokens, chat) = tokens(&engine, prompt, &args, &demands.tools, ui)?;
     let mut options = generate_options(&engine, &args.answer, &args.sampling, demands.grammar, ui);
     options.shift = args.answer.shift(&engine, tokens.len());
-    options.speculate = args.answer.speculation(has_draft);
+    options.speculate = args.answer.draft.speculation(has_draft);
     let format = match (args.json, args.jsonl) {
         (true, _) => answer::Format::Json,
         (_, true) => answer::Format::JsonLines,
@@ -405,13 +405,6 @@ impl AnswerArgs {
         self.context_shift
             .unwrap_or(false)
             .then(|| usize::try_from(self.keep.unwrap_or(0)).map_or(n_prompt, |n| n + n_begin))
-    }
-
-    /// The draft method, if any.
-    fn speculation(&self, has_draft: bool) -> Option<Speculation> {
-        let by_default = if has_draft { Speculation::default().n_max } else { 0 };
-        let n_max = self.draft_max.map_or(by_default, |n| n as usize);
-        (n_max > 0).then(|| Speculation { n_max, ..Speculation::default() })
     }
 
     fn template_options(&self, tools: &[Value]) -> TemplateOptions {

@@ -9,6 +9,7 @@ use chaski::embedding::Pooling;
 use chaski_server::{KeepAlive, Key, KeyLimits, Level, Listen, Log, ServerConfig, Tls, Variables};
 
 use super::log::LogFormat;
+use crate::draft::DraftArgs;
 use crate::failure::Usage;
 use crate::input::read_text;
 use crate::numbers::positive;
@@ -104,6 +105,9 @@ pub(crate) struct Args {
     /// Make embeddings only, and refuse to answer
     #[arg(long, alias = "embedding")]
     pub(crate) embeddings: bool,
+    /// Load the files of --lora without applying them: a request names the LoRA as its model, or gives scales
+    #[arg(long)]
+    pub(crate) lora_init_without_apply: bool,
     /// Pooling of embeddings: none, mean, cls or last [default: from the model file]
     #[arg(long, value_name = "WAY")]
     pub(crate) pooling: Option<Pooling>,
@@ -189,6 +193,11 @@ pub(crate) struct Args {
     /// Form of the log on stderr
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     pub(crate) log_format: LogFormat,
+    /// Draft model for speculative decoding while few requests run: smaller, with the same vocabulary (-md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_draft: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) draft: DraftArgs,
     #[command(flatten)]
     pub(crate) template: TemplateArgs,
     #[command(flatten)]

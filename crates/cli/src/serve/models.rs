@@ -182,6 +182,7 @@ impl Catalogue {
         let default = if is_named { KeepAlive::Always } else { KeepAlive::DEFAULT };
         let mut offer = Offer::new(id, source(path.as_deref()), self.loader(path, args.clone()));
         (offer.aliases, offer.stamp, offer.created) = (aliases, stamp, created);
+        offer.loras = args.engine.lora.files().iter().map(|file| file.display().to_string()).collect();
         offer.tags = args.tags();
         offer.keep_alive = args.models.keep_alive.unwrap_or(default);
         offer.load_at_start = args.models.load_on_startup.unwrap_or(is_named);
@@ -216,9 +217,13 @@ fn engine(
     let mut engine_args = args.engine.clone();
     engine_args.sequences = args.parallel;
     engine_args.service = Some(args.service());
+    engine_args.lora.is_off = args.lora_init_without_apply;
     engine_args.part = Some(options::Part(part));
     engine_args.metadata.more.extend(args.template.changes()?);
-    let engine = load::load(source(path), &engine_args, ui)?.engine;
+    let mut engine = load::load(source(path), &engine_args, ui)?.engine;
+    if let Some(file) = &args.model_draft {
+        engine.set_draft(Some(load::draft(file, &engine_args, &engine, ui)?))?;
+    }
     let mut sampler = SamplerParams::default();
     sampler.apply_metadata(engine.model().metadata());
     args.sampling.apply(&mut sampler);
@@ -233,6 +238,7 @@ fn engine(
         embeddings: args.embeddings,
         suffix_first: args.spm_infill,
         pooling: args.pooling,
+        speculation: args.draft.speculation(args.model_draft.is_some()),
     };
     Ok((engine, options))
 }

@@ -222,7 +222,7 @@ fn ctrl_c_stops_the_answer_and_exits_with_130() {
 }
 
 /// A file with an adapter of the built-in model's first output of attention, in a folder of its own.
-fn adapter(folder: &Path, architecture: &str) -> PathBuf {
+pub(crate) fn adapter(folder: &Path, architecture: &str) -> PathBuf {
     use ggml_format::{GgmlType, GgufWriter};
     let mut writer = GgufWriter::new();
     for (key, value) in

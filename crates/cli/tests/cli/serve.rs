@@ -178,6 +178,46 @@ fn models_of_a_folder_and_of_presets_are_loaded_when_they_are_asked_for() {
 }
 
 #[test]
+fn loras_are_served_by_their_scales_and_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = crate::answers::adapter(folder.path(), "llama");
+    let file = file.to_str().unwrap();
+    let tell = |server: &Server, more: &str| {
+        let body =
+            format!("{{\"prompt\": \"Once upon a time\", \"temperature\": 0, \"n_predict\": 12{more}}}");
+        let answer = ask(server, "POST", "/completion", &body);
+        let body: serde_json::Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+        body["content"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    let applied = start(&["--lora-scaled", file, "0.75"]);
+    let (by_default, off) = (tell(&applied, ""), tell(&applied, ", \"lora\": []"));
+    assert_ne!(by_default, off);
+    assert_eq!(tell(&applied, ", \"lora\": [{\"id\": 0, \"scale\": 0.75}]"), by_default);
+    assert_eq!(tell(&applied, ", \"model\": \"llama\""), by_default, "the name of its file");
+    drop(applied);
+    let unapplied = start(&["--lora", file, "--lora-init-without-apply"]);
+    assert_eq!(tell(&unapplied, ""), off);
+    assert!(ask(&unapplied, "GET", "/lora-adapters", "").contains("\"scale\":0.0"));
+    assert!(ask(&unapplied, "POST", "/lora-adapters", "[{\"id\": 0, \"scale\": 0.75}]").contains("true"));
+    assert_eq!(tell(&unapplied, ""), by_default);
+}
+
+#[test]
+fn a_server_drafts_with_a_model_or_by_lookup() {
+    let draft = crate::fixture();
+    let with_model = ["-md", draft.to_str().unwrap(), "--draft-max", "3", "--draft-p-min", "0.1"];
+    for args in [&with_model[..], &["--draft-max", "3", "--draft-min", "1"]] {
+        let server = start(args);
+        let words = "( (red|blue) ball){6}[.]";
+        let body = format!("{{\"prompt\": \"She saw a\", \"guided_regex\": \"{words}\", \"n_predict\": 40}}");
+        let answer = ask(&server, "POST", "/completion", &body);
+        assert!(answer.contains("\"draft_n\":") && answer.contains("\"speculative.n_max\":3"), "{answer}");
+    }
+    let o = serve(&["-md", "no-such-file.gguf"]).args(["--port", "0"]).output().unwrap();
+    assert_eq!(o.status.code(), Some(3), "{}", String::from_utf8_lossy(&o.stderr));
+}
+
+#[test]
 fn models_that_cannot_be_told_apart_are_refused() {
     for (args, says) in [
         (&["a/m.gguf", "b/m.gguf"][..], "two models are called `m`"),

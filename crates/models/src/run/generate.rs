@@ -26,7 +26,8 @@ pub struct GenerateOptions {
     /// time.
     pub logprobs: Option<usize>,
     /// Speculative decoding: drafts of the next tokens, verified several at once. It is exact, and faster where many drafts
-    /// are accepted, as in text that repeats itself. The CPU then samples. Without effect in models with recurrent state,
+    /// are accepted, as in text that repeats itself. The CPU then samples. While more than [`Speculation::MAX_RUNNING`]
+    /// requests run, there are no drafts, and the device samples where it can. Without effect in models with recurrent state,
     /// which cannot be truncated by a few tokens.
     pub speculate: Option<Speculation>,
     /// When the context is full, drop the older half of it except for this many tokens at its start, and continue;
@@ -102,9 +103,11 @@ pub struct Stats {
     pub decode: Duration,
     /// Steps that produced tokens.
     pub n_submit: usize,
-    /// Drafted tokens ([`GenerateOptions::speculate`]).
+    /// Drafts that were verified ([`GenerateOptions::speculate`]).
+    pub n_draft: usize,
+    /// Their tokens.
     pub n_drafted: usize,
-    /// Drafted tokens that were accepted.
+    /// Those of them that were accepted.
     pub n_accepted: usize,
     /// Tokens dropped by context shifts ([`GenerateOptions::shift`]).
     pub n_dropped: usize,

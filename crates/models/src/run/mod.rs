@@ -1,5 +1,10 @@
 //! Running a model: sequences on a device, generation, batches of answers, perplexity, embeddings.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod draft;
+#[cfg(target_arch = "wasm32")]
+#[path = "no_draft.rs"]
+mod draft;
 mod embed;
 mod eval;
 mod executor;
@@ -18,6 +23,7 @@ mod speculate;
 mod state_copies;
 mod writer;
 
+pub(crate) use draft::DraftModel;
 pub(crate) use embed::Pooled;
 pub use embed::{EmbedOptions, Embedding, Pooling, VectorNorm};
 pub use generate::{Finish, GenerateOptions, Piece, Stats};

@@ -46,11 +46,7 @@ impl Writer {
 
     /// Reason why every token's logits must be read back; `None` if they need not.
     pub(crate) fn needs_logits(&self) -> Option<&'static str> {
-        match (self.options.logprobs, self.options.speculate) {
-            (Some(_), _) => Some("log probabilities are asked for"),
-            (None, Some(_)) => Some("tokens are guessed ahead"),
-            (None, None) => None,
-        }
+        self.options.logprobs.map(|_| "log probabilities are asked for")
     }
 
     /// True if tokens must be chosen under masks.

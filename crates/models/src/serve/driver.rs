@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chaski_runtime::gpu::Memory;
 use chaski_schedule::{Limits, Scheduler};
 use chaski_text::Tokenizer;
 use futures_channel::mpsc::{UnboundedReceiver, unbounded};
@@ -11,9 +12,7 @@ use super::error::ServeError;
 use super::handle::{Command, Handle};
 use super::service::Service;
 use super::shared::{Shared, Sizes};
-use crate::error::ModelError;
 use crate::exec::Executor;
-use crate::run::Runner;
 
 /// Serves the requests of a [`Handle`] while [`Self::run`] is polled.
 pub struct Driver<E> {
@@ -113,19 +112,26 @@ impl<E: Executor> Driver<E> {
     }
 
     /// Sets the draft model for requests that speculate ([`GenerateOptions::speculate`](crate::GenerateOptions)); it
-    /// needs the same vocabulary.
+    /// needs the same vocabulary. As many requests draft at once without running their tokens again as it has sequences;
+    /// [`Speculation::MAX_RUNNING`](crate::Speculation::MAX_RUNNING) are enough. After a device loss, drafts come from lookup.
     ///
     /// # Errors
-    /// [`ModelError::Draft`] if the vocabularies differ in size.
-    pub fn set_draft(&mut self, draft: Option<Runner>) -> Result<(), ModelError> {
-        let expected = self.service.executor().n_vocab() as u32;
-        match draft.as_ref().map(Runner::n_vocab).filter(|found| *found != expected) {
-            Some(found) => Err(ModelError::Draft { found, expected }),
+    /// [`ModelError::Draft`](crate::ModelError::Draft) if the vocabularies differ in size.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn set_draft(&mut self, draft: Option<crate::run::Runner>) -> Result<(), crate::error::ModelError> {
+        let expected = self.executor().n_vocab() as u32;
+        match draft.as_ref().map(crate::run::Runner::n_vocab).filter(|found| *found != expected) {
+            Some(found) => Err(crate::error::ModelError::Draft { found, expected }),
             None => {
-                self.service.draft = draft;
+                self.service.drafter = super::drafter::Drafter::new(draft);
                 Ok(())
             }
         }
+    }
+
+    /// Memory of the draft model, if there is one.
+    pub fn draft_memory(&self) -> Option<Memory> {
+        self.service.drafter.memory()
     }
 
     pub(super) fn service(&mut self) -> &mut Service<E> {

@@ -5,7 +5,7 @@ use chaski_schedule::Read;
 use super::driver::Driver;
 use super::error::ServeError;
 use super::handle::Handle;
-use super::readings::{Fold, Readings};
+use super::readings::{Fold, Readings, Shares};
 use crate::exec::Executor;
 use crate::run::{EmbedOptions, Embedding, Pooled, Pooling, VectorNorm};
 
@@ -16,6 +16,8 @@ pub struct EmbedRequest {
     pub texts: Vec<Vec<u32>>,
     /// Pooling and normalisation.
     pub options: EmbedOptions,
+    /// LoRA scales; `None`: the default scales.
+    pub lora: Option<Vec<f32>>,
     /// Requests of higher priority are served first, and preempted last.
     pub priority: i32,
     /// The client: at equal priority, the client with the fewest running requests is served first.
@@ -25,7 +27,7 @@ pub struct EmbedRequest {
 impl EmbedRequest {
     /// A request of default priority.
     pub fn new(texts: Vec<Vec<u32>>, options: EmbedOptions) -> Self {
-        EmbedRequest { texts, options, priority: 0, client: 0 }
+        EmbedRequest { texts, options, lora: None, priority: 0, client: 0 }
     }
 }
 
@@ -59,7 +61,7 @@ impl Handle {
     /// # Errors
     /// As [`Handle::generate`].
     pub fn embed(&self, request: EmbedRequest, pooling: Pooling) -> Result<Readings<Embedding>, ServeError> {
-        let EmbedRequest { texts, options: EmbedOptions { norm, .. }, priority, client } = request;
+        let EmbedRequest { texts, options: EmbedOptions { norm, .. }, lora, priority, client } = request;
         let text = |mut prompt: Vec<u32>| {
             let n_token = prompt.len();
             if pooling == Pooling::Cls {
@@ -72,7 +74,7 @@ impl Handle {
         for text in &texts {
             self.check(text)?;
         }
-        self.read(texts.into_iter().map(text), Read::Hidden, (priority, client))
+        self.read(texts.into_iter().map(text), Shares { read: Read::Hidden, lora, priority, client })
     }
 }
 

@@ -59,17 +59,23 @@ pub(super) struct Plan {
     /// Group of equal LoRA scales.
     pub(super) group: u64,
     pub(super) lora: Vec<f32>,
-    /// Reason for sampling on the CPU; `None` if the device samples.
+    /// Reason for sampling on the CPU; `None` if the device can sample.
     pub(super) on_cpu: Option<&'static str>,
+    /// Its tokens are drafted, and those that it accepts sampled on the CPU.
+    pub(super) drafts: bool,
 }
 
 impl Plan {
     fn chooser(&self, writer: &Writer) -> Chooser {
-        match self.on_cpu {
+        match self.why_on_cpu() {
             Some(_) => Chooser::Caller,
             None if writer.is_constrained() => Chooser::Masked,
             None => Chooser::Device,
         }
+    }
+
+    fn why_on_cpu(&self) -> Option<&'static str> {
+        self.on_cpu.or(self.drafts.then_some("tokens are guessed ahead"))
     }
 }
 
@@ -77,6 +83,8 @@ impl Plan {
 pub(super) struct Served {
     entry: Entry,
     plan: Plan,
+    /// The sampler where the CPU samples, since the start in its slot. That of the entry remains as it was at first.
+    sampler: Option<Sampler>,
     turn: Turn,
     /// Tokens of the answer that became part of the prompt by a context shift.
     n_before: usize,
@@ -103,13 +111,8 @@ impl Served {
     }
 
     /// A request that the scheduler has accepted.
-    pub(super) fn new(mut entry: Entry, plan: Plan, turn: Turn) -> Self {
-        if plan.on_cpu.is_some() {
-            // Penalties cover the prompt, too.
-            let tokens = without_rows(&entry.embeddings, &entry.prompt);
-            tokens.iter().for_each(|t| entry.sampler.accept(*t));
-        }
-        Served { entry, plan, turn, n_before: 0, has_started: false, n_sent: 0, last_step: 0 }
+    pub(super) fn new(entry: Entry, plan: Plan, turn: Turn) -> Self {
+        Served { entry, plan, sampler: None, turn, n_before: 0, has_started: false, n_sent: 0, last_step: 0 }
     }
 
     pub(super) fn into_entry(self) -> Entry {
@@ -134,7 +137,7 @@ impl Served {
         let n_prompt = self.entry.prompt.len() - n_cached;
         let stats = &mut self.entry.writer.stats;
         (stats.n_prompt, stats.n_cached) = (n_prompt, n_cached);
-        let on_cpu = self.plan.on_cpu;
+        let on_cpu = self.plan.why_on_cpu();
         send(&self.entry.events, Event::Started { n_prompt, n_cached, on_cpu });
     }
 
@@ -153,9 +156,18 @@ impl Served {
         self.entry.writer.options.speculate
     }
 
-    /// Counts drafted tokens.
+    /// Begins or ends to draft its tokens; returns who chooses them, if that changes.
+    pub(super) fn set_drafts(&mut self, drafts: bool) -> Option<Chooser> {
+        let before = self.plan.chooser(&self.entry.writer);
+        self.plan.drafts = drafts;
+        Some(self.plan.chooser(&self.entry.writer)).filter(|chooser| *chooser != before)
+    }
+
+    /// Counts a draft of `n` tokens that is verified.
     pub(super) fn drafted(&mut self, n: usize) {
-        self.entry.writer.stats.n_drafted += n;
+        let stats = &mut self.entry.writer.stats;
+        stats.n_draft += usize::from(n > 0);
+        stats.n_drafted += n;
     }
 
     /// Counts accepted drafts.
@@ -174,14 +186,20 @@ impl Served {
     }
 
     /// Sets it up in a slot of the executor, with the result of [`Self::said`].
-    pub(super) fn start<'a>(&'a self, seq: u32, tokens: &'a [u32]) -> Start<'a> {
-        Start {
-            seq,
-            sampler: self.plan.on_cpu.is_none().then_some(&self.entry.sampler),
-            tokens,
-            n_drawn: self.entry.writer.accepted.len(),
-            lora: &self.plan.lora,
-        }
+    pub(super) fn start<'a>(&'a mut self, seq: u32, chooser: Chooser, tokens: &'a [u32]) -> Start<'a> {
+        let (is_here, n_drawn) = (chooser == Chooser::Caller, self.entry.writer.accepted.len());
+        // A sampler that has begun goes on after a preemption: some have more state than their draws.
+        self.sampler = self.sampler.take().filter(|_| is_here).or_else(|| {
+            is_here.then(|| {
+                let mut sampler = self.entry.sampler.clone();
+                // Penalties cover the prompt, too.
+                tokens.iter().for_each(|t| sampler.accept(*t));
+                sampler.skip_draws(n_drawn);
+                sampler
+            })
+        });
+        let sampler = (!is_here).then_some(&self.entry.sampler);
+        Start { seq, sampler, tokens, n_drawn, lora: &self.plan.lora }
     }
 
     /// Samples its next token from logits.
@@ -190,8 +208,8 @@ impl Served {
         tokenizer: &Tokenizer,
         logits: &mut [f32],
     ) -> Result<(u32, Option<Logprobs>), ModelError> {
-        let Entry { writer, sampler, .. } = &mut self.entry;
-        writer.choose(tokenizer, sampler, logits)
+        let sampler = self.sampler.as_mut().expect("it started with a sampler here");
+        self.entry.writer.choose(tokenizer, sampler, logits)
     }
 
     /// The mask of the next token.

@@ -7,7 +7,7 @@ use chaski_text::Logprobs;
 
 use super::error::ServeError;
 use super::handle::Handle;
-use super::readings::{Fold, Readings};
+use super::readings::{Fold, Readings, Shares};
 use crate::error::ModelError;
 
 /// A request for the logits of tokens after prompts.
@@ -17,6 +17,8 @@ pub struct LogitsRequest {
     pub prompts: Vec<Vec<u32>>,
     /// The tokens whose logits are wanted.
     pub tokens: Vec<u32>,
+    /// LoRA scales; `None`: the default scales.
+    pub lora: Option<Vec<f32>>,
     /// Requests of higher priority are served first, and preempted last.
     pub priority: i32,
     /// The client: at equal priority, the client with the fewest running requests is served first.
@@ -30,6 +32,8 @@ pub struct PromptLogprobsRequest {
     pub prompts: Vec<Vec<u32>>,
     /// Number of the most probable tokens to tell in each place.
     pub n_top: usize,
+    /// LoRA scales; `None`: the default scales.
+    pub lora: Option<Vec<f32>>,
     /// Requests of higher priority are served first, and preempted last.
     pub priority: i32,
     /// The client: at equal priority, the client with the fewest running requests is served first.
@@ -86,12 +90,12 @@ impl Handle {
         &self,
         request: PromptLogprobsRequest,
     ) -> Result<Readings<Vec<Logprobs>>, ServeError> {
-        let PromptLogprobsRequest { prompts, n_top, priority, client } = request;
+        let PromptLogprobsRequest { prompts, n_top, lora, priority, client } = request;
         for prompt in &prompts {
             self.check(prompt)?;
         }
         let prompt = |prompt: Vec<u32>| (prompt.clone(), 0, Told { prompt, n_top, logprobs: Vec::new() });
-        self.read(prompts.into_iter().map(prompt), Read::Logits, (priority, client))
+        self.read(prompts.into_iter().map(prompt), Shares { read: Read::Logits, lora, priority, client })
     }
 
     /// Queues prompts for the logits of some tokens as their next, which run in the same steps as answers.
@@ -99,7 +103,7 @@ impl Handle {
     /// # Errors
     /// As [`Handle::generate`].
     pub fn logits(&self, request: LogitsRequest) -> Result<Readings<Vec<f32>>, ServeError> {
-        let LogitsRequest { prompts, tokens, priority, client } = request;
+        let LogitsRequest { prompts, tokens, lora, priority, client } = request;
         let n_vocab = self.shared.sizes.n_vocab;
         if let Some(token) = tokens.iter().copied().find(|t| *t as usize >= n_vocab) {
             return Err(ModelError::Token { token, n_vocab: n_vocab as u32 }.into());
@@ -112,6 +116,6 @@ impl Handle {
             let last = prompt.len() - 1;
             (prompt, last, Picked { tokens: tokens.clone(), logits: Vec::new() })
         };
-        self.read(prompts.into_iter().map(prompt), Read::Logits, (priority, client))
+        self.read(prompts.into_iter().map(prompt), Shares { read: Read::Logits, lora, priority, client })
     }
 }

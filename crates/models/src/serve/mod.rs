@@ -6,11 +6,13 @@
 //! (`Driver::spawn`), or as a task where there are no threads. Nothing here depends on a device, so all of it is tested
 //! over a small fake executor.
 
+mod drafter;
 mod driver;
 mod embed;
 mod entry;
 mod error;
 mod event;
+mod groups;
 mod handle;
 mod local;
 mod logits;

@@ -25,8 +25,8 @@ pub(super) struct Reader {
     pub(super) priority: i32,
     pub(super) client: u64,
     pub(super) sink: Box<dyn Sink>,
-    /// LoRA scales, once the driver has it.
-    pub(super) lora: Vec<f32>,
+    /// LoRA scales; `None`: the default scales, until the driver has it.
+    pub(super) lora: Option<Vec<f32>>,
     pub(super) open: Open,
 }
 
@@ -47,7 +47,7 @@ impl Reader {
 
     /// Sets it up in a slot of the executor.
     pub(super) fn start(&self, seq: u32) -> Start<'_> {
-        Start { seq, sampler: None, tokens: &[], n_drawn: 0, lora: &self.lora }
+        Start { seq, sampler: None, tokens: &[], n_drawn: 0, lora: self.lora.as_deref().unwrap_or_default() }
     }
 
     /// Sends the end. The request is no longer open when it arrives.

@@ -95,6 +95,14 @@ impl<T> std::fmt::Debug for Readings<T> {
     }
 }
 
+/// Properties that the prompts of a request share.
+pub(super) struct Shares {
+    pub(super) read: Read,
+    pub(super) lora: Option<Vec<f32>>,
+    pub(super) priority: i32,
+    pub(super) client: u64,
+}
+
 impl Handle {
     /// Queues prompts that have been checked, whose rows are read from a position on: `(prompt, first, fold)`. They count as
     /// one request.
@@ -104,16 +112,16 @@ impl Handle {
     pub(super) fn read<F: Fold>(
         &self,
         prompts: impl ExactSizeIterator<Item = (Vec<u32>, usize, F)>,
-        read: Read,
-        (priority, client): (i32, u64),
+        shares: Shares,
     ) -> Result<Readings<F::Out>, ServeError> {
+        let Shares { read, lora, priority, client } = shares;
         let open = self.shared.open()?;
         let results = (0..prompts.len()).map(|_| None).collect();
         let inbox = Arc::new(Mutex::new(Inbox { results, error: None, waker: Waker::noop().clone() }));
         let reader = |(index, (prompt, first, fold))| {
             let id = self.shared.next_id();
             let sink = Box::new(Sender { index, fold: Some(fold), inbox: inbox.clone() });
-            let (chooser, lora, open) = (Chooser::Nobody { first, read }, Vec::new(), open.clone());
+            let (chooser, lora, open) = (Chooser::Nobody { first, read }, lora.clone(), open.clone());
             Reader { id, prompt, chooser, priority, client, sink, lora, open }
         };
         let mut left: Vec<Reader> = prompts.enumerate().map(reader).collect();

@@ -1,6 +1,6 @@
 //! The driver's side: one scheduler, one executor, and one entry per request.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use chaski_schedule::{
@@ -11,14 +11,16 @@ use chaski_text::SampleError;
 use rustc_hash::FxHashMap;
 use web_time::Instant;
 
+use super::drafter::Drafter;
 use super::entry::{Entry, Plan, Served};
 use super::error::ServeError;
+use super::groups::Groups;
 use super::pace::Pace;
 use super::reader::Reader;
 use super::shared::{Load, Shared};
 use crate::error::ModelError;
 use crate::exec::{Executor, Outputs};
-use crate::run::{Finish, Runner};
+use crate::run::{Finish, Speculation};
 
 /// Maximum number of consecutive device losses without a token; more suggest that some request is the cause.
 const MAX_LOST: u32 = 3;
@@ -38,13 +40,11 @@ pub(super) struct Service<E> {
     executor: E,
     scheduler: Scheduler,
     shared: Arc<Shared>,
-    /// The draft model; without one, prompt lookup drafts.
-    pub(super) draft: Option<Runner>,
+    pub(super) drafter: Drafter,
     served: FxHashMap<RequestId, Served>,
     /// Prompts whose rows are read.
     readers: Vec<Reader>,
-    /// Group number of each set of LoRA scales, by their bits.
-    groups: HashMap<Vec<u32>, u64>,
+    groups: Groups,
     /// Submitted, unread steps.
     under_way: VecDeque<UnderWay>,
     /// The last request that ended: group, LoRA scales, and tokens.
@@ -65,10 +65,10 @@ impl<E: Executor> Service<E> {
             executor,
             scheduler,
             shared,
-            draft: None,
+            drafter: Drafter::default(),
             served: FxHashMap::default(),
             readers: Vec::new(),
-            groups: HashMap::new(),
+            groups: Groups::default(),
             under_way: VecDeque::new(),
             last: Default::default(),
             pace: Pace::new(),
@@ -103,7 +103,7 @@ impl<E: Executor> Service<E> {
     /// Default group, and its LoRA scales.
     pub(super) fn default_group(&mut self) -> Result<(u64, Vec<f32>), ModelError> {
         let lora = self.executor.lora(None)?;
-        Ok((self.group(&lora), lora))
+        Ok((self.groups.of(&lora), lora))
     }
 
     /// The executor for another use, which overwrites the requests' state.
@@ -128,7 +128,8 @@ impl<E: Executor> Service<E> {
             None => self.executor.can_choose(&entry.sampler).err(),
             why => why,
         };
-        let plan = Plan { group: self.group(&lora), lora, on_cpu };
+        let drafts = entry.writer.options.speculate.is_some() && self.n_draft() > 0;
+        let plan = Plan { group: self.groups.of(&lora), lora, on_cpu, drafts };
         match self.scheduler.submit(Served::request_of(&entry, &plan)) {
             Ok(turn) => drop(self.served.insert(entry.id, Served::new(entry, plan, turn))),
             Err(refused) => entry.fail(refused.into()),
@@ -137,9 +138,10 @@ impl<E: Executor> Service<E> {
 
     /// Accepts a prompt whose rows are read.
     pub(super) fn read(&mut self, mut reader: Reader) {
-        let request = match self.default_group() {
-            Ok((group, lora)) => {
-                reader.lora = lora;
+        let request = match self.executor.lora(reader.lora.as_deref()) {
+            Ok(lora) => {
+                let group = self.groups.of(&lora);
+                reader.lora = Some(lora);
                 reader.request(group)
             }
             Err(error) => return reader.end(Err(error.into())),
@@ -148,11 +150,6 @@ impl<E: Executor> Service<E> {
             Ok(_) => self.readers.push(reader),
             Err(refused) => reader.end(Err(refused.into())),
         }
-    }
-
-    fn group(&mut self, lora: &[f32]) -> u64 {
-        let next = self.groups.len() as u64;
-        *self.groups.entry(lora.iter().map(|s| s.to_bits()).collect()).or_insert(next)
     }
 
     /// Cancels an abandoned request.
@@ -189,18 +186,27 @@ impl<E: Executor> Service<E> {
         Ok(())
     }
 
-    /// Drafts the next tokens of requests that speculate.
+    /// Tokens per draft while as many requests run as do now, or are about to.
+    fn n_draft(&self) -> usize {
+        let (usage, limits) = (self.scheduler.usage(), self.scheduler.limits());
+        let n_running = (usage.n_running + usage.n_waiting).min(limits.n_seq);
+        Speculation::n_max_beside(limits.max_guess, n_running)
+    }
+
+    /// Drafts the next tokens of requests that speculate, while few run.
     async fn guess(&mut self) -> Result<(), ModelError> {
-        for (id, served) in &self.served {
+        let n_draft = self.n_draft();
+        for (id, served) in &mut self.served {
             let Some(speculation) = served.speculation() else { continue };
-            let n = self.scheduler.max_guess(*id).min(speculation.n_max);
+            if let Some(chooser) = served.set_drafts(n_draft > 0) {
+                self.scheduler.set_chooser(*id, chooser);
+            }
+            let n = self.scheduler.max_guess(*id).min(speculation.n_max).min(n_draft);
             if n > 0 {
                 let tokens = served.tokens();
-                let guess = match &mut self.draft {
-                    Some(draft) => speculation.draft(draft, &tokens, n).await?,
-                    None => speculation.look_up(&tokens, n),
-                };
-                self.scheduler.guess(*id, &guess);
+                // On the heap, so that the futures around it stay small: few requests draft.
+                let draft = Box::pin(self.drafter.draft(*id, speculation, &tokens, n));
+                self.scheduler.guess(*id, &draft.await?);
             }
         }
         Ok(())
@@ -257,7 +263,7 @@ impl<E: Executor> Service<E> {
     }
 
     fn change(&mut self, change: &Change) -> Result<(), ModelError> {
-        let Change::Start { seq, id, n_drawn, n_cached } = change else {
+        let Change::Start { seq, id, chooser, n_drawn, n_cached } = change else {
             return self.executor.change(change);
         };
         if let Some(nth) = self.reader(*id) {
@@ -267,7 +273,7 @@ impl<E: Executor> Service<E> {
         served.started(*n_cached);
         let tokens = served.said();
         debug_assert!(tokens.len() >= *n_drawn);
-        self.executor.start(served.start(*seq, &tokens))
+        self.executor.start(served.start(*seq, *chooser, &tokens))
     }
 
     /// Distributes the outputs of a step.
@@ -409,7 +415,7 @@ impl<E: Executor> Service<E> {
     async fn recover(&mut self, error: Arc<ModelError>) -> Result<(), ServeError> {
         self.under_way.clear();
         // It was on the same device.
-        self.draft = None;
+        self.drafter = Drafter::default();
         self.executor.recover(error.clone()).await.map_err(ServeError::Model)?;
         self.scheduler.restart();
         self.n_recovered += 1;

@@ -7,7 +7,7 @@ use chaski_models::{Embedding, Finish, GenerateOptions, Pooling};
 use chaski_schedule::Limits;
 use chaski_text::{Grammar, SamplerParams};
 
-use crate::fake::{Fake, Habits, Yield, hidden, tokenizer};
+use crate::fake::{Fake, Habits, SCALES, Yield, hidden, tokenizer};
 use crate::tasks::run_all;
 
 /// Capacity of the queue where nothing is refused.
@@ -66,8 +66,9 @@ pub(crate) struct Texts {
 impl Texts {
     /// Their embeddings alone.
     fn alone(&self) -> Vec<Embedding> {
+        let lora = self.request.lora.as_deref().unwrap_or(&SCALES);
         let embedding = |text: &Vec<u32>| {
-            let mut rows = (1..=text.len()).map(|n| hidden(&text[..n]).to_vec());
+            let mut rows = (1..=text.len()).map(|n| hidden(&text[..n], lora).to_vec());
             let n = text.len() as f64;
             let vectors = match self.pooling {
                 Pooling::None => rows.collect(),
@@ -264,16 +265,25 @@ pub(crate) fn check_texts(asked: &[Texts], left: &Left) {
     }
 }
 
-/// Compares outcomes with those of each request alone.
+/// Compares outcomes with those of each request alone, without drafts.
 pub(crate) fn check(cases: &[Case], left: &Left, n_ctx: usize) {
     for (case, found) in cases.iter().zip(&left.texts) {
-        let expected = alone(&case.request, n_ctx);
+        let mut request = case.request.clone();
+        request.options.speculate = None;
+        let mut expected = alone(&request, n_ctx);
+        let mut found = found.clone();
+        if case.request.options.speculate.is_some() {
+            // The CPU says more about logits that are not finite.
+            for text in [&mut expected, &mut found] {
+                text.error = text.error.take().map(|_| "an error".into());
+            }
+        }
         let has_left = found.finish.is_none() && found.error.is_none() && case.leaves.is_some();
         if has_left {
             assert!(expected.text.starts_with(&found.text), "{case:?}: {found:?} is not {expected:?}");
             assert!(expected.tokens.starts_with(&found.tokens), "{case:?}: {found:?} is not {expected:?}");
         } else {
-            assert_eq!(*found, expected, "{case:?}");
+            assert_eq!(found, expected, "{case:?}");
         }
     }
 }

@@ -42,43 +42,43 @@ pub(crate) fn mix(n: u64) -> u64 {
     n ^ (n >> 31)
 }
 
+/// LoRA scales as the KV cache remembers them.
+fn scales_hash(lora: &[f32]) -> u64 {
+    lora.iter().fold(7, |h, s| mix(h ^ u64::from(s.to_bits())))
+}
+
+/// The default scales.
+pub(crate) const SCALES: [f32; N_LORA] = [1.0; N_LORA];
+
 /// The logits after these tokens.
 pub(crate) fn logits(seen: &[u32], lora: &[f32]) -> Vec<f32> {
     if seen.iter().any(|t| *t == POISON || *t >= N_VOCAB) {
         return vec![f32::NAN; N_VOCAB as usize];
     }
-    let seed = lora.iter().fold(7, |h, s| mix(h ^ u64::from(s.to_bits())));
-    let hash = seen.iter().fold(seed, |h, t| mix(h ^ u64::from(*t)));
+    let hash = seen.iter().fold(scales_hash(lora), |h, t| mix(h ^ u64::from(*t)));
     // All different, and answers do not end at once.
     let logit = |t: u32| (mix(hash ^ u64::from(t) << 40) % 1000) as f32 / 100.0 + t as f32 / 10_000.0;
     (0..N_VOCAB).map(|t| if t == EOS { logit(t) - 0.6 } else { logit(t) }).collect()
 }
 
 /// The final hidden state after these tokens.
-pub(crate) fn hidden(seen: &[u32]) -> [f32; 2] {
-    let hash = seen.iter().fold(3, |h, t| mix(h ^ u64::from(*t)));
+pub(crate) fn hidden(seen: &[u32], lora: &[f32]) -> [f32; 2] {
+    let hash = seen.iter().fold(scales_hash(lora), |h, t| mix(h ^ u64::from(*t)));
     [(hash % 1000) as f32, seen.len() as f32]
 }
 
 /// The mask that allows all tokens.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// The allowed token that the device chooses: the best one, or one by seed and draw number.
+/// The allowed token that the device chooses: the one that the sampler does here, at its draw of this number.
 pub(crate) fn choose(sampler: &Sampler, seen: &[u32], lora: &[f32], n_drawn: usize, mask: u32) -> u32 {
     let mut logits = logits(seen, lora);
-    if logits[0].is_nan() {
-        return u32::MAX;
-    }
-    sampler.bias().iter().for_each(|(t, b)| logits[*t as usize] += b);
-    let mut best: Vec<u32> = (0..N_VOCAB).filter(|t| mask >> t & 1 == 1).collect();
-    best.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
-    let draw = mix(u64::from(sampler.seed()) << 32 ^ n_drawn as u64);
-    best.retain(|t| logits[*t as usize].is_finite());
-    let n = best.len().min(4);
-    if n == 0 {
-        return u32::MAX;
-    }
-    best[if sampler.params().is_argmax() { 0 } else { draw as usize % n }]
+    let forbidden = (0..N_VOCAB).filter(|t| mask >> t & 1 == 0);
+    forbidden.for_each(|t| logits[t as usize] = f32::NEG_INFINITY);
+    let mut sampler = sampler.clone();
+    sampler.skip_draws(n_drawn);
+    seen.iter().for_each(|t| sampler.accept(*t));
+    sampler.sample(&logits).unwrap_or(u32::MAX)
 }
 
 #[derive(Default)]
@@ -111,7 +111,8 @@ pub(crate) struct Habits {
 pub(crate) struct Fake {
     limits: Limits,
     habits: Habits,
-    pages: Vec<Vec<Option<u32>>>,
+    /// Each token with a hash of the LoRA scales that it ran with.
+    pages: Vec<Vec<Option<(u32, u64)>>>,
     slots: Vec<Slot>,
     outputs: VecDeque<Outputs>,
     /// A step after these that waits for masks.
@@ -192,20 +193,28 @@ impl Fake {
         RuntimeError::DeviceLost { reason: format!("call {}", self.n_call) }.into()
     }
 
-    fn write(&mut self, seq: usize, pos: usize, token: u32) {
+    fn write(&mut self, seq: usize, pos: usize, token: u32, scales: u64) {
         let page = self.slots[seq].table[&(pos / self.limits.page)];
-        self.pages[page][pos % self.limits.page] = Some(token);
+        self.pages[page][pos % self.limits.page] = Some((token, scales));
     }
 
     /// The tokens up to a position, read through the page table.
     fn seen(&self, seq: usize, pos: usize) -> Vec<u32> {
-        let (page, table) = (self.limits.page, &self.slots[seq].table);
-        (0..=pos).map(|p| self.pages[table[&(p / page)]][p % page].expect("it was written")).collect()
+        let (page, Slot { table, lora, .. }) = (self.limits.page, &self.slots[seq]);
+        let cell = |p: usize| self.pages[table[&(p / page)]][p % page].expect("it was written");
+        let read = |p| {
+            let (token, scales) = cell(p);
+            assert_eq!(scales, scales_hash(lora), "it ran with the scales of the request");
+            token
+        };
+        (0..=pos).map(read).collect()
     }
 
     fn run(&mut self, step: &Step, masks: &[u32]) -> Outputs {
         let mut masks = masks.iter();
         let mut out = Outputs::default();
+        // The scales are those of the device, not of a row.
+        let lora = self.slots[step.rows[0].seq as usize].lora.clone();
         for i in 0..step.repeat as usize {
             for row in &step.rows {
                 let token = match row.input {
@@ -213,7 +222,7 @@ impl Fake {
                     Input::Embedding(_) => unreachable!("requests with embeddings are refused"),
                     Input::Chosen => self.slots[row.seq as usize].chosen.expect("a token was chosen before"),
                 };
-                self.write(row.seq as usize, row.pos as usize + i, token);
+                self.write(row.seq as usize, row.pos as usize + i, token, scales_hash(&lora));
             }
             for row in step.rows.iter().filter(|r| r.want != Want::Nothing) {
                 let seen = self.seen(row.seq as usize, row.pos as usize + i);
@@ -221,10 +230,10 @@ impl Fake {
                 assert!(seen.starts_with(&slot.tokens), "the sequence has the tokens that it began with");
                 match row.want {
                     Want::Nothing => {}
-                    Want::Hidden => out.hidden.extend(hidden(&seen)),
+                    Want::Hidden => out.hidden.extend(hidden(&seen, &lora)),
                     Want::Logits => {
                         assert!(slot.sampler.is_none());
-                        out.logits.extend(logits(&seen, &slot.lora));
+                        out.logits.extend(logits(&seen, &lora));
                     }
                     Want::Choose | Want::ChooseMasked => {
                         assert_eq!(
@@ -235,7 +244,7 @@ impl Fake {
                         let sampler = slot.sampler.as_ref().expect("a sampler");
                         let mask = if row.want == Want::Choose { Some(&ALL) } else { masks.next() };
                         let mask = *mask.expect("a mask for every row that has one");
-                        let token = choose(sampler, &seen, &slot.lora, slot.n_drawn, mask);
+                        let token = choose(sampler, &seen, &lora, slot.n_drawn, mask);
                         slot.n_drawn += 1;
                         slot.chosen = Some(token);
                         out.chosen.push(token);
@@ -259,7 +268,7 @@ impl Executor for Fake {
 
     fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError> {
         match asked {
-            None => Ok(vec![1.0; N_LORA]),
+            None => Ok(SCALES.to_vec()),
             Some(scales) if scales.len() == N_LORA => Ok(scales.to_vec()),
             Some(scales) => {
                 let (found, limit) = (scales.len() as u64, N_LORA as u64);

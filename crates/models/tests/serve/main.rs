@@ -13,7 +13,7 @@ use std::task::Poll;
 
 use case::{Case, MAX_WAITING, alone, check, constrained, greedy, masked, on_cpu, read, run, seeded};
 use chaski_models::serve::{Answer, Driver, Event, Handle, Readings, Request, ServeError, serve};
-use chaski_models::{Embedding, Finish, GenerateOptions, ModelError, Speculation};
+use chaski_models::{Embedding, Finish, GenerateOptions, ModelError, Speculation, Stats};
 use chaski_schedule::Limits;
 use chaski_text::{Grammar, Sampler, SamplerParams};
 use fake::{ALL, EOS, Fake, Habits, POISON, Yield, limits, mix, tokenizer};
@@ -328,21 +328,30 @@ fn requests_that_cannot_be_served_are_refused_with_both_numbers() {
     assert!(e.to_string().contains("room for 12 tokens, but a context has 64"), "{e}");
 }
 
+/// Scales 0, 0.5 and 1 and the default at once, in any order of arrival, while others leave.
 #[test]
 fn lora_scales_are_those_of_their_request() {
     let lora = |i: u64| {
-        [None, Some(vec![1.0, 1.0]), Some(vec![0.5, 0.0]), Some(vec![0.0, 0.5])][i as usize % 4].clone()
+        let scales = [None, Some([1.0, 1.0]), Some([0.5, 0.0]), Some([0.0, 0.5]), Some([0.0, 0.0])];
+        scales[i as usize % scales.len()].map(Vec::from)
     };
-    let case = |i: u64| {
-        let options = GenerateOptions { lora: lora(i), max_tokens: Some(20), ..greedy() };
-        Case { request: Request::new(prompt(1, 9), options), delay: 0, leaves: None }
-    };
-    let cases: Vec<Case> = (0..8).map(case).collect();
-    let left = run(4, limits(), Habits::default(), &cases);
-    check(&cases, &left, limits().n_ctx);
-    assert_eq!(left.texts[0], left.texts[1]);
-    assert_ne!(left.texts[1].text, left.texts[2].text);
-    assert_ne!(left.texts[2].text, left.texts[3].text);
+    for seed in 0..12 {
+        let case = |i: u64| {
+            let r = mix(seed * 100 + i);
+            let options = GenerateOptions { lora: lora(i), max_tokens: Some(20), ..options(i / 5) };
+            let leaves = (i >= 10 && i % 2 == 0).then_some(r as usize / 64 % 30);
+            Case { request: Request::new(prompt(1, 9), options), delay: r as usize % 40, leaves }
+        };
+        let cases: Vec<Case> = (0..20).map(case).collect();
+        let habits = Habits { n_more_under_way: seed as usize % 3, n_pending: 2, ..Habits::default() };
+        let left = run(seed, limits(), habits, &cases);
+        check(&cases, &left, limits().n_ctx);
+        let fake = left.executor.expect("a device");
+        assert!(fake.rows.iter().any(|n| *n > 1), "requests of one group run together: {:?}", fake.rows);
+        let texts = left.texts;
+        assert_eq!(texts[0], texts[1], "these are the default scales");
+        assert!((2..5).all(|i| texts[i].text != texts[i - 1].text), "{texts:?}");
+    }
 }
 
 #[test]
@@ -577,39 +586,86 @@ fn threads_share_a_service_on_a_thread_of_its_own() {
 }
 
 /// Repetitive letters, for which prompt lookup drafts well.
+const LETTERS: &str = "(abcd|efgh){6}";
+
+/// The text and statistics of an answer.
+async fn with_stats(mut answer: Answer) -> (String, Stats) {
+    let mut text = String::new();
+    while let Some(event) = answer.next().await {
+        match event {
+            Event::Piece(piece) => text.push_str(&piece.text),
+            Event::Finished { stats, .. } => return (text, stats),
+            Event::Started { .. } | Event::Prompt { .. } => {}
+            other => unreachable!("{other:?}"),
+        }
+    }
+    unreachable!("an answer ends")
+}
+
+/// Answers to these options at once, in their order, and the executor.
+fn at_once(all: Vec<GenerateOptions>) -> (Vec<(String, Stats)>, Fake) {
+    let (handle, driver) =
+        serve(Fake::new(limits(), Habits::default()), tokenizer(), MAX_WAITING).expect("sizes");
+    let (found, fake) = (std::cell::RefCell::new(vec![None; all.len()]), std::cell::RefCell::new(None));
+    let ask = |options| handle.generate(Request::new(prompt(1, 9), options)).expect("a prompt");
+    let answers: Vec<Answer> = all.into_iter().map(ask).collect();
+    drop(handle);
+    let callers = answers.into_iter().enumerate().map(|(i, answer)| {
+        let found = &found;
+        let caller = async move { found.borrow_mut()[i] = Some(with_stats(answer).await) };
+        Box::pin(caller) as std::pin::Pin<Box<dyn Future<Output = ()>>>
+    });
+    let mut tasks: Vec<_> = callers.collect();
+    let fake_of = &fake;
+    tasks.push(Box::pin(async { *fake_of.borrow_mut() = Some(driver.run().await.expect("a device")) }));
+    run_all(1, tasks);
+    let found = found.take().into_iter().map(|one| one.expect("an end")).collect();
+    (found, fake.take().expect("the driver ended"))
+}
+
+fn drafted(options: GenerateOptions) -> GenerateOptions {
+    let speculate = Some(Speculation { n_max: 4, n_match: 1, ..Speculation::default() });
+    GenerateOptions { speculate, ..options }
+}
+
 #[test]
 fn drafts_save_steps_and_change_no_text() {
-    let options = GenerateOptions {
-        grammar: Some(Grammar::Regex("(abcd|efgh){6}".into())),
+    let options = || GenerateOptions {
+        grammar: Some(Grammar::Regex(LETTERS.into())),
         max_tokens: Some(30),
         ..on_cpu(1)
     };
-    let of = |speculate| {
-        let (handle, driver) =
-            serve(Fake::new(limits(), Habits::default()), tokenizer(), MAX_WAITING).expect("sizes");
-        let options = GenerateOptions { speculate, ..options.clone() };
-        let out = std::rc::Rc::new(std::cell::RefCell::new(None));
-        let to = out.clone();
-        let caller = async move {
-            let mut answer = handle.generate(Request::new(prompt(1, 9), options)).expect("a prompt");
-            let mut text = String::new();
-            while let Some(event) = answer.next().await {
-                match event {
-                    Event::Piece(piece) => text.push_str(&piece.text),
-                    Event::Finished { stats, .. } => *to.borrow_mut() = Some((text.clone(), stats)),
-                    Event::Started { .. } => {}
-                    other => unreachable!("{other:?}"),
-                }
-            }
-        };
-        let driver = async { drop(driver.run().await.expect("a device")) };
-        run_all(1, vec![Box::pin(driver), Box::pin(caller)]);
-        out.take().expect("an end")
-    };
-    let (text, plain) = of(None);
-    let (found, stats) = of(Some(Speculation { n_max: 4, n_match: 1 }));
-    assert_eq!((found, text.len()), (text, 24));
-    assert_eq!((plain.n_drafted, plain.n_accepted), (0, 0));
+    let of = |options| at_once(vec![options]).0.remove(0);
+    let (text, plain) = of(options());
+    let (found, stats) = of(drafted(options()));
+    assert_eq!((&found, text.len()), (&text, 24));
+    assert_eq!((plain.n_draft, plain.n_drafted, plain.n_accepted), (0, 0, 0));
     assert!(stats.n_accepted > 4 && stats.n_accepted < stats.n_drafted, "{stats:?}");
+    assert!(stats.n_draft > 1 && stats.n_draft * 4 >= stats.n_drafted, "{stats:?}");
     assert!(stats.n_submit + stats.n_accepted <= plain.n_submit, "{stats:?} is no faster than {plain:?}");
+    // Drafts that are too short are not verified.
+    let long = Speculation { n_min: 5, n_match: 1, ..Speculation::default() };
+    let (found, stats) = of(GenerateOptions { speculate: Some(long), ..options() });
+    assert_eq!((found, stats.n_draft), (text, 0));
+}
+
+#[test]
+fn drafts_stop_while_many_requests_run_and_go_on_after_them() {
+    let letters = |n| GenerateOptions {
+        grammar: Some(Grammar::Regex(LETTERS.replace('6', n))),
+        max_tokens: Some(60),
+        ..seeded(1)
+    };
+    let others = || (0..3).map(|i| GenerateOptions { max_tokens: Some(20), ..seeded(i) });
+    let run = |first| at_once([first].into_iter().chain(others()).collect());
+    let (alone, fake) = at_once(vec![drafted(letters("12"))]);
+    assert_eq!(fake.n_masked, 0, "the device chooses nothing");
+    let (plain, _) = run(letters("12"));
+    let (found, fake) = run(drafted(letters("12")));
+    let texts = |all: &[(String, Stats)]| all.iter().map(|(text, _)| text.clone()).collect::<Vec<_>>();
+    assert_eq!(texts(&found), texts(&plain));
+    assert_eq!(found[0].0, alone[0].0);
+    // Beside three others the device chooses under masks; once they have ended, there are drafts again.
+    let (n, n_alone) = (found[0].1.n_drafted, alone[0].1.n_drafted);
+    assert!(n > 0 && n < n_alone && fake.n_masked > 4, "{n} of {n_alone}, {} masks", fake.n_masked);
 }

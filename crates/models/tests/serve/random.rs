@@ -23,6 +23,12 @@ prop_compose! {
     }
 }
 
+/// LoRA scales, of which some are the default.
+fn scales() -> impl Strategy<Value = Option<Vec<f32>>> {
+    let some = prop::sample::select(vec![[0.5, 0.0], [0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]);
+    prop::option::weighted(0.5, some.prop_map(Vec::from))
+}
+
 fn options() -> impl Strategy<Value = GenerateOptions> {
     let sampler = prop_oneof![
         3 => Just(greedy()),
@@ -33,10 +39,11 @@ fn options() -> impl Strategy<Value = GenerateOptions> {
     ];
     let shift = prop_oneof![3 => Just(None), 1 => (0_usize..12).prop_map(Some)];
     let stop = prop_oneof![3 => Just(Vec::new()), 1 => "[a-p]{1,2}".prop_map(|s| vec![s])];
-    let lora = prop_oneof![4 => Just(None), 1 => Just(Some(vec![0.5, 0.0]))];
-    let speculate =
-        prop::option::weighted(0.3, (1_usize..5).prop_map(|n_max| Speculation { n_max, n_match: 1 }));
-    (sampler, shift, stop, lora, speculate, 0_usize..50, 0_u32..4).prop_map(
+    let speculate = prop::option::weighted(
+        0.3,
+        (1_usize..5).prop_map(|n_max| Speculation { n_max, n_match: 1, ..Speculation::default() }),
+    );
+    (sampler, shift, stop, scales(), speculate, 0_usize..50, 0_u32..4).prop_map(
         |(o, shift, stop, lora, speculate, max, interval)| {
             // Without a limit, a shifted answer might not end.
             let max_tokens = if max > 40 && shift.is_none() { None } else { Some(max) };
@@ -68,13 +75,14 @@ prop_compose! {
     fn texts()(
         texts in prop::collection::vec(prop::collection::vec(3_u32..6, 1..20), 1..9),
         pooling in prop::sample::select(vec![Pooling::None, Pooling::Mean, Pooling::Cls, Pooling::Last]),
+        lora in scales(),
         priority in 0_i32..2,
         client in 0_u64..3,
         delay in 0_usize..80,
         leaves in prop::option::weighted(0.25, 0_usize..40),
     ) -> Texts {
         let options = EmbedOptions { pooling: None, norm: VectorNorm::None };
-        let request = EmbedRequest { priority, client, ..EmbedRequest::new(texts, options) };
+        let request = EmbedRequest { lora, priority, client, ..EmbedRequest::new(texts, options) };
         Texts { request, pooling, delay, leaves }
     }
 }

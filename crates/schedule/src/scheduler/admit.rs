@@ -77,11 +77,13 @@ impl Scheduler {
         if let Some(snapshot) = found.snapshot {
             before.push(Change::Restore { seq: slot, snapshot, n_token: n_cached as u32 });
         }
-        let (id, n_drawn) = (waiting.request.id, n_token - waiting.request.prompt.len());
-        before.push(Change::Start { seq: slot, id, n_drawn, n_cached });
+        let (id, chooser) = (waiting.request.id, waiting.request.chooser);
+        let n_drawn = n_token - waiting.request.prompt.len();
+        before.push(Change::Start { seq: slot, id, chooser, n_drawn, n_cached });
         let Waiting { request, tokens, order, .. } = waiting;
         self.slots[seq] = Some(Running {
             request,
+            next_chooser: None,
             order,
             tokens,
             n_named: found.pages.len(),

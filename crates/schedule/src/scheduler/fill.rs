@@ -64,6 +64,7 @@ impl Scheduler {
             && r.n_sent < self.limits.n_ctx
             && may_choose
             && r.logits == Logits::Unasked
+            && r.next_chooser.is_none()
             && !(is_ahead || waits)
     }
 
@@ -76,11 +77,23 @@ impl Scheduler {
         }
     }
 
-    /// The group of the request that has waited longest for a step.
-    fn next_group(&self) -> Option<u64> {
+    /// The group that has waited longest for a step, of those with a row to send: groups take turns, so that neither the long
+    /// prompts of one nor a stream of new ones stops the others.
+    fn next_group(&mut self) -> Option<u64> {
+        let running = || self.slots.iter().flatten().map(|r| r.request.group);
+        self.turns.retain(|(group, _)| running().any(|g| g == *group));
+        for group in running() {
+            if !self.turns.iter().any(|(g, _)| *g == group) {
+                // Its turn is before the group of the last step, and after those that have waited longer.
+                self.turns.push((group, self.n_step.saturating_sub(1)));
+            }
+        }
+        let turn = |group: u64| self.turns.iter().find(|(g, _)| *g == group).map(|(_, step)| *step);
         let ready = (0..self.slots.len()).filter(|s| self.is_ready(*s));
-        let first = ready.filter_map(|s| self.slots[s].as_ref()).min_by_key(|r| (r.last_step, r.order))?;
-        Some(first.request.group)
+        let ready = ready.filter_map(|s| self.slots[s].as_ref());
+        let group = ready.min_by_key(|r| (turn(r.request.group), r.order))?.request.group;
+        self.turns.iter_mut().filter(|(g, _)| *g == group).for_each(|(_, step)| *step = self.n_step + 1);
+        Some(group)
     }
 
     /// Sequences of a group whose next token can be sent, at most `most`, least recently served first. All of them have

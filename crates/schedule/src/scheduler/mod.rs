@@ -179,6 +179,8 @@ pub struct Scheduler {
     under_way: VecDeque<UnderWay>,
     /// Ids of all active requests.
     ids: HashSet<RequestId>,
+    /// The last step of each running group.
+    turns: Vec<(u64, u64)>,
     /// Counters of submissions, of requests' stays in slots, and of steps.
     n_submitted: u64,
     n_stay: u64,
@@ -212,6 +214,7 @@ impl Scheduler {
             slots: (0..limits.n_seq).map(|_| None).collect(),
             under_way: VecDeque::new(),
             ids: HashSet::new(),
+            turns: Vec::new(),
             n_submitted: 0,
             n_stay: 0,
             n_step: 0,
@@ -296,6 +299,7 @@ impl Scheduler {
     pub fn next(&mut self, budget: Budget) -> Option<Work> {
         let mut work = Work::default();
         self.name_pages(&mut work.before);
+        self.change_choosers(&mut work.before);
         self.admit(&mut work.before);
         // If the request whose turn it is was preempted, continue with others.
         loop {
@@ -365,6 +369,7 @@ impl Scheduler {
         let running = self.slot_of(id).and_then(|seq| self.slots[seq].as_ref());
         let Some(r) = running
             .filter(|r| r.request.chooser == Chooser::Caller && r.logits == Logits::Unasked)
+            .filter(|r| r.next_chooser.is_none())
             .filter(|r| r.n_left() == 1 && !r.is_prompt())
         else {
             return 0;
@@ -373,6 +378,21 @@ impl Scheduler {
         let n_token = r.request.max_tokens - r.n_chosen();
         let n_place = self.limits.n_ctx - r.n_sent;
         self.limits.max_guess.min(n_token.saturating_sub(1)).min(n_place.saturating_sub(1))
+    }
+
+    /// Lets another party choose the tokens of a request: the device, the device under masks, or the caller. It does so once all
+    /// tokens that have been sent are known, from the [`Change::Start`] that says so; until then, nothing more is sent.
+    ///
+    /// Without effect for a request that has ended, or whose tokens nobody chooses.
+    pub fn set_chooser(&mut self, id: RequestId, chooser: Chooser) {
+        let waiting = self.waiting.iter_mut().find(|w| w.request.id == id);
+        match (self.slots.iter_mut().flatten().find(|r| r.request.id == id), waiting) {
+            (Some(r), _) if r.request.read().is_none() => {
+                r.next_chooser = Some(chooser).filter(|next| *next != r.request.chooser);
+            }
+            (None, Some(w)) if w.request.read().is_none() => w.request.chooser = chooser,
+            _ => {}
+        }
     }
 
     /// Drafts the tokens that follow a request's last one. They run beside it in its next step as far as there is room,
@@ -488,6 +508,18 @@ impl Scheduler {
         r.name_pages(&mut self.pool, &mut Vec::new());
         r.name_tail(&mut self.pool, self.limits.n_snapshot.is_some());
         r.table.iter().rev().for_each(|p| self.pool.release(*p));
+    }
+
+    /// Lets other parties choose where that is due.
+    fn change_choosers(&mut self, before: &mut Vec<Change>) {
+        for (seq, r) in self.slots.iter_mut().enumerate() {
+            let Some(r) = r.as_mut() else { continue };
+            if r.changes_chooser() {
+                let (id, chooser) = (r.request.id, r.request.chooser);
+                let (n_drawn, n_cached) = (r.n_chosen(), r.n_sent);
+                before.push(Change::Start { seq: seq as u32, id, chooser, n_drawn, n_cached });
+            }
+        }
     }
 
     /// Names pages that have filled with known tokens.

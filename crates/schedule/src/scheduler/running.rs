@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::embeddings::keys;
 use crate::pool::Pool;
-use crate::request::Request;
+use crate::request::{Chooser, Request};
 use crate::step::Input;
 
 /// A request without a sequence.
@@ -42,6 +42,8 @@ pub(super) enum Logits {
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) request: Request,
+    /// The party that chooses its tokens once all that have been sent are known.
+    pub(super) next_chooser: Option<Chooser>,
     pub(super) order: u64,
     /// The prompt and the known tokens of the answer.
     pub(super) tokens: Vec<u32>,
@@ -109,9 +111,24 @@ impl Running {
         self.guess.clear();
     }
 
+    /// Lets the next party choose, once all tokens that have been sent are known; returns whether it does from now on.
+    pub(super) fn changes_chooser(&mut self) -> bool {
+        let is_due = self.n_ahead == 0 && self.logits == Logits::Unasked;
+        let Some(chooser) = self.next_chooser.take_if(|_| is_due) else { return false };
+        self.drop_guess();
+        self.request.chooser = chooser;
+        true
+    }
+
     pub(super) fn into_waiting(self) -> Waiting {
         let waits_for_choice = self.logits == Logits::Delivered;
-        Waiting { request: self.request, tokens: self.tokens, order: self.order, waits_for_choice }
+        let chooser = self.next_chooser.unwrap_or(self.request.chooser);
+        Waiting {
+            request: Request { chooser, ..self.request },
+            tokens: self.tokens,
+            order: self.order,
+            waits_for_choice,
+        }
     }
 
     /// Names full pages of known, sent tokens; appends (entry, page) if an existing page replaces one.

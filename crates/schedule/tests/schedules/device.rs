@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chaski_schedule::{Change, Chooser, Input, Limits, Request, RequestId, Step, Want};
+use chaski_schedule::{Change, Chooser, Input, Limits, Request, RequestId, Row, Step, Want};
 
 use crate::random::mix;
 
@@ -18,6 +18,7 @@ pub(crate) struct Outputs {
 struct Sequence {
     table: HashMap<usize, usize>,
     request: Option<Request>,
+    chooser: Option<Chooser>,
     n_drawn: usize,
     chosen: Option<u32>,
     /// Tokens that the recurrent state has processed.
@@ -45,9 +46,10 @@ impl Device {
 
     pub(crate) fn change(&mut self, change: &Change, request: impl Fn(RequestId) -> Request) {
         match change {
-            Change::Start { seq, id, n_drawn, .. } => {
+            Change::Start { seq, id, chooser, n_drawn, .. } => {
                 let s = &mut self.seqs[*seq as usize];
-                (s.request, s.n_drawn, s.chosen) = (Some(request(*id)), *n_drawn, None);
+                (s.request, s.chooser) = (Some(request(*id)), Some(*chooser));
+                (s.n_drawn, s.chosen) = (*n_drawn, None);
             }
             Change::Pages { seq, first, pages } => {
                 for (entry, page) in (*first as usize..).zip(pages) {
@@ -67,10 +69,24 @@ impl Device {
         }
     }
 
+    /// The request that a slot was last set up for.
+    pub(crate) fn request_in(&self, seq: u32) -> Option<RequestId> {
+        self.seqs[seq as usize].request.as_ref().map(|request| request.id)
+    }
+
+    /// The group of a step's rows, whose LoRA scales it runs with.
+    pub(crate) fn group_of(&self, step: &Step) -> u64 {
+        let group = |row: &Row| self.seqs[row.seq as usize].request.as_ref().expect("it began").group;
+        let scales = group(&step.rows[0]);
+        assert!(step.rows.iter().all(|row| group(row) == scales), "a step has the LoRA scales of one group");
+        scales
+    }
+
     /// Runs a step, with a mask for each row that chooses under one.
     pub(crate) fn run(&mut self, step: &Step, masks: &[u32]) -> Outputs {
         let mut masks = masks.iter();
         let mut out = Outputs { chosen: Vec::new(), logits: Vec::new(), hidden: Vec::new() };
+        let scales = self.group_of(step);
         for i in 0..step.repeat as usize {
             // Rows run together: all are written before any is read.
             let mut seen = Vec::new();
@@ -84,13 +100,21 @@ impl Device {
                 let follows = at > 0 && step.rows[at - 1].seq == row.seq;
                 assert!(!follows || step.rows[at - 1].pos + 1 == row.pos, "rows in order");
                 let at = row.components.map(|c| c.map(|p| p + i as u32));
-                self.write(row.seq as usize, row.pos as usize + i, symbol(token, at));
+                self.write(row.seq as usize, row.pos as usize + i, symbol(token, at, scales));
             }
             for row in &step.rows {
                 seen.push(self.read(row.seq as usize, row.pos as usize + i));
             }
             for (row, seen) in step.rows.iter().zip(seen) {
                 let s = &mut self.seqs[row.seq as usize];
+                let is_due = match (row.want, s.chooser.expect("it began")) {
+                    (Want::Nothing, _) => true,
+                    (Want::Choose, by) => by == Chooser::Device,
+                    (Want::ChooseMasked, by) => by == Chooser::Masked,
+                    (Want::Logits, by) => matches!(by, Chooser::Caller | Chooser::Nobody { .. }),
+                    (Want::Hidden, by) => matches!(by, Chooser::Nobody { .. }),
+                };
+                assert!(is_due, "the output is for the party that chooses");
                 match row.want {
                     Want::Nothing => {}
                     Want::Choose | Want::ChooseMasked => {
@@ -140,9 +164,10 @@ fn row_symbol(value: f32) -> u32 {
     1000 + value as u32
 }
 
-/// A token or row at a position as the cache holds it.
-fn symbol(token: u32, at: Option<[u32; 3]>) -> u32 {
-    at.map_or(token, |at| hash(3, &[&at[..], &[token]].concat()) as u32)
+/// A token or row at a position as the cache holds it, which depends on the LoRA scales that it was computed with.
+fn symbol(token: u32, at: Option<[u32; 3]>, group: u64) -> u32 {
+    let token = at.map_or(token, |at| hash(3, &[&at[..], &[token]].concat()) as u32);
+    if group == 0 { token } else { hash(5, &[token, group as u32]) as u32 }
 }
 
 /// The cache's content after a prompt with its images, and the next position; `None` while positions are plain.
@@ -156,13 +181,14 @@ fn seen_with_position(request: &Request) -> (Vec<u32>, Option<u32>) {
                 for i in 0..rows.len() {
                     let at = rows.offsets().get(i).map(|o| o.map(|o| next + o));
                     let at = at.or((!is_plain).then_some([next + i as u32; 3]));
-                    seen.push(symbol(row_symbol(rows.row(i)[0]), at));
+                    seen.push(symbol(row_symbol(rows.row(i)[0]), at, request.group));
                 }
                 let span = rows.offsets().iter().flatten().max().map_or(rows.len() as u32, |most| most + 1);
                 next += span;
             }
             None => {
-                seen.push(symbol(request.prompt[pos], (!is_plain).then_some([next; 3])));
+                let at = (!is_plain).then_some([next; 3]);
+                seen.push(symbol(request.prompt[pos], at, request.group));
                 next += 1;
             }
         }
@@ -173,7 +199,7 @@ fn seen_with_position(request: &Request) -> (Vec<u32>, Option<u32>) {
 /// The cache's content after a prompt and part of its answer.
 pub(crate) fn seen_of(request: &Request, answer: &[u32]) -> Vec<u32> {
     let (mut seen, next) = seen_with_position(request);
-    let follow = |(i, token): (u32, &u32)| symbol(*token, next.map(|next| [next + i; 3]));
+    let follow = |(i, token): (u32, &u32)| symbol(*token, next.map(|next| [next + i; 3]), request.group);
     seen.extend((0..).zip(answer).map(follow));
     seen
 }
@@ -186,10 +212,15 @@ fn hash(seed: u64, tokens: &[u32]) -> u64 {
     tokens.iter().fold(seed, |h, t| mix(h ^ u64::from(*t)))
 }
 
+/// True for requests with a constraint, which nobody chooses for without a mask.
+pub(crate) fn is_constrained(id: RequestId) -> bool {
+    id.0 % 4 == 1
+}
+
 /// The tokens that may follow `seen` in the answer of a request.
 pub(crate) fn mask_of(request: &Request, seen: &[u32]) -> u32 {
     let some = hash(7, seen) as u32 & ALL;
-    if request.chooser == Chooser::Masked && some != 0 { some } else { ALL }
+    if is_constrained(request.id) && some != 0 { some } else { ALL }
 }
 
 /// The allowed token after `seen`, for draw `n_drawn` of a request.
@@ -209,7 +240,7 @@ pub(crate) fn answer_alone(request: &Request, n_ctx: usize, stop: u32) -> Vec<u3
     let ((mut seen, next), mut answer) = (seen_with_position(request), Vec::new());
     while answer.len() < request.max_tokens && seen.len() <= n_ctx && answer.last() != Some(&stop) {
         let token = next_token(request, &seen, answer.len());
-        seen.push(symbol(token, next.map(|next| [next + answer.len() as u32; 3])));
+        seen.push(symbol(token, next.map(|next| [next + answer.len() as u32; 3]), request.group));
         answer.push(token);
     }
     answer

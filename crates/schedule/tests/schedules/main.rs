@@ -10,7 +10,7 @@ use chaski_schedule::{
     Budget, Change, Chooser, Chosen, Embeddings, Event, Input, Limits, Read, Refused, Request, RequestId,
     Scheduler, Want, Work,
 };
-use device::{ALL, Device, answer_alone, mask_of, next_token, seen_of};
+use device::{ALL, Device, answer_alone, is_constrained, mask_of, next_token, seen_of};
 use random::Random;
 
 /// Number of schedules by default.
@@ -73,6 +73,16 @@ struct Seen {
     n_read: u64,
     n_read_again: u64,
     n_read_beside: u64,
+    n_switched: u64,
+    n_changed: u64,
+}
+
+/// The parties that may choose the tokens of a request.
+fn choosers(id: RequestId) -> &'static [Chooser] {
+    match is_constrained(id) {
+        true => &[Chooser::Masked, Chooser::Masked, Chooser::Caller],
+        false => &[Chooser::Device, Chooser::Device, Chooser::Masked, Chooser::Caller],
+    }
 }
 
 struct Trial {
@@ -85,6 +95,8 @@ struct Trial {
     outputs: std::collections::VecDeque<device::Outputs>,
     /// A step after these that waits for masks.
     waits: Option<Work>,
+    /// Group of the last step.
+    group: u64,
 }
 
 /// Images of 1 to 6 rows; some share values, which does not make them the same.
@@ -129,14 +141,15 @@ impl Trial {
             first: r.within(0, 2 * prompt.len()).saturating_sub(prompt.len()),
             read: *r.one_of(&[Read::Hidden, Read::Hidden, Read::Logits]),
         };
-        let choosers = [Chooser::Device, Chooser::Device, Chooser::Masked, Chooser::Caller, nobody];
+        let choosers = choosers(id);
+        let chooser = if r.within(0, 4) == 0 { nobody } else { *r.one_of(choosers) };
         let request = Request {
             id,
             prompt,
             embeddings,
             max_tokens: r.within(1, 20),
-            chooser: *r.one_of(&choosers),
-            group: r.within(0, 5) as u64 / 4,
+            chooser,
+            group: *r.one_of(&[0, 0, 0, 0, 1, 2]),
             priority: r.within(0, 3) as i32 / 2,
             client: r.within(0, 2) as u64,
         };
@@ -150,6 +163,12 @@ impl Trial {
         let was_open = a.n_end == 0 && !a.cancelled;
         a.cancelled |= was_open;
         assert_eq!(self.scheduler.end(id), was_open);
+    }
+
+    /// Lets somebody else choose the tokens of a request, perhaps.
+    fn change_chooser(&mut self, r: &mut Random) {
+        let id = RequestId(r.within(0, self.asked.len()) as u64);
+        self.scheduler.set_chooser(id, *r.one_of(choosers(id)));
     }
 
     /// Drafts the next tokens of a request, some of them right.
@@ -195,6 +214,9 @@ impl Trial {
             return false;
         }
         (0..2).for_each(|_| self.guess(r));
+        if r.within(0, 5) == 0 {
+            self.change_chooser(r);
+        }
         let budget = Budget { rows: r.within(1, 30), repeat: r.within(1, 5) as u32 };
         let limits = self.scheduler.limits().clone();
         let Some(work) = self.scheduler.next(budget) else { return false };
@@ -216,7 +238,9 @@ impl Trial {
         );
         for change in &work.before {
             match change {
-                Change::Start { id, n_cached, .. } => {
+                Change::Start { seq, id, n_cached, n_drawn, .. } => {
+                    let was_here = self.device.request_in(*seq) == Some(*id);
+                    self.seen.n_changed += u64::from(was_here && *n_drawn > 0);
                     self.seen.n_shared += u64::from(*n_cached > 0);
                     let first = self.asked[id].request.embeddings.first();
                     self.seen.n_image_shared += u64::from(first.is_some_and(|(at, _)| at < n_cached));
@@ -230,6 +254,8 @@ impl Trial {
         if work.step.rows.is_empty() {
             return true;
         }
+        let group = self.device.group_of(&work.step);
+        self.seen.n_switched += u64::from(std::mem::replace(&mut self.group, group) != group);
         if work.masked.is_empty() {
             self.outputs.push_back(self.device.run(&work.step, &[]));
         } else {
@@ -357,6 +383,7 @@ fn run(seed: u64) -> Seen {
         asked: HashMap::new(),
         outputs: Default::default(),
         waits: None,
+        group: 0,
     };
     for _ in 0..r.within(5, 40) {
         match r.within(0, 8) {
@@ -409,11 +436,14 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         all.n_read += seen.n_read;
         all.n_read_again += seen.n_read_again;
         all.n_read_beside += seen.n_read_beside;
+        all.n_switched += seen.n_switched;
+        all.n_changed += seen.n_changed;
     }
     let Seen { n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed, .. } = all;
     let Seen { n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared, .. } = all;
     let rest = [n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared];
     let rest = rest.into_iter().chain([all.n_read, all.n_read_again, all.n_read_beside]);
+    let rest = rest.chain([all.n_switched, all.n_changed]);
     for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed].into_iter().chain(rest) {
         assert!(n > N_SCHEDULE / 100, "{all:?}");
     }
@@ -590,6 +620,66 @@ fn a_prompt_does_not_stop_answers() {
     assert_eq!(seqs, [0, 1, 1, 1, 1, 1, 1, 1]);
 }
 
+/// Which request has which slot.
+#[derive(Default)]
+struct Slots(HashMap<u32, u64>);
+
+impl Slots {
+    /// The groups of the next `n` steps; `begin` submits requests before each.
+    fn groups(&mut self, s: &mut Scheduler, n: usize, mut begin: impl FnMut(&mut Scheduler)) -> Vec<u64> {
+        let mut groups = Vec::new();
+        for _ in 0..n {
+            begin(s);
+            let work = s.next(Budget { rows: 8, repeat: 1 }).expect("somebody can go on");
+            for change in &work.before {
+                if let Change::Start { seq, id, .. } = change {
+                    self.0.insert(*seq, id.0 / 100);
+                }
+            }
+            let group = self.0[&work.step.rows[0].seq];
+            assert!(work.step.rows.iter().all(|row| self.0[&row.seq] == group));
+            groups.push(group);
+            let n_chosen = work.step.rows.iter().filter(|row| row.want == Want::Choose).count();
+            s.done(&vec![5; n_chosen]);
+        }
+        groups
+    }
+}
+
+/// A request of the group that its id names.
+fn of_group(id: u64, prompt: &[u32], max_tokens: usize) -> Request {
+    Request { group: id / 100, max_tokens, ..request(id, prompt) }
+}
+
+#[test]
+fn groups_take_turns_also_beside_long_prompts() {
+    let limits = Limits { n_seq: 4, n_ctx: 64, n_page: 64, max_waiting: 9, ..small() };
+    let (mut s, mut slots) = (Scheduler::new(limits).expect("room"), Slots::default());
+    s.submit(of_group(101, &[1], 40)).expect("a prompt");
+    assert_eq!(slots.groups(&mut s, 2, |_| {}), [1, 1]);
+    // The second prompt has to wait for the first, which takes seven steps.
+    s.submit(of_group(201, &[2; 56], 4)).expect("a prompt");
+    s.submit(of_group(202, &[3; 56], 4)).expect("a prompt");
+    s.submit(of_group(301, &[4], 40)).expect("a prompt");
+    assert_eq!(slots.groups(&mut s, 9, |_| {}), [2, 3, 1, 2, 3, 1, 2, 3, 1]);
+}
+
+#[test]
+fn new_groups_do_not_overtake_those_that_wait() {
+    let limits = Limits { n_seq: 3, n_page: 12, ..small() };
+    let (mut s, mut slots) = (Scheduler::new(limits).expect("room"), Slots::default());
+    s.submit(of_group(101, &[1], 15)).expect("a prompt");
+    s.submit(of_group(201, &[2], 15)).expect("a prompt");
+    let mut id = 300;
+    let found = slots.groups(&mut s, 30, |s| {
+        // Each ends with its first token.
+        id += if s.submit(of_group(id, &[3], 1)).is_ok() { 100 } else { 0 };
+    });
+    for group in [1, 2] {
+        assert_eq!(found.iter().filter(|g| **g == group).count(), 10, "{found:?}");
+    }
+}
+
 #[test]
 fn an_answer_alone_repeats_without_being_read() {
     let mut s = Scheduler::new(small()).expect("room for a context");
@@ -619,6 +709,47 @@ fn an_answer_under_masks_runs_one_token_ahead() {
     assert_eq!(s.done(&[5]), [Event::Token { id, token: 5 }]);
     assert_eq!(s.next(budget).expect("another").step.rows[0].input, Input::Chosen);
     assert_eq!(s.max_guess(id), 0);
+}
+
+#[test]
+fn another_party_chooses_once_all_tokens_are_known() {
+    let mut s = Scheduler::new(small()).expect("room for a context");
+    let id = RequestId(1);
+    s.submit(Request { max_tokens: 9, ..request(1, &[1, 2]) }).expect("a prompt");
+    let all = Budget { rows: 8, repeat: 1 };
+    s.next(all).expect("the prompt");
+    s.next(all).expect("a token ahead");
+    s.set_chooser(id, Chooser::Caller);
+    assert_eq!(s.next(all), None, "two tokens are not known");
+    s.done(&[5]);
+    assert_eq!(s.next(all), None, "one token is not known");
+    s.done(&[6]);
+    let work = s.next(all).expect("a row with logits");
+    let start = Change::Start { seq: 0, id, chooser: Chooser::Caller, n_drawn: 2, n_cached: 3 };
+    assert_eq!(work.before, [start]);
+    assert_eq!((work.step.rows[0].input, work.step.rows[0].want), (Input::Token(6), Want::Logits));
+    s.done(&[]);
+    // Back, after drafts: those that are not confirmed are dropped.
+    s.choose(id, 7);
+    s.guess(id, &[8, 9]);
+    assert_eq!(s.next(all).expect("drafts").step.rows.len(), 3);
+    s.set_chooser(id, Chooser::Device);
+    assert_eq!(s.next(all), None, "logits are under way");
+    s.done(&[]);
+    assert!(s.choose(id, 8).was_guessed && !s.choose(id, 3).was_guessed);
+    assert_eq!(s.max_guess(id), 0, "the device is about to choose");
+    let work = s.next(all).expect("a token");
+    assert!(
+        matches!(work.before[..], [Change::Start { chooser: Chooser::Device, n_drawn: 5, .. }]),
+        "{work:?}"
+    );
+    assert_eq!((work.step.rows[0].pos, work.step.rows[0].input), (6, Input::Token(3)));
+    assert_eq!(work.step.rows[0].want, Want::Choose);
+    // A change that is taken back changes nothing.
+    s.set_chooser(id, Chooser::Caller);
+    s.set_chooser(id, Chooser::Device);
+    let work = s.next(all).expect("a token ahead");
+    assert_eq!((work.before, work.step.rows[0].input), (Vec::new(), Input::Chosen));
 }
 
 #[test]

@@ -80,6 +80,8 @@ pub(crate) struct Told {
     pub(crate) prompts: Vec<Read>,
     /// Answers to each prompt.
     pub(crate) n: usize,
+    /// Scales of the model's LoRAs; none without LoRAs.
+    pub(crate) lora: Vec<f32>,
 }
 
 impl Told {

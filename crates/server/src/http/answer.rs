@@ -15,12 +15,13 @@ use tokio::sync::mpsc;
 use super::body;
 use super::guard::Caller;
 use super::readings::wait;
-use super::record::Record;
+use super::record::{Held, Record};
 use super::respond::{error_body, json, stream_headers};
 use crate::answers::{Answers, Gathered};
 use crate::app::App;
 use crate::dialect::{Dialect, Frame, Ping, Told, Wire, Writer};
 use crate::error::{ApiError, Kind};
+use crate::loras::Using;
 use crate::model::Served;
 use crate::{clock, ids};
 
@@ -56,16 +57,19 @@ pub(super) async fn queue(
 ) -> Result<Queued, ApiError> {
     let model = served.clone();
     // Templates, tokenizers and grammars take time.
-    let (ask, writer, mut prompts) = body::read(move || {
-        let (ask, writer) = (dialect.ask)(&asked, &model.facts)?;
+    let (ask, writer, mut prompts, name) = body::read(move || {
+        let (mut ask, writer) = (dialect.ask)(&asked, &model.facts)?;
+        ask.options.lora = model.facts.lora_scales(&asked)?;
         let prompts = ask.read(&model)?;
-        Ok((ask, writer, prompts))
+        let name = asked["model"].as_str().filter(|name| model.facts.lora_called(name).is_some());
+        Ok((ask, writer, prompts, name.unwrap_or(&model.facts.id).to_owned()))
     })
     .await?;
     if let Some(n_top) = ask.prompt_logprobs {
         let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
         let priority = ask.priority;
-        let request = PromptLogprobsRequest { prompts: tokens, n_top, priority, client };
+        let lora = ask.options.lora.clone();
+        let request = PromptLogprobsRequest { prompts: tokens, n_top, lora, priority, client };
         let found = wait(app, &served, served.prompt_logprobs(request)?).await?;
         prompts.iter_mut().zip(found).for_each(|(prompt, found)| prompt.logprobs = found);
     }
@@ -73,8 +77,9 @@ pub(super) async fn queue(
         #[cfg(feature = "otlp")]
         let asked = super::spans::Asked::of(&ask);
         let answers = ask.submit(&served, &prompts, client)?;
-        let (id, created, model) = (ids::new(dialect.prefix), clock::now(), served.facts.id.clone());
-        let told = Told { id, created, model, facts: served.facts.clone(), prompts, n: ask.n };
+        let (id, created, facts) = (ids::new(dialect.prefix), clock::now(), served.facts.clone());
+        let lora = ask.options.lora.unwrap_or_default();
+        let told = Told { id, created, model: name, facts, prompts, n: ask.n, lora };
         Ok(Queued {
             answers,
             writer,
@@ -106,12 +111,15 @@ pub(crate) async fn answer(
     let real = served.facts.id.clone();
     #[cfg(feature = "otlp")]
     let asked_name = name.map(String::from);
-    let is_other = name.is_some_and(|name| !name.is_empty() && !served.facts.is_called(name));
+    let is_known = |name: &str| served.facts.is_called(name) || served.facts.lora_called(name).is_some();
+    let is_other = name.is_some_and(|name| !name.is_empty() && !is_known(name));
     let load = served.load();
     let queued = queue(&app, Arc::clone(&served), dialect, caller.client, body).await?;
     let n_answer = queued.told.n_answer();
+    let using = Using::new(served.facts.loras.clone(), &queued.told.lora);
+    let held = Held { open, using, lease: served };
     #[cfg_attr(not(feature = "otlp"), expect(unused_mut, reason = "only spans want to know what was asked"))]
-    let mut record = Record::new(app.clone(), caller, real.clone(), start, n_answer, (open, served));
+    let mut record = Record::new(app.clone(), caller, real.clone(), start, n_answer, held);
     #[cfg(feature = "otlp")]
     record.asked(queued.asked.clone().named(path.clone(), asked_name, queued.told.id.clone()));
     let mut response = match queued.stream {

@@ -28,9 +28,9 @@ async fn embed(
     let (mut open, start) = (app.open(caller.limited())?, Instant::now());
     let served = app.model(asked["model"].as_str()).await?;
     let facts = served.facts.clone();
-    let asked = body::read(move || ask(&asked, &facts)).await?;
+    let (asked, lora) = body::read(move || Ok((ask(&asked, &facts)?, facts.lora_scales(&asked)?))).await?;
     let request = EmbedRequest::new(asked.inputs.clone(), asked.options);
-    let readings = served.embed(EmbedRequest { client: caller.client, ..request })?;
+    let readings = served.embed(EmbedRequest { lora, client: caller.client, ..request })?;
     let found = wait(app, &served, readings).await?;
     // JSON has no other numbers.
     if found.iter().flat_map(|embedding| embedding.vectors.iter().flatten()).any(|value| !value.is_finite()) {

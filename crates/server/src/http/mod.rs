@@ -9,6 +9,7 @@ mod fleet;
 mod guard;
 pub(crate) mod listen;
 mod llama;
+mod loras;
 mod models;
 mod ollama;
 mod page;

@@ -40,9 +40,7 @@ pub(super) async fn one(
     Path(id): Path<String>,
 ) -> Result<Response<Body>, ApiError> {
     let missing = ApiError::new(Kind::Model, format!("the model `{id}` does not exist"));
-    let told =
-        of_all(app, move |all| all.iter().find(|listed| listed.offer.is_called(&id)).map(models::model));
-    told.await?.map(|model| respond(&model)).ok_or(missing)
+    of_all(app, move |all| models::find(all, &id)).await?.map(|model| respond(&model)).ok_or(missing)
 }
 
 /// The id of the model that a body names, for an operator.

@@ -10,6 +10,7 @@ use super::course::Course;
 use super::guard::Caller;
 use crate::app::{App, OpenRequest};
 use crate::config::{Answered, Entry};
+use crate::loras::Using;
 use crate::models::Lease;
 
 /// The course of a request for answers. Answers that have not ended when it is dropped were abandoned.
@@ -20,9 +21,17 @@ pub(super) struct Record {
     start: Instant,
     answers: Vec<Course>,
     gaps: Histogram,
-    held: (OpenRequest, Lease),
+    held: Held,
     #[cfg(feature = "otlp")]
     asked: super::spans::Asked,
+}
+
+/// Held by a request until its last answer has ended.
+pub(super) struct Held {
+    pub(super) open: OpenRequest,
+    pub(super) using: Using,
+    #[expect(dead_code, reason = "it keeps the model loaded")]
+    pub(super) lease: Lease,
 }
 
 impl Record {
@@ -33,7 +42,7 @@ impl Record {
         model: String,
         start: Instant,
         n_answer: usize,
-        held: (OpenRequest, Lease),
+        held: Held,
     ) -> Record {
         let gaps = app.metrics.gaps(&model);
         let answers = vec![Course::default(); n_answer];
@@ -75,6 +84,7 @@ impl Record {
             ChatEvent::Started { n_prompt, n_cached, .. } => {
                 course.started = Some(now);
                 (course.stats.n_prompt, course.stats.n_cached) = (*n_prompt, *n_cached);
+                self.held.using.started();
                 self.app.metrics.started(&self.model, *n_prompt, *n_cached, now - self.start);
             }
             ChatEvent::Piece(piece) if piece.token.is_some() => {
@@ -104,7 +114,7 @@ impl Record {
         let (now, course) = (Instant::now(), &mut self.answers[index]);
         course.ended = Some((now, finish));
         let stats = &course.stats;
-        self.held.0.used(stats.n_prompt + stats.n_token);
+        self.held.open.used(stats.n_prompt + stats.n_token);
         self.app.metrics.ended(&self.model, finish);
         self.app.log(&Entry::Answered(Answered {
             id: self.caller.id.clone(),

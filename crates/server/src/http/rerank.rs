@@ -50,16 +50,16 @@ async fn scores(
     let unable = || ApiError::new(Kind::Unsupported, "this model does not rank documents");
     let ranker = served.facts.ranker.clone().ok_or_else(unable)?;
     let (facts, words) = (served.facts.clone(), ranker.words.to_vec());
-    let (ask, prompts) = body::read(move || {
+    let (ask, prompts, lora) = body::read(move || {
         let ask = read(&asked)?;
         let prompt = |(query, document): &(String, String)| facts.tokens_of(&ranker.prompt(query, document));
         let prompts = ask.pairs.iter().map(prompt).collect::<Result<Vec<_>, _>>()?;
-        Ok((ask, prompts))
+        Ok((ask, prompts, facts.lora_scales(&asked)?))
     })
     .await?;
     let n_token = prompts.iter().map(Vec::len).sum();
-    let readings =
-        served.logits(LogitsRequest { prompts, tokens: words, priority: 0, client: caller.client })?;
+    let client = caller.client;
+    let readings = served.logits(LogitsRequest { prompts, tokens: words, lora, priority: 0, client })?;
     let found = wait(app, &served, readings).await?;
     let scores: Vec<f64> = found.iter().map(|logits| Ranker::score(logits)).collect();
     if scores.iter().any(|score| !score.is_finite()) {

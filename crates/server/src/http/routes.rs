@@ -14,7 +14,7 @@ use super::answer::answer;
 use super::endpoint::Endpoint;
 use super::guard::{Caller, guard, mark};
 use super::respond::{errors_of, with_type};
-use super::{body, embeddings, fleet, llama, models, ollama, page, rerank, status};
+use super::{body, embeddings, fleet, llama, loras, models, ollama, page, rerank, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
@@ -75,6 +75,8 @@ fn endpoints() -> Vec<Endpoint> {
         (&api::METRICS, get(status::metrics)),
         (&api::PROPS, get(status::props)),
         (&api::SLOTS, get(status::slots)),
+        (&api::LORAS, get(loras::list)),
+        (&api::SET_LORAS, post(loras::set)),
         (&api::SERVER_INFO, get(fleet::server_info)),
         (&api::MODEL_INFO, get(fleet::model_info)),
         (&api::LOAD, get(fleet::load)),

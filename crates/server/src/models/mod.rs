@@ -118,6 +118,7 @@ impl Models {
         let source = chaski::Source::path(&facts.file);
         let offer = Offer {
             aliases: facts.aliases.clone(),
+            loras: facts.loras.files(),
             created: facts.created,
             keep_alive: KeepAlive::Always,
             is_default: true,
@@ -170,7 +171,9 @@ impl Models {
                 || ApiError::field("model", format!("`model` has to name a model (known: {})", known()));
             return default().map(id).ok_or_else(missing);
         };
-        if let Some(entry) = all.iter().find(|entry| entry.offer.is_called(name)) {
+        let called = all.iter().find(|entry| entry.offer.is_called(name));
+        let has_lora = || all.iter().find(|entry| entry.offer.lora_called(name).is_some());
+        if let Some(entry) = called.or_else(has_lora) {
             return Ok(id(entry));
         }
         match default().filter(|_| takes_any) {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use chaski::{Engine, Source};
 
 use crate::about::About;
-use crate::model::{ModelOptions, is_called, stem};
+use crate::model::ModelOptions;
+use crate::names::{is_called, lora_called, stem};
 
 /// The time for which a model stays loaded after its last request.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct Offer {
     pub id: String,
     /// Further names.
     pub aliases: Vec<String>,
+    /// Files of its LoRAs, each of which is a model for requests, with the name of its file.
+    pub loras: Vec<String>,
     /// Words that describe it.
     pub tags: Vec<String>,
     /// Its file, for what the server says of it while it is not loaded.
@@ -96,6 +99,7 @@ impl Offer {
         Offer {
             id: id.into(),
             aliases: Vec::new(),
+            loras: Vec::new(),
             tags: Vec::new(),
             source,
             stamp: 0,
@@ -111,6 +115,11 @@ impl Offer {
     /// True if this is one of its names, also with the tag that ollama adds to names without one.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         is_called(&self.id, &self.aliases, name)
+    }
+
+    /// The LoRA that a name means.
+    pub(crate) fn lora_called(&self, name: &str) -> Option<usize> {
+        lora_called(&self.id, &self.aliases, &self.loras, name)
     }
 
     /// Name of its file.

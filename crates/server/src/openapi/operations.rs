@@ -143,6 +143,8 @@ operations! {
     RENDER_TEXT = post(&["/v1/completions/render"], Llama, "The tokens of a prompt, in vLLM's form; a list for several", &ask::RENDER_REQUEST, Json(&told::RENDERED));
     PROPS = Operation { query: &[WHICH], ..get(&["/props"], Llama, "Properties of a model; without a default model, those of the server", Json(&told::PROPS)) };
     SLOTS = Operation { query: &[WHICH, may("fail_on_no_slot", Kind::Text, "Status 503 if all are taken")], ..get(&["/slots"], Llama, "A place for each request that can run at once", Json(&told::SLOTS)) };
+    LORAS = Operation { query: &[WHICH], ..get(&["/lora-adapters"], Llama, "The LoRAs of a model, and the scales of requests that say none", Json(&told::LORAS)) };
+    SET_LORAS = Operation { query: &[WHICH], access: Access::Admins, ..post(&["/lora-adapters"], Llama, "Sets the scales of requests that say none", &ask::LORAS_REQUEST, Json(&told::DONE)) };
 
     MODELS = get(&["/v1/models", "/models"], Models, "The models and their states", Json(&told::MODELS));
     MODEL = get(&["/v1/models/{*id}"], Models, "A model", Json(&told::MODEL_OBJECT));

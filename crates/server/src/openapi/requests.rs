@@ -25,12 +25,21 @@ const TIMINGS: Field = may("timings_per_token", Kind::Flag, "Times and rates in 
 const PROGRESS: Field = may("return_progress", Kind::Flag, "Progress of the prompt in a stream");
 const RETURN_TOKENS: Field = may("return_tokens", Kind::Flag, "Ids of the answer's tokens");
 
+fn lora() -> Vec<Field> {
+    vec![
+        needs("id", COUNT, "Number of the LoRA, as `/lora-adapters` lists it"),
+        needs("scale", Kind::Number(-1e6, 1e6), "Its scale; 0: off"),
+    ]
+}
+
+const LORA: Field = may("lora", Kind::List(&Kind::Object(lora)), "Scales of LoRAs; absent ones are off");
+
 /// Fields of several groups.
 fn join<const N: usize>(groups: [&[Field]; N]) -> Vec<Field> {
     groups.concat()
 }
 
-/// Options of the sampler; absent ones are the model's.
+/// Options of the sampler and of drafts; absent ones are the model's.
 fn sampler() -> Vec<Field> {
     let mut fields: Vec<Field> =
         sampling::numbers().map(|(name, from, to, about)| may(name, Kind::Number(from, to), about)).collect();
@@ -47,6 +56,13 @@ fn sampler() -> Vec<Field> {
             Kind::Either(&[Kind::Map, Kind::List(&Kind::List(&Kind::Any))]),
             "Numbers that are added to logits: by token id, or as pairs of a token or text and a number or false",
         ),
+        may(
+            "speculative.n_max",
+            Kind::Integer(0, i32::MAX as i64),
+            "Tokens of a draft, if the server drafts; 0: none",
+        ),
+        may("speculative.n_min", Kind::Integer(0, i32::MAX as i64), "Shorter drafts are left out"),
+        may("speculative.p_min", Kind::Number(0.0, 1.0), "Probability of each token that the draft model drafts"),
     ]);
     fields
 }
@@ -131,7 +147,7 @@ const CHAT: [Field; 13] = [
 ];
 
 fn chat() -> Vec<Field> {
-    let both = [TIMINGS, PROGRESS];
+    let both = [TIMINGS, PROGRESS, LORA];
     join([&[MODEL, MESSAGES], &CHAT, &TOOLS, &OPENAI, &[STOP], &sampler(), &CONSTRAINTS, &both])
 }
 
@@ -152,6 +168,7 @@ fn completion() -> Vec<Field> {
             Kind::Integer(0, 20),
             "Log probabilities, and those of so many other tokens in each place",
         ),
+        LORA,
     ];
     join([&[MODEL, PROMPT], &own, &OPENAI, &[STOP], &sampler(), &CONSTRAINTS])
 }
@@ -193,6 +210,7 @@ fn response() -> Vec<Field> {
         may("background", Kind::Flag, "Only false: nothing is stored"),
         may("previous_response_id", Kind::Any, "Only null: nothing is stored"),
         may("conversation", Kind::Any, "Only null: nothing is stored"),
+        LORA,
     ];
     join([&own, &TOOLS, &[STOP], &sampler()])
 }
@@ -244,10 +262,10 @@ fn counted() -> Vec<Field> {
 }
 
 fn message() -> Vec<Field> {
-    join([&[needs("max_tokens", Kind::Integer(1, i64::MAX), "Most tokens of the answer")], &counted()])
+    join([&[needs("max_tokens", Kind::Integer(1, i64::MAX), "Most tokens of the answer"), LORA], &counted()])
 }
 
-const NATIVE: [Field; 8] = [
+const NATIVE: [Field; 9] = [
     STREAM,
     N_PREDICT,
     MAX_TOKENS,
@@ -260,6 +278,7 @@ const NATIVE: [Field; 8] = [
     may("response_fields", TEXTS, "The fields of the answer to tell, as paths with `/`"),
     RETURN_TOKENS,
     TIMINGS,
+    LORA,
 ];
 
 fn native() -> Vec<Field> {
@@ -298,6 +317,7 @@ fn embedding() -> Vec<Field> {
             "Cut texts to so many tokens; -1: to the context",
         ),
         may("truncate", Kind::Flag, "Cut texts to the context"),
+        LORA,
     ]
 }
 
@@ -309,6 +329,7 @@ fn rerank() -> Vec<Field> {
         may("texts", ANY_LIST, "Another name of `documents`"),
         may("top_n", Kind::Integer(1, i64::MAX), "Documents to tell"),
         may("return_documents", Kind::Flag, "Tell their texts, too"),
+        LORA,
     ]
 }
 
@@ -317,6 +338,7 @@ fn score() -> Vec<Field> {
         MODEL,
         needs("text_1", TEXTS, "A query for all of `text_2`, or one for each"),
         needs("text_2", TEXTS, "The documents"),
+        LORA,
     ]
 }
 
@@ -371,7 +393,7 @@ fn ollama_options() -> Vec<Field> {
     join([&own, &sampler()])
 }
 
-const OLLAMA: [Field; 9] = [
+const OLLAMA: [Field; 10] = [
     may("options", Kind::Object(ollama_options), "Options of the answer"),
     may("format", Kind::Either(&[Kind::Text, Kind::Map]), "`json`, or a JSON schema"),
     may("stream", Kind::Flag, "Send the answer in lines as it is written; the default"),
@@ -389,6 +411,7 @@ const OLLAMA: [Field; 9] = [
     may("top_logprobs", Kind::Integer(0, 20), "Those of so many other tokens in each place"),
     may("truncate", Kind::Flag, "Drop the oldest turns where the context is full"),
     may("shift", Kind::Flag, "Drop the older half of a full context, and go on"),
+    LORA,
 ];
 
 fn ollama_chat() -> Vec<Field> {
@@ -430,6 +453,7 @@ pub(super) static TOKENIZE_REQUEST: Body = Body::new("TokenizeRequest", tokenize
 pub(super) static DETOKENIZE_REQUEST: Body = Body::new("DetokenizeRequest", detokenize);
 pub(super) static RENDER_REQUEST: Body = Body::new("RenderRequest", rendered);
 pub(super) static NAMED_REQUEST: Body = Body::new("ModelName", named);
+pub(super) static LORAS_REQUEST: Body = Body::list("LoraScales", lora);
 pub(super) static SHOW_REQUEST: Body = Body::new("OllamaShowRequest", shown);
 pub(super) static OLLAMA_CHAT_REQUEST: Body = Body::new("OllamaChatRequest", ollama_chat);
 pub(super) static OLLAMA_GENERATE_REQUEST: Body = Body::new("OllamaGenerateRequest", ollama_generate);

@@ -21,7 +21,11 @@ fn cached() -> Vec<Field> {
 }
 
 fn reasoned() -> Vec<Field> {
-    details("reasoning_tokens").to_vec()
+    vec![
+        needs("reasoning_tokens", COUNT, "Tokens"),
+        may("accepted_prediction_tokens", COUNT, "Drafted tokens that are part of the answers"),
+        may("rejected_prediction_tokens", COUNT, "Other drafted tokens"),
+    ]
 }
 
 fn usage() -> Vec<Field> {
@@ -287,6 +291,7 @@ fn model() -> Vec<Field> {
         may("max_model_len", COUNT, "Tokens of the context, once it is loaded"),
         may("meta", Kind::Map, "Numbers from its file"),
         may("capabilities", Kind::List(&Kind::Text), "completion, embedding, insert, tools, thinking"),
+        may("parent", Kind::Text, "The model of a LoRA"),
     ]
 }
 
@@ -302,11 +307,21 @@ fn health() -> Vec<Field> {
     vec![needs("status", Kind::Words(&["ok"]), "The state")]
 }
 
+fn lora() -> Vec<Field> {
+    vec![
+        needs("id", COUNT, "Its number"),
+        needs("path", Kind::Text, "Its file"),
+        needs("scale", NUMBER, "Its scale where a request says none"),
+        needs("task_name", Kind::Text, "The task that its file names"),
+        needs("prompt_prefix", Kind::Text, "The text that its file wants before prompts"),
+    ]
+}
+
 fn slot() -> Vec<Field> {
     vec![
         needs("id", COUNT, "Number of the place"),
         needs("n_ctx", COUNT, "Tokens of the context"),
-        needs("speculative", Kind::Flag, "Always false"),
+        needs("speculative", Kind::Flag, "True if answers are drafted"),
         needs("is_processing", Kind::Flag, "True for as many as run"),
     ]
 }
@@ -451,6 +466,7 @@ pub(super) static MODELS: Body = Body::new("Models", models);
 pub(super) static DONE: Body = Body::new("Done", done);
 pub(super) static HEALTH: Body = Body::new("Health", health);
 pub(super) static PROPS: Body = Body::new("Properties", any);
+pub(super) static LORAS: Body = Body::list("Loras", lora);
 pub(super) static SLOTS: Body = Body::list("Slots", slot);
 pub(super) static TOKENIZED: Body = Body::new("Tokens", tokens);
 pub(super) static DETOKENIZED: Body = Body::new("Text", text);

@@ -65,7 +65,8 @@ fn read(body: &Body, smallest: &Value, read: &dyn Fn(&Value)) -> BTreeSet<String
     let is_open = |path: &str| {
         let (name, rest) = path.split_once(['.', '[']).unwrap_or((path, ""));
         let field = fields.iter().find(|field| field.name == name);
-        !rest.is_empty() && !matches!(field.map(|field| field.kind), Some(Kind::Object(_)))
+        let is_whole = fields.iter().any(|field| field.name == path);
+        !is_whole && !rest.is_empty() && !matches!(field.map(|field| field.kind), Some(Kind::Object(_)))
     };
     recorded::take().into_iter().filter(|path| !is_open(path)).collect()
 }
@@ -87,7 +88,10 @@ fn requests_have_the_fields_that_are_read() {
     let of = |dialect: crate::dialect::ReadAsk| {
         let facts = &facts;
         // Errors of samples do not matter here.
-        move |body: &Value| drop(dialect(body, facts))
+        move |body: &Value| {
+            drop(dialect(body, facts));
+            drop(facts.lora_scales(body));
+        }
     };
     let chat = json!({"messages": [{"role": "user", "content": "A"}]});
     let message = json!({"messages": [{"role": "user", "content": "A"}], "max_tokens": 1});
@@ -102,14 +106,17 @@ fn requests_have_the_fields_that_are_read() {
             [body, &without(body, "input")]
                 .into_iter()
                 .for_each(|body| drop(openai::embeddings::ask(body, &shared)));
+            drop(shared.lora_scales(body));
         }),
         (&ask::RERANK_REQUEST, json!({"query": "A", "documents": ["B"]}), &|body| {
             [body, &without(body, "documents")]
                 .into_iter()
                 .for_each(|body| drop(openai::rerank::rerank(body)));
+            drop(shared.lora_scales(body));
         }),
         (&ask::SCORE_REQUEST, json!({"text_1": "A", "text_2": "B"}), &|body| {
-            drop(openai::rerank::score(body))
+            drop(openai::rerank::score(body));
+            drop(shared.lora_scales(body));
         }),
         (&ask::OLLAMA_CHAT_REQUEST, chat, &|body| {
             drop(ollama::chat::only(body));

@@ -20,6 +20,10 @@ pub(crate) struct Setup {
     template: Option<String>,
     /// Other values of the model's metadata.
     pub(crate) metadata: Vec<(String, OwnedValue)>,
+    /// Files of LoRAs in memory, by name, and their scales.
+    pub(crate) loras: Vec<(String, &'static [u8], f32)>,
+    /// The built-in model drafts for itself.
+    pub(crate) drafts: bool,
     n_ctx: u32,
     n_seq: u32,
     pub(crate) max_waiting: usize,
@@ -86,6 +90,8 @@ impl Setup {
             model: Some("models/storyteller/storyteller-f16.gguf"),
             template: None,
             metadata: Vec::new(),
+            loras: Vec::new(),
+            drafts: false,
             n_ctx: 512,
             n_seq: 4,
             max_waiting: 16,
@@ -131,13 +137,22 @@ impl Setup {
             .kv(KvType::F32)
             .inputs(ActivationPrecision::F32)
             .device(DeviceChoice::Cpu);
+        for (name, bytes, scale) in &self.loras {
+            builder = builder.lora(Source::Bytes { name: name.clone(), bytes }, *scale);
+        }
         for (key, value) in &self.metadata {
             builder = builder.metadata(key.as_str(), value.clone());
         }
         if let Some(template) = &self.template {
             builder = builder.metadata("tokenizer.chat_template", template.as_str());
         }
-        pollster::block_on(builder.build()).expect("the model can be loaded")
+        let mut engine = pollster::block_on(builder.build()).expect("the model can be loaded");
+        if self.drafts {
+            let draft = Engine::builder(Source::Default).sequences(self.n_seq.min(4)).context(self.n_ctx);
+            let draft = pollster::block_on(draft.device(DeviceChoice::Cpu).build());
+            engine.set_draft(Some(draft.expect("the model can be loaded"))).expect("the same vocabulary");
+        }
+        engine
     }
 
     pub(crate) fn start(self) -> Running {

@@ -83,6 +83,8 @@ impl Completion {
     /// The settings that were in force.
     fn settings(&self, told: &Told) -> Value {
         let mut settings = sampling::told(&self.options.sampler, &told.facts);
+        let scale = |(id, scale): (usize, &f32)| json!({"id": id, "scale": scale});
+        let lora = told.lora.iter().enumerate().map(scale).collect();
         let limit = self.options.max_tokens.map_or(json!(-1), |n| json!(n));
         for (name, value) in [
             ("max_tokens", limit.clone()),
@@ -94,7 +96,10 @@ impl Completion {
             ("n_probs", json!(self.options.logprobs.unwrap_or(0))),
             ("n_ctx", json!(told.facts.n_ctx)),
             ("timings_per_token", json!(self.timings)),
-            ("lora", json!([])),
+            ("lora", lora),
+            ("speculative.n_max", json!(self.options.speculate.map_or(0, |s| s.n_max))),
+            ("speculative.n_min", json!(self.options.speculate.map_or(0, |s| s.n_min))),
+            ("speculative.p_min", json!(self.options.speculate.map_or(0.0, |s| s.p_min))),
         ] {
             settings.insert(name.into(), value);
         }

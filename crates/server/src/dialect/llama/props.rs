@@ -15,6 +15,7 @@ pub(crate) fn props(facts: &Facts, config: &ServerConfig) -> Value {
     params.insert("max_tokens".into(), limit.clone());
     params.insert("n_predict".into(), limit);
     params.insert("stream".into(), false.into());
+    params.insert("lora".into(), facts.loras.in_force());
     let token = |id: Option<u32>| id.and_then(|id| facts.text_of(&[id]).ok()).unwrap_or_default();
     let ends = facts.with_tokenizer(|tokenizer| (tokenizer.bos(), tokenizer.eos())).unwrap_or_default();
     json!({
@@ -69,7 +70,7 @@ pub(crate) fn router(config: &ServerConfig) -> Value {
 pub(crate) fn slots(facts: &Facts, load: &Load) -> Value {
     let slot = |id: u32| {
         let is_processing = (id as usize) < load.n_running;
-        json!({"id": id, "n_ctx": facts.n_ctx, "speculative": false, "is_processing": is_processing})
+        json!({"id": id, "n_ctx": facts.n_ctx, "speculative": facts.speculation.is_some(), "is_processing": is_processing})
     };
     (0..facts.n_seq).map(slot).collect()
 }

@@ -45,6 +45,8 @@ struct Usage {
     n_cached: usize,
     n_token: usize,
     n_reasoning: usize,
+    n_drafted: usize,
+    n_accepted: usize,
 }
 
 impl Usage {
@@ -58,6 +60,8 @@ impl Usage {
             *least = (*least).min(stats.n_cached);
             usage.n_token += stats.n_token;
             usage.n_reasoning += n_reasoning;
+            usage.n_drafted += stats.n_drafted;
+            usage.n_accepted += stats.n_accepted;
         }
         usage.n_cached = cached.into_iter().filter(|n| *n < usize::MAX).sum();
         usage
@@ -73,13 +77,19 @@ impl Usage {
 
     fn json(self, told: &Told) -> Value {
         let n_prompt = told.n_prompt();
-        json!({
+        let mut usage = json!({
             "prompt_tokens": n_prompt,
             "completion_tokens": self.n_token,
             "total_tokens": n_prompt + self.n_token,
             "prompt_tokens_details": {"cached_tokens": self.n_cached},
             "completion_tokens_details": {"reasoning_tokens": self.n_reasoning},
-        })
+        });
+        if self.n_drafted > 0 {
+            let details = &mut usage["completion_tokens_details"];
+            details["accepted_prediction_tokens"] = self.n_accepted.into();
+            details["rejected_prediction_tokens"] = (self.n_drafted - self.n_accepted).into();
+        }
+        usage
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::about::About;
-use crate::models::{Listed, Offer};
+use crate::models::{Listed, Offer, model_id};
 
 /// A model.
 pub(crate) fn model(listed: &Listed) -> Value {
@@ -38,6 +38,31 @@ pub(crate) fn model(listed: &Listed) -> Value {
     model
 }
 
+/// A LoRA of a model, which is a model for requests.
+fn lora(listed: &Listed, file: &str) -> Value {
+    let Listed { offer, facts, status, .. } = listed;
+    json!({
+        "id": format!("{}:{}", offer.id, model_id(file)),
+        "aliases": [],
+        "tags": [],
+        "object": "model",
+        "created": offer.created,
+        "owned_by": "chaski",
+        "path": file,
+        "parent": offer.id,
+        "status": status,
+        "max_model_len": facts.as_ref().map(|facts| facts.n_ctx),
+    })
+}
+
+/// The model with this name, or the LoRA.
+pub(crate) fn find(models: &[Listed], name: &str) -> Option<Value> {
+    let called = models.iter().find(|listed| listed.offer.is_called(name)).map(model);
+    called.or_else(|| {
+        models.iter().find_map(|m| m.offer.lora_called(name).map(|at| lora(m, &m.offer.loras[at])))
+    })
+}
+
 /// All names, if there is more than one.
 fn names(offer: &Offer) -> Vec<&String> {
     let id = Some(&offer.id).filter(|_| !offer.aliases.is_empty());
@@ -46,7 +71,13 @@ fn names(offer: &Offer) -> Vec<&String> {
 
 /// All models.
 pub(crate) fn list(models: &[Listed]) -> Value {
-    json!({"object": "list", "data": models.iter().map(model).collect::<Vec<_>>()})
+    let own = models.iter().map(model);
+    let loras = models.iter().flat_map(|m| {
+        // Of several with one name, the first can be named.
+        let is_first = |(at, file): &(usize, &String)| m.offer.lora_called(&model_id(file)) == Some(*at);
+        m.offer.loras.iter().enumerate().filter(is_first).map(move |(_, file)| lora(m, file))
+    });
+    json!({"object": "list", "data": own.chain(loras).collect::<Vec<_>>()})
 }
 
 /// The abilities of a model, in ollama's words.

@@ -165,7 +165,7 @@ impl<'a> Session<'a> {
         let (tokens, chat) = self.prompt(&new, &options)?;
         let n_dropped = chat.as_ref().map_or(0, |prompt| prompt.n_dropped);
         options.shift = answer.shift(&self.engine, tokens.len());
-        options.speculate = answer.speculation(self.has_draft);
+        options.speculate = answer.draft.speculation(self.has_draft);
         if n_dropped > 0 {
             let (n_ctx, n) = (self.engine.loaded().n_ctx(), self.conversation.n_dropped() + n_dropped);
             self.ui.note(&format!(
