@@ -185,6 +185,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Maps the file, if the model runs on the CPU, instead of reading it; default: on. Processes share a mapped file, and
+    /// the operating system loads its parts when they are used, and may drop them again. The file must not change
+    /// meanwhile. No effect on a GPU.
+    pub fn map(mut self, on: bool) -> Self {
+        self.loader.config.map = on;
+        self
+    }
+
     /// Limits kernels to this feature set.
     pub fn feature_set(mut self, set: FeatureSet) -> Self {
         self.loader.gpu.set = Some(set);

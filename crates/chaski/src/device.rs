@@ -6,6 +6,7 @@ use chaski_models::Target;
 use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, self_test};
 use chaski_runtime::kernels::{Caps, FeatureSet, probes};
+use ggml_format::Isa;
 
 use crate::error::Error;
 
@@ -183,7 +184,7 @@ fn describe(gpu: &Gpu, distrust: Option<String>) -> DeviceInfo {
 }
 
 fn cpu(fallback: Option<String>) -> Opened {
-    let (name, driver) = ("CPU".into(), "128-bit SIMD".into());
+    let (name, driver) = ("CPU".into(), Isa::best().name().into());
     Opened { target: Target::Cpu, info: DeviceInfo { name, driver, caps: None, fallback, distrust: None } }
 }
 

@@ -156,13 +156,15 @@ fn open_file(path: &std::path::Path) -> Result<AnySource, Error> {
     Ok(AnySource::File(FileSource::open(path)?))
 }
 
-/// A file that is read, not mapped: while a model streams through, mapped pages would count as memory of the
-/// process.
+/// A file that is read, and mapped only for the CPU: while a model streams to a device, mapped pages would count as memory
+/// of the process.
 #[cfg(not(target_arch = "wasm32"))]
 pub struct FileSource {
     name: String,
     file: std::fs::File,
     len: u64,
+    /// Made when it is first asked for; `None` if the file cannot be mapped.
+    map: std::sync::OnceLock<Option<HeaderBytes>>,
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -185,7 +187,7 @@ impl FileSource {
         }
         let file = std::fs::File::open(path).map_err(io)?;
         let meta = file.metadata().map_err(io)?;
-        Ok(FileSource { len: meta.len(), file, name })
+        Ok(FileSource { len: meta.len(), file, name, map: std::sync::OnceLock::new() })
     }
 }
 
@@ -203,6 +205,17 @@ impl ByteSource for FileSource {
         SourceError::check_range(&self.name, self.len, offset, buf.len() as u64)?;
         read_exact_at(&self.file, offset, buf)
             .map_err(|source| SourceError::Io { name: self.name.clone(), source })
+    }
+
+    fn mapped(&self) -> Option<HeaderBytes> {
+        let map = || match ggml_format::map_file(&self.file) {
+            Ok(bytes) => Some(bytes),
+            Err(e) => {
+                tracing::debug!("`{}` cannot be mapped, and is read: {e}", self.name);
+                None
+            }
+        };
+        self.map.get_or_init(map).clone()
     }
 }
 
@@ -282,6 +295,15 @@ impl ByteSource for AnySource {
             AnySource::Reader(_) => None,
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(_) => None,
+        }
+    }
+
+    fn mapped(&self) -> Option<HeaderBytes> {
+        match self {
+            AnySource::Memory(s) => s.mapped(),
+            AnySource::Reader(_) => None,
+            #[cfg(not(target_arch = "wasm32"))]
+            AnySource::File(s) => s.mapped(),
         }
     }
 }

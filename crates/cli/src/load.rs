@@ -58,6 +58,7 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
         .inputs(args.inputs)
         .checked(args.checked)
         .threads(args.threads.threads, args.threads.threads_batch)
+        .map(!args.no_mmap)
         .device(device)
         .shares(Shares::of(args.tensor_split.as_ref(), &args.device)?)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
@@ -114,6 +115,7 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &Engine, ui: &Ui) ->
         .chunk(args.chunk)
         .sequences(args.sequences.min(Speculation::MAX_RUNNING as u32))
         .threads(args.threads.threads, args.threads.threads_batch)
+        .map(!args.no_mmap)
         .device(DeviceChoice::Cpu)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
         .on_progress(progress.callback());

@@ -252,6 +252,9 @@ pub(crate) struct EngineArgs {
     pub(crate) experts: ExpertArgs,
     #[command(flatten)]
     pub(crate) threads: ThreadArgs,
+    /// On the CPU, read the file into memory instead of mapping it; a GPU's files are always read
+    #[arg(long)]
+    pub(crate) no_mmap: bool,
     /// Check bounds in shaders (slower)
     #[arg(long)]
     pub(crate) checked: bool,

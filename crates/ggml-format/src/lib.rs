@@ -33,7 +33,8 @@ mod source;
 mod split;
 pub mod types;
 
-pub use blocks::codes::{Codes, CodesFn};
+pub use blocks::codes::Codes;
+pub use blocks::isa::Isa;
 pub use bounds::{MaybeSend, MaybeSync};
 pub use convert::{ConvertError, dequantize, quantize, quantize_cells};
 pub use file_type::{FILE_TYPES, FileType, FileTypeInfo};
@@ -43,6 +44,8 @@ pub use gguf::{
 };
 pub use imatrix::{Imatrix, ImatrixEntry, ImatrixError};
 pub use mix::{MixCounters, MixError, ModelFacts, mix_order, needs_importance, tensor_type};
+#[cfg(feature = "mmap")]
+pub use mmap::map_file;
 pub use model_file::{ModelFile, OpenError, read_header};
 pub use source::{ByteSource, MemorySource, SourceError};
 pub use split::SplitName;

@@ -1,6 +1,7 @@
 //! Memory-mapped files.
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use crate::gguf::HeaderBytes;
@@ -16,19 +17,23 @@ impl MemorySource {
     /// [`SourceError::Io`] if the file cannot be opened or mapped.
     pub fn map(path: impl AsRef<Path>) -> Result<MemorySource, SourceError> {
         let name = path.as_ref().display().to_string();
-        match map(path.as_ref()) {
-            Ok(map) => Ok(MemorySource::new(name, HeaderBytes::new(map))),
+        match File::open(path).and_then(|file| map_file(&file)) {
+            Ok(bytes) => Ok(MemorySource::new(name, bytes)),
             Err(source) => Err(SourceError::Io { name, source }),
         }
     }
 }
 
+/// The bytes of a file, mapped into memory as by [`MemorySource::map`].
+///
+/// # Errors
+/// Those of the operating system.
 #[allow(unsafe_code, reason = "mapping a file is unsafe: other processes may change it")]
-fn map(path: &Path) -> std::io::Result<memmap2::Mmap> {
-    let file = File::open(path)?;
+pub fn map_file(file: &File) -> io::Result<HeaderBytes> {
     // SAFETY: The map is private to this process's view and read-only; we never write through it. If another
     // process truncates or rewrites the file meanwhile, reads may see other bytes or fault; that is the
     // documented condition of `MemorySource::map`, as it is for every program that maps model files. No code here relies
     // on the bytes staying the same for memory safety: text is validated again at each access.
-    unsafe { memmap2::Mmap::map(&file) }
+    let map = unsafe { memmap2::Mmap::map(file) }?;
+    Ok(HeaderBytes::new(map))
 }

@@ -1,6 +1,7 @@
 //! A model, from one file or from a split set.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::gguf::{Gguf, GgufError, HeaderBytes, Metadata, Scan, TensorInfo};
 use crate::source::{ByteSource, SourceError};
@@ -209,6 +210,15 @@ impl<S: ByteSource> ModelFile<S> {
     ) -> Result<(), SourceError> {
         SourceError::check_range(&tensor.name, tensor.n_byte, offset, buf.len() as u64)?;
         self.shards[usize::from(tensor.shard)].read_at(tensor.offset + offset, buf).await
+    }
+
+    /// The file that holds a tensor of this model, and the tensor's place in it, if the file is in memory or can be mapped.
+    pub fn map_tensor(&self, tensor: &TensorInfo) -> Option<(HeaderBytes, Range<usize>)> {
+        let bytes = self.shards[usize::from(tensor.shard)].mapped()?;
+        let start = usize::try_from(tensor.offset).ok()?;
+        let range = start..start.checked_add(usize::try_from(tensor.n_byte).ok()?)?;
+        bytes.get(range.clone())?;
+        Some((bytes, range))
     }
 
     /// The data of a tensor of this model, if its file is in memory.

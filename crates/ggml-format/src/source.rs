@@ -68,6 +68,11 @@ pub trait ByteSource: MaybeSend + MaybeSync {
     fn shared(&self) -> Option<HeaderBytes> {
         None
     }
+
+    /// All bytes as a shared handle, if they are in memory or can be mapped into it.
+    fn mapped(&self) -> Option<HeaderBytes> {
+        self.shared()
+    }
 }
 
 /// Bytes in memory.

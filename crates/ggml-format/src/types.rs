@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::blocks::codes::{Coded, Codes};
+use crate::blocks::isa::{Compiled, compiled};
 use crate::blocks::{Block, dequantize_blocks, invalid_block};
 
 #[path = "blocks/float.rs"]
@@ -142,12 +143,21 @@ pub struct TypeInfo {
     pub invalid_block: InvalidBlockFn,
     /// Unpacks integer codes and scales, for formats whose values are products of the two.
     pub codes: Option<Codes>,
+    /// [`Self::dequantize`] for other instruction sets.
+    pub(crate) compiled: Compiled<DequantizeFor>,
 }
+
+/// [`DequantizeFn`] with instructions that the CPU may lack.
+pub(crate) type DequantizeFor = unsafe fn(&[u8], &mut [f32]);
 
 /// All types, in the order of [`GgmlType`]'s variants, which is also the order of the ids.
 pub static TYPES: &[TypeInfo] = &[
     row::<float::ValueF32>(GgmlType::F32, 0, "f32", Some(float::quantize_f32)),
-    row::<float::ValueF16>(GgmlType::F16, 1, "f16", Some(float::quantize_f16)),
+    TypeInfo {
+        #[cfg(target_arch = "x86_64")]
+        compiled: float::F16_COMPILED,
+        ..row::<float::ValueF16>(GgmlType::F16, 1, "f16", Some(float::quantize_f16))
+    },
     coded::<q4_0::BlockQ4_0>(GgmlType::Q4_0, 2, "q4_0", Some(q4_0::quantize)),
     coded::<q4_1::BlockQ4_1>(GgmlType::Q4_1, 3, "q4_1", Some(q4_1::quantize)),
     coded::<q5_0::BlockQ5_0>(GgmlType::Q5_0, 6, "q5_0", Some(q5_0::quantize)),
@@ -200,6 +210,7 @@ const fn row<B: Block>(ty: GgmlType, id: u32, name: &'static str, quantize: Opti
         quantize,
         invalid_block: invalid_block::<B>,
         codes: None,
+        compiled: compiled!(DequantizeFor, dequantize_blocks::<B>, (bytes: &[u8], y: &mut [f32]), B: Block),
     }
 }
 

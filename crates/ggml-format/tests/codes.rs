@@ -14,7 +14,7 @@ fn check(info: &TypeInfo, codes: Codes, blocks: &[u8]) -> Result<(), String> {
     // The previous content makes no difference.
     let (mut code, mut scale) = (vec![0x1234; n], vec![f32::NAN; n / codes.group]);
     let mut min = vec![f32::NAN; if codes.has_min { n / codes.group } else { 0 }];
-    (codes.unpack)(blocks, &mut code, &mut scale, &mut min);
+    codes.unpack(blocks, &mut code, &mut scale, &mut min);
     for (i, (c, e)) in code.iter().zip(&expected).enumerate() {
         let product = scale[i / codes.group] * f32::from(*c);
         let value = if codes.has_min { product - min[i / codes.group] } else { product };

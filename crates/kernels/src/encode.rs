@@ -44,7 +44,7 @@ fn step(ty: GgmlType) -> f64 {
     let bytes: Vec<u8> = (0..BLOCKS * info.block_bytes).map(|_| rng.bits() as u8).collect();
     let (mut code, mut scale) = (vec![0; n], vec![0.0; n / codes.group]);
     let mut min = vec![0.0; if codes.has_min { scale.len() } else { 0 }];
-    (codes.unpack)(&bytes, &mut code, &mut scale, &mut min);
+    codes.unpack(&bytes, &mut code, &mut scale, &mut min);
     code.sort_unstable();
     let [low, high] = [code[0], code[n - 1]].map(f64::from);
     let widest = code.windows(2).map(|c| c[1] - c[0]).max().expect("more than one code");

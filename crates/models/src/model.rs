@@ -1,11 +1,14 @@
 //! An opened model file: metadata, tokenizer, template, and the graph for a context.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use chaski_graph::Graph;
 use chaski_runtime::Tensors;
-use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
+use ggml_format::{
+    ByteSource, FileType, GgmlType, HeaderBytes, Metadata, ModelFile, SourceError, TensorInfo,
+};
 
 use crate::arch::{Arch, SCALARS, rope_factor_tensor};
 use crate::build::{Builder, Config, Loras};
@@ -303,6 +306,10 @@ impl<S: ByteSource> Tensors for Files<S> {
             .ok_or_else(|| format!("no tensor `{name}`"))?;
         Ok(derived.read(&self.file, from, offset, buf).await?)
     }
+
+    fn mapped(&self, name: &str) -> Option<(HeaderBytes, Range<usize>)> {
+        self.file.map_tensor(self.file.tensor(name)?)
+    }
 }
 
 impl<S: ByteSource> Tensors for Model<S> {
@@ -313,5 +320,9 @@ impl<S: ByteSource> Tensors for Model<S> {
         buf: &mut [u8],
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         self.files.read(name, offset, buf).await
+    }
+
+    fn mapped(&self, name: &str) -> Option<(HeaderBytes, Range<usize>)> {
+        self.files.mapped(name)
     }
 }

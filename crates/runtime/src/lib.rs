@@ -12,6 +12,7 @@ mod formats;
 mod platform;
 mod step;
 mod tensors;
+mod workers;
 
 pub mod cpu;
 pub mod gpu;

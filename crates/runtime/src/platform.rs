@@ -1,11 +1,9 @@
-//! Differences between native and web: waiting for the device, threads, time.
+//! Differences between native and web: waiting for the device, work aside, time.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
-
-use crate::error::RuntimeError;
 
 /// A value that a callback will deliver.
 pub(crate) struct Promise<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
@@ -153,70 +151,4 @@ pub fn for_each<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Send + Sync
 #[cfg(target_arch = "wasm32")]
 pub fn for_each<T, R>(items: &[T], f: impl Fn(&T) -> R) -> Vec<R> {
     items.iter().map(f).collect()
-}
-
-/// Worker threads: of a pool of their own, or all of the process.
-#[cfg(not(target_arch = "wasm32"))]
-#[derive(Clone)]
-pub(crate) struct Workers(Option<Arc<rayon::ThreadPool>>);
-
-#[cfg(not(target_arch = "wasm32"))]
-impl Workers {
-    /// `n` threads; 0: rayon's own, by default one for each core.
-    pub(crate) fn new(n: u32) -> Result<Self, RuntimeError> {
-        if n == 0 {
-            return Ok(Workers(None));
-        }
-        let pool =
-            rayon::ThreadPoolBuilder::new().num_threads(n as usize).thread_name(|i| format!("cpu {i}"));
-        let pool = pool.build().map_err(|e| RuntimeError::Threads { n, reason: e.to_string() })?;
-        Ok(Workers(Some(Arc::new(pool))))
-    }
-
-    /// Their number.
-    pub(crate) fn n(&self) -> usize {
-        self.0.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
-    }
-
-    /// Calls `f` on one of them, which shares its work with the others; the caller waits.
-    pub(crate) fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
-        match &self.0 {
-            Some(pool) => pool.install(f),
-            None => rayon::scope(|_| f()),
-        }
-    }
-}
-
-/// No worker threads: the caller does the work.
-#[cfg(target_arch = "wasm32")]
-#[derive(Clone)]
-pub(crate) struct Workers(());
-
-#[cfg(target_arch = "wasm32")]
-impl Workers {
-    #[allow(clippy::unnecessary_wraps, reason = "threads may be missing elsewhere")]
-    pub(crate) fn new(_: u32) -> Result<Self, RuntimeError> {
-        Ok(Workers(()))
-    }
-
-    pub(crate) fn n(&self) -> usize {
-        1
-    }
-
-    pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        f()
-    }
-}
-
-/// Fills chunks of `out` in parallel if there are threads: `f(index of the chunk, chunk)`.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn fill_chunks(out: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Send + Sync) {
-    use rayon::prelude::*;
-    out.par_chunks_mut(chunk).enumerate().for_each(|(i, c)| f(i, c));
-}
-
-/// Fills chunks of `out`: `f(index of the chunk, chunk)`.
-#[cfg(target_arch = "wasm32")]
-pub(crate) fn fill_chunks(out: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32])) {
-    out.chunks_mut(chunk).enumerate().for_each(|(i, c)| f(i, c));
 }

@@ -1,9 +1,10 @@
 //! Access to the tensors of a model, independent of their source.
 
 use std::future::Future;
+use std::ops::Range;
 
 use chaski_graph::Weight;
-use ggml_format::{MaybeSend, MaybeSync};
+use ggml_format::{HeaderBytes, MaybeSend, MaybeSync};
 
 use crate::error::RuntimeError;
 
@@ -16,6 +17,12 @@ pub trait Tensors: MaybeSend + MaybeSync {
         offset: u64,
         buf: &mut [u8],
     ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + MaybeSend;
+
+    /// A tensor in the file's format without a copy: the bytes of a file, in memory or mapped, and the tensor's place in
+    /// them. `None`: it has to be read.
+    fn mapped(&self, _name: &str) -> Option<(HeaderBytes, Range<usize>)> {
+        None
+    }
 }
 
 /// Rows of a matrix from `first`, which may be in separate places of the file.

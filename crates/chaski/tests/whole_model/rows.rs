@@ -80,6 +80,7 @@ fn cpu_model(model: &TestModel) -> CpuModel {
         pool: None,
         kv: (GgmlType::F32, GgmlType::F32),
         threads: Threads::default(),
+        map: true,
     };
     block_on(CpuModel::load(graph, sizes, &**model, |_, _| {})).expect("it fits")
 }

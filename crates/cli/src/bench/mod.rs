@@ -127,6 +127,9 @@ pub(crate) struct Args {
     /// Do not read or write the cache of compiled kernels
     #[arg(long)]
     no_warm_cache: bool,
+    /// On the CPU, read the file into memory instead of mapping it
+    #[arg(long)]
+    no_mmap: bool,
     /// List the GPUs and exit
     #[arg(long)]
     list_devices: bool,
@@ -405,6 +408,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     f16_tiles: tiles != 0,
                                     inputs,
                                     no_warm_cache: args.no_warm_cache,
+                                    no_mmap: args.no_mmap,
                                     no_tuning: args.no_tuning,
                                     // Load time is measured.
                                     no_self_test: true,

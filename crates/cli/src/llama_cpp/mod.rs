@@ -355,7 +355,7 @@ mod tests {
     fn what_has_no_effect_is_taken_with_its_value() {
         for (typed, left, n) in [
             ("chaski run -ngl 99 -fa on --mlock m.gguf", "chaski run m.gguf", 3),
-            ("chaski run -fa m.gguf -mmp 0 --no-mmap", "chaski run m.gguf", 3),
+            ("chaski run -fa m.gguf -mmp 0 --no-mmap", "chaski run m.gguf --no-mmap", 2),
             ("chaski run -b 512 -np=4 --no-warmup --jinja", "chaski run", 4),
         ] {
             let line = expanded(typed).unwrap();

@@ -60,7 +60,8 @@ const fn refused(names: &'static [&'static str], takes: Takes, why: &'static str
 
 const DOWNLOAD: &str = "models are not downloaded yet: download a GGUF file, then `chaski run FILE`";
 const PLACEMENT: &str = "`--device` selects the GPUs, and `--experts-on-cpu N` keeps experts in host memory";
-const FILES: &str = "files are read piece by piece, not mapped";
+const FILES: &str =
+    "files are mapped for the CPU (`--no-mmap` reads them), and read piece by piece for a GPU";
 const AFFINITY: &str = "threads are not bound to cores; `-t N` sets their number";
 const DRAFT_DEVICE: &str = "the draft model runs where the model does";
 const LOOKUP: &str = "`--draft-max N` without a draft model looks drafts up in the text";
@@ -220,7 +221,7 @@ pub(crate) static TABLE: &[Row] = &[
     ignored(&["-fitt", "--fit-target"], One, "the model is placed as `--device` says"),
     ignored(&["-fitc", "--fit-ctx"], One, "`-c N` sets the context"),
     ignored(&["-mmp", "--mmap"], Switch, FILES),
-    ignored(&["--no-mmap", "--mlock"], Nothing, FILES),
+    ignored(&["--mlock"], Nothing, FILES),
     ignored(&["-dio", "--direct-io", "-ndio", "--no-direct-io"], Switch, FILES),
     ignored(&["-lm", "--load-mode"], One, FILES),
     ignored(&["-C", "--cpu-mask", "-Cr", "--cpu-range"], One, AFFINITY),

@@ -4,6 +4,7 @@
 use wide::{i16x8, u8x16};
 
 use super::Block;
+use super::isa::{Compiled, compiled};
 
 /// A block whose values are `scale * code - min`: an integer code per value, and a scale and a minimum per
 /// group.
@@ -14,13 +15,13 @@ pub trait Coded: Block {
     /// True if the groups have minima; otherwise all are 0 and are not written.
     const HAS_MIN: bool = false;
 
+    /// The values of 4-bit codes, if these are indices.
+    const TABLE: Option<&'static [i8; 16]> = None;
+
     /// Writes the codes, which all fit 8 bits, and for each group its scale and, with [`Self::HAS_MIN`], its
     /// minimum. `scale * code - min`, in this order and in f32, equals the output of [`Block::dequantize`].
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]);
 }
-
-/// Unpacks consecutive whole blocks: codes, scales, minima (an empty slice if there are none).
-pub type CodesFn = fn(&[u8], &mut [i16], &mut [f32], &mut [f32]);
 
 /// Access to the codes of a format.
 #[derive(Copy, Clone, Debug)]
@@ -29,86 +30,130 @@ pub struct Codes {
     pub group: usize,
     /// True if groups have minima.
     pub has_min: bool,
-    /// Unpacks blocks.
-    pub unpack: CodesFn,
+    /// Unpacks blocks into a chunk, also compiled for other instruction sets.
+    pub(crate) chunk: fn(&[u8], &mut Chunk),
+    pub(crate) compiled: Compiled<ChunkFor>,
+    /// [`Coded::TABLE`]
+    pub(crate) table: Option<&'static [i8; 16]>,
+    /// Values and bytes of a block.
+    block: (usize, usize),
 }
+
+/// [`Codes::chunk`] with instructions that the CPU may lack.
+pub(crate) type ChunkFor = unsafe fn(&[u8], &mut Chunk);
 
 impl Codes {
     pub(crate) const fn of<B: Coded>() -> Codes {
         const { assert!(B::GROUP == 16 || B::GROUP == 32, "products take codes in groups of 16 or 32") };
-        Codes { group: B::GROUP, has_min: B::HAS_MIN, unpack: unpack::<B> }
+        let compiled = compiled!(ChunkFor, chunk::<B>, (bytes: &[u8], to: &mut Chunk), B: Coded);
+        let (group, has_min, table) = (B::GROUP, B::HAS_MIN, B::TABLE);
+        Codes { group, has_min, chunk: chunk::<B>, compiled, table, block: (B::N_ELEM, size_of::<B>()) }
+    }
+
+    /// Unpacks consecutive whole blocks: codes, scales, minima (an empty slice if there are none).
+    ///
+    /// # Panics
+    /// If `bytes` is not a whole number of blocks, or an output slice has the wrong length.
+    pub fn unpack(&self, bytes: &[u8], code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
+        let (block_len, block_bytes) = self.block;
+        assert_eq!(bytes.len() % block_bytes, 0, "whole blocks");
+        assert_eq!(bytes.len() / block_bytes * block_len, code.len(), "as many codes as the blocks hold");
+        assert_eq!(code.len() / self.group, scale.len(), "a scale for each group");
+        assert_eq!(
+            if self.has_min { scale.len() } else { 0 },
+            min.len(),
+            "a minimum for each group that has one"
+        );
+        let mut chunk = Chunk::ZERO;
+        for (i, bytes) in bytes.chunks(CHUNK / block_len * block_bytes).enumerate() {
+            (self.chunk)(bytes, &mut chunk);
+            let codes = i * CHUNK..(i * CHUNK + bytes.len() / block_bytes * block_len);
+            let groups = codes.start / self.group..codes.end / self.group;
+            let n_group = groups.len();
+            for (to, from) in code[codes].iter_mut().zip(chunk.code) {
+                *to = self.table.map_or(from, |table| i16::from(table[from as usize]));
+            }
+            scale[groups.clone()].copy_from_slice(&chunk.scale[..n_group]);
+            if self.has_min {
+                min[groups].copy_from_slice(&chunk.min[..n_group]);
+            }
+        }
     }
 }
 
+/// Values that products unpack at once: whole blocks of every format.
+pub(crate) const CHUNK: usize = 256;
+
+/// Part of a row as codes, which may be indices of [`Codes::table`].
+#[repr(C, align(64))]
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Chunk {
+    pub(crate) code: [i16; CHUNK],
+    /// For each group.
+    pub(crate) scale: [f32; CHUNK / 16],
+    /// Likewise; unchanged for formats without.
+    pub(crate) min: [f32; CHUNK / 16],
+}
+
+impl Chunk {
+    pub(crate) const ZERO: Chunk =
+        Chunk { code: [0; CHUNK], scale: [0.0; CHUNK / 16], min: [0.0; CHUNK / 16] };
+}
+
+/// Unpacks blocks into a chunk, without looking codes up.
+///
 /// # Panics
-/// If `bytes` is not a whole number of blocks, or an output slice has the wrong length.
-fn unpack<B: Coded>(bytes: &[u8], code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
+/// If `bytes` is not a whole number of blocks.
+#[inline(always)]
+fn chunk<B: Coded>(bytes: &[u8], to: &mut Chunk) {
     let blocks: &[B] = bytemuck::cast_slice(bytes);
     let n_group = B::N_ELEM / B::GROUP;
-    assert_eq!(blocks.len() * B::N_ELEM, code.len(), "as many codes as the blocks hold");
-    assert_eq!(blocks.len() * n_group, scale.len(), "a scale for each group");
-    if B::HAS_MIN {
-        assert_eq!(scale.len(), min.len(), "a minimum for each group");
-    }
-    let parts = code.chunks_exact_mut(B::N_ELEM).zip(scale.chunks_exact_mut(n_group));
-    for (i, (block, (code, scale))) in blocks.iter().zip(parts).enumerate() {
-        let min = if B::HAS_MIN { &mut min[i * n_group..][..n_group] } else { &mut [][..] };
-        block.codes(code, scale, min);
+    let scales = to.scale.chunks_exact_mut(n_group).zip(to.min.chunks_exact_mut(n_group));
+    for (block, (code, (scale, min))) in blocks.iter().zip(to.code.chunks_exact_mut(B::N_ELEM).zip(scales)) {
+        block.codes(code, scale, if B::HAS_MIN { min } else { &mut [] });
     }
 }
 
-/// Sixteen bytes as numbers. Loops over all weights use vector types explicitly: compilers do not vectorise
-/// loops when they optimise for size, as for browsers.
-pub(crate) fn numbers(bytes: &[u8]) -> [i16x8; 2] {
-    let bytes = u8x16::from(*bytes.first_chunk::<16>().expect("sixteen bytes"));
-    [u8x16::unpack_low(bytes, u8x16::ZERO), u8x16::unpack_high(bytes, u8x16::ZERO)].map(bytemuck::cast)
-}
-
-/// Writes sixteen codes.
-pub(crate) fn put(codes: [i16x8; 2], to: &mut [i16]) {
-    to[..16].copy_from_slice(codes.map(|c| c.to_array()).as_flattened());
-}
-
-/// The two codes of each byte, first all low nibbles, then all high nibbles, minus `zero`.
+/// The two codes of each byte, first all low nibbles, then all high nibbles, minus `zero`, of 16 or 32 bytes. A loop
+/// over 32 becomes vectors of any instruction set; one over 16 becomes vectors across blocks, which are slow.
+#[inline(always)]
 pub(crate) fn nibbles(qs: &[u8], zero: i16, code: &mut [i16]) {
-    let zero = i16x8::splat(zero);
     let (low, high) = code.split_at_mut(qs.len());
-    for ((q, low), high) in qs.chunks_exact(16).zip(low.chunks_exact_mut(16)).zip(high.chunks_exact_mut(16)) {
-        let q = numbers(q);
-        put(q.map(|q| (q & i16x8::splat(15)) - zero), low);
-        put(q.map(|q| (q >> 4u32) - zero), high);
+    if let ([qs], []) = qs.as_chunks::<32>() {
+        let (low, high) = (&mut low[..32], &mut high[..32]);
+        for i in 0..32 {
+            low[i] = i16::from(qs[i] & 15) - zero;
+            high[i] = i16::from(qs[i] >> 4) - zero;
+        }
+    } else {
+        let halves = low.as_chunks_mut::<16>().0.iter_mut().zip(high.as_chunks_mut::<16>().0);
+        for (q, (low, high)) in qs.as_chunks::<16>().0.iter().zip(halves) {
+            let q = [i16x8::from_u8x16_low(u8x16::from(*q)), i16x8::from_u8x16_high(u8x16::from(*q))];
+            *low = bytemuck::cast(q.map(|q| (q & i16x8::splat(15)) - i16x8::splat(zero)));
+            *high = bytemuck::cast(q.map(|q| (q >> 4u32) - i16x8::splat(zero)));
+        }
     }
 }
 
 /// Codes of two bits, four per byte: byte `32 h + l` of `qs` holds those of the values `128 h + 32 k + l`,
 /// lowest bits first.
+#[inline(always)]
 pub(crate) fn pairs_of_bits(qs: &[u8], zero: i16, code: &mut [i16]) {
-    let zero = i16x8::splat(zero);
-    for (qs, code) in qs.chunks_exact(32).zip(code.chunks_exact_mut(128)) {
-        for (i, q) in qs.chunks_exact(16).enumerate() {
-            let q = numbers(q);
-            for k in 0..4 {
-                let codes = q.map(|q| ((q >> (2 * k) as u32) & i16x8::splat(3)) - zero);
-                put(codes, &mut code[32 * k + 16 * i..]);
+    for (qs, code) in qs.as_chunks::<32>().0.iter().zip(code.as_chunks_mut::<128>().0) {
+        for (k, code) in code.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+            for l in 0..32 {
+                code[l] = i16::from((qs[l] >> (2 * k)) & 3) - zero;
             }
         }
     }
 }
 
 /// Adds `value` to each of 16 codes whose bit is set.
+#[inline(always)]
 pub(crate) fn add_bits(bits: [u8; 2], value: i16, code: &mut [i16]) {
     let each = i16x8::new([1, 2, 4, 8, 16, 32, 64, 128]);
     for (bits, code) in bits.into_iter().zip(code.as_chunks_mut::<8>().0) {
         let set = (i16x8::splat(i16::from(bits)) & each).simd_eq(each);
         *code = (i16x8::new(*code) + (set & i16x8::splat(value))).to_array();
-    }
-}
-
-/// Looks up the two codes of each byte in a table, in the order of [`nibbles`].
-pub(crate) fn of_table(qs: &[u8], table: &[i8; 16], code: &mut [i16]) {
-    let (low, high) = code.split_at_mut(qs.len());
-    for ((l, h), q) in low.iter_mut().zip(high).zip(qs) {
-        *l = i16::from(table[usize::from(q & 15)]);
-        *h = i16::from(table[usize::from(q >> 4)]);
     }
 }

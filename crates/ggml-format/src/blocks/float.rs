@@ -2,7 +2,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
+#[cfg(target_arch = "x86_64")]
+use crate::blocks::isa::Compiled;
 use crate::blocks::{Block, F16, quantize_blocks};
+#[cfg(target_arch = "x86_64")]
+use crate::types::DequantizeFor;
 
 /// One f32.
 #[repr(transparent)]
@@ -27,6 +31,7 @@ pub struct ValueF64(pub [u8; 8]);
 impl Block for ValueF32 {
     const N_ELEM: usize = 1;
 
+    #[inline(always)]
     fn dequantize(&self, y: &mut [f32]) {
         y[0] = f32::from_le_bytes(self.0);
     }
@@ -39,6 +44,7 @@ impl Block for ValueF32 {
 impl Block for ValueF16 {
     const N_ELEM: usize = 1;
 
+    #[inline(always)]
     fn dequantize(&self, y: &mut [f32]) {
         y[0] = self.0.to_f32();
     }
@@ -70,6 +76,7 @@ impl ValueBf16 {
 impl Block for ValueBf16 {
     const N_ELEM: usize = 1;
 
+    #[inline(always)]
     fn dequantize(&self, y: &mut [f32]) {
         y[0] = self.to_f32();
     }
@@ -88,6 +95,44 @@ impl Block for ValueF64 {
 
     fn is_valid(&self) -> bool {
         f64::from_le_bytes(self.0).is_finite()
+    }
+}
+
+/// The dequantiser of f16 by instructions that convert.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const F16_COMPILED: Compiled<DequantizeFor> =
+    Compiled { avx2: conversions::f16_by_8, avx512: conversions::f16_by_16 };
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, reason = "instructions that a CPU may lack are unsafe")]
+mod conversions {
+    use std::arch::x86_64::*;
+
+    use super::ValueF16;
+    use crate::blocks::dequantize_blocks;
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub(super) fn f16_by_8(bytes: &[u8], y: &mut [f32]) {
+        let ((whole, rest), (to, to_rest)) = (bytes.as_chunks::<16>(), y.as_chunks_mut::<8>());
+        for (from, to) in whole.iter().zip(to) {
+            // SAFETY: The arrays have as many bytes as are loaded and stored.
+            unsafe {
+                _mm256_storeu_ps(to.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().cast())))
+            }
+        }
+        dequantize_blocks::<ValueF16>(rest, to_rest);
+    }
+
+    #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+    pub(super) fn f16_by_16(bytes: &[u8], y: &mut [f32]) {
+        let ((whole, rest), (to, to_rest)) = (bytes.as_chunks::<32>(), y.as_chunks_mut::<16>());
+        for (from, to) in whole.iter().zip(to) {
+            // SAFETY: As above.
+            unsafe {
+                _mm512_storeu_ps(to.as_mut_ptr(), _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast())))
+            }
+        }
+        dequantize_blocks::<ValueF16>(rest, to_rest);
     }
 }
 

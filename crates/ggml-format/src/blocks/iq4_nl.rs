@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::blocks::codes::{Coded, of_table};
+use crate::blocks::codes::{Coded, nibbles};
 use crate::blocks::search::{signed_extreme, square_weights, sum_squares};
 use crate::blocks::{Block, F16, quantize_blocks};
 
@@ -36,10 +36,12 @@ impl Block for BlockIq4Nl {
 
 impl Coded for BlockIq4Nl {
     const GROUP: usize = 32;
+    const TABLE: Option<&'static [i8; 16]> = Some(&IQ4_NL_VALUES);
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
-        of_table(&self.qs, &IQ4_NL_VALUES, code);
-        scale[0] = self.d.to_f32();
+        nibbles(&self.qs, 0, code);
+        scale[0] = self.d.scale();
     }
 }
 

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::iq4_nl::{IQ4_NL_VALUES, best_scale, dequantize_codes, nearest_code, pack};
-use crate::blocks::codes::{Coded, of_table};
+use crate::blocks::codes::{Coded, nibbles};
 use crate::blocks::search::{nearest_int, signed_extreme, square_weights, sum_squares};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -50,11 +50,13 @@ impl Block for BlockIq4Xs {
 
 impl Coded for BlockIq4Xs {
     const GROUP: usize = 32;
+    const TABLE: Option<&'static [i8; 16]> = Some(&IQ4_NL_VALUES);
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
-        let d = self.d.to_f32();
+        let d = self.d.scale();
         for (g, (code, s)) in code.chunks_exact_mut(32).zip(scale).enumerate() {
-            of_table(&self.qs[16 * g..][..16], &IQ4_NL_VALUES, code);
+            nibbles(&self.qs[16 * g..][..16], 0, code);
             *s = d * self.scale(g) as f32;
         }
     }

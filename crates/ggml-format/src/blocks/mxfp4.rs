@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::blocks::codes::{Coded, of_table};
+use crate::blocks::codes::{Coded, nibbles};
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, quantize_blocks};
 
@@ -44,9 +44,11 @@ impl Block for BlockMxfp4 {
 
 impl Coded for BlockMxfp4 {
     const GROUP: usize = 32;
+    const TABLE: Option<&'static [i8; 16]> = Some(&E2M1_DOUBLED);
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
-        of_table(&self.qs, &E2M1_DOUBLED, code);
+        nibbles(&self.qs, 0, code);
         scale[0] = e8m0_half(self.e);
     }
 }

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::mxfp4::{E2M1_DOUBLED, nearest_e2m1};
-use crate::blocks::codes::{Coded, of_table};
+use crate::blocks::codes::Coded;
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, quantize_blocks};
 
@@ -50,10 +50,15 @@ impl Block for BlockNvfp4 {
 
 impl Coded for BlockNvfp4 {
     const GROUP: usize = 16;
+    const TABLE: Option<&'static [i8; 16]> = Some(&E2M1_DOUBLED);
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
         for (g, (code, s)) in code.chunks_exact_mut(16).zip(scale).enumerate() {
-            of_table(&self.qs[8 * g..][..8], &E2M1_DOUBLED, code);
+            for (i, q) in self.qs[8 * g..][..8].iter().enumerate() {
+                code[i] = i16::from(q & 15);
+                code[8 + i] = i16::from(q >> 4);
+            }
             *s = ue4m3_half(self.d[g]);
         }
     }

@@ -35,12 +35,13 @@ impl Block for BlockQ1_0 {
 impl Coded for BlockQ1_0 {
     const GROUP: usize = 32;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
         code.fill(-1);
         for (bits, code) in self.qs.chunks_exact(2).zip(code.chunks_exact_mut(16)) {
             add_bits([bits[0], bits[1]], 2, code);
         }
-        scale.fill(self.d.to_f32());
+        scale.fill(self.d.scale());
     }
 }
 

@@ -37,13 +37,14 @@ impl Block for BlockQ2_0 {
 impl Coded for BlockQ2_0 {
     const GROUP: usize = 32;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
         for (code, q) in code.chunks_exact_mut(4).zip(self.qs) {
             for (k, c) in code.iter_mut().enumerate() {
                 *c = i16::from((q >> (2 * k)) & 3) - 1;
             }
         }
-        scale.fill(self.d.to_f32());
+        scale.fill(self.d.scale());
     }
 }
 

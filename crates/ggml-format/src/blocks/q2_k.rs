@@ -46,8 +46,9 @@ impl Coded for BlockQ2K {
     const GROUP: usize = 16;
     const HAS_MIN: bool = true;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
-        let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
+        let (d, dmin) = (self.d.scale(), self.dmin.scale());
         pairs_of_bits(&self.qs, 0, code);
         for ((s, m), byte) in scale.iter_mut().zip(min).zip(self.scales) {
             *s = d * f32::from(byte & 15);

@@ -1,9 +1,8 @@
 //! q3_K: 256 values as signed 3-bit steps, with a 6-bit scale per 16.
 
 use bytemuck::{Pod, Zeroable};
-use wide::i16x8;
 
-use crate::blocks::codes::{Coded, numbers, pairs_of_bits, put};
+use crate::blocks::codes::{Coded, pairs_of_bits};
 use crate::blocks::search::{nearest_int, signed_extreme, sum_squares, symmetric, symmetric_by_sweeps};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -54,16 +53,13 @@ impl Block for BlockQ3K {
 impl Coded for BlockQ3K {
     const GROUP: usize = 16;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
-        let d = self.d.to_f32();
+        let d = self.d.scale();
         pairs_of_bits(&self.qs, 4, code);
-        for (i, high) in self.hmask.chunks_exact(16).enumerate() {
-            let high = numbers(high);
-            for k in 0..8 {
-                let code = &mut code[32 * k + 16 * i..][..16];
-                let (low, _) = code.as_chunks::<8>();
-                let high = high.map(|h| ((h >> k as u32) & i16x8::splat(1)) << 2u32);
-                put([i16x8::new(low[0]) + high[0], i16x8::new(low[1]) + high[1]], code);
+        for (k, code) in code.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+            for l in 0..32 {
+                code[l] += i16::from(((self.hmask[l] >> k) & 1) << 2);
             }
         }
         for (j, s) in scale.iter_mut().enumerate() {

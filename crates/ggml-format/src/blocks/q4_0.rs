@@ -37,9 +37,10 @@ impl Block for BlockQ4_0 {
 impl Coded for BlockQ4_0 {
     const GROUP: usize = 32;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
         nibbles(&self.qs, 8, code);
-        scale[0] = self.d.to_f32();
+        scale[0] = self.d.scale();
     }
 }
 

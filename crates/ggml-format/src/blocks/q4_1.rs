@@ -40,10 +40,11 @@ impl Coded for BlockQ4_1 {
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
         nibbles(&self.qs, 0, code);
-        scale[0] = self.d.to_f32();
-        min[0] = -self.m.to_f32();
+        scale[0] = self.d.scale();
+        min[0] = -self.m.scale();
     }
 }
 

@@ -47,8 +47,9 @@ impl Coded for BlockQ4K {
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
-        let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
+        let (d, dmin) = (self.d.scale(), self.dmin.scale());
         for (qs, code) in self.qs.chunks_exact(32).zip(code.chunks_exact_mut(64)) {
             nibbles(qs, 0, code);
         }

@@ -61,9 +61,10 @@ pub(super) fn codes_less(qh: [u8; 4], qs: &[u8; 16], zero: i16, code: &mut [i16]
 impl Coded for BlockQ5_0 {
     const GROUP: usize = 32;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
         codes_less(self.qh, &self.qs, 16, code);
-        scale[0] = self.d.to_f32();
+        scale[0] = self.d.scale();
     }
 }
 

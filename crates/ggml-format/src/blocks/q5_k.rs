@@ -1,9 +1,8 @@
 //! q5_K: 256 values as 5-bit steps, with a 6-bit scale and a 6-bit minimum per 32.
 
 use bytemuck::{Pod, Zeroable};
-use wide::i16x8;
 
-use crate::blocks::codes::{Coded, numbers, put};
+use crate::blocks::codes::Coded;
 use crate::blocks::kscale::scale_min_k4;
 use crate::blocks::search::{KGroups, k_groups};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
@@ -51,16 +50,13 @@ impl Coded for BlockQ5K {
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
-        let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
-        for (g, code) in code.chunks_exact_mut(32).enumerate() {
-            for l in [0, 16] {
-                let (low, high) = (numbers(&self.qs[32 * (g / 2) + l..]), numbers(&self.qh[l..]));
-                let join = |i: usize| {
-                    let low = (low[i] >> (4 * (g % 2)) as u32) & i16x8::splat(15);
-                    low | ((high[i] >> g as u32) & i16x8::splat(1)) << 4u32
-                };
-                put([join(0), join(1)], &mut code[l..]);
+        let (d, dmin) = (self.d.scale(), self.dmin.scale());
+        for (g, code) in code.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+            let qs = &self.qs.as_chunks::<32>().0[g / 2];
+            for l in 0..32 {
+                code[l] = i16::from((qs[l] >> (4 * (g % 2))) & 15 | ((self.qh[l] >> g) & 1) << 4);
             }
         }
         for (g, (s, m)) in scale.iter_mut().zip(min).enumerate() {

@@ -1,9 +1,8 @@
 //! q6_K: 256 values as signed 6-bit steps, with an 8-bit scale per 16.
 
 use bytemuck::{Pod, Zeroable};
-use wide::i16x8;
 
-use crate::blocks::codes::{Coded, numbers, put};
+use crate::blocks::codes::Coded;
 use crate::blocks::search::{EPSILON, nearest_int, signed_extreme, symmetric};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -45,19 +44,16 @@ impl Block for BlockQ6K {
 impl Coded for BlockQ6K {
     const GROUP: usize = 16;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
-        let d = self.d.to_f32();
-        for (i, code) in code.chunks_exact_mut(32).enumerate() {
+        let d = self.d.scale();
+        let (low, high) = (self.ql.as_chunks::<32>().0, self.qh.as_chunks::<32>().0);
+        for (i, code) in code.as_chunks_mut::<32>().0.iter_mut().enumerate() {
             let (h, k) = (i / 4, i % 4);
-            for l in [0, 16] {
-                let low = numbers(&self.ql[64 * h + 32 * (k % 2) + l..]);
-                let high = numbers(&self.qh[32 * h + l..]);
-                let join = |i: usize| {
-                    let low = (low[i] >> (4 * (k / 2)) as u32) & i16x8::splat(15);
-                    let high = (high[i] >> (2 * k) as u32) & i16x8::splat(3);
-                    (low | high << 4u32) - i16x8::splat(32)
-                };
-                put([join(0), join(1)], &mut code[l..]);
+            let (low, high) = (&low[2 * h + k % 2], &high[h]);
+            for l in 0..32 {
+                let low = (low[l] >> (4 * (k / 2))) & 15;
+                code[l] = i16::from(low | ((high[l] >> (2 * k)) & 3) << 4) - 32;
             }
         }
         scale.iter_mut().zip(self.scales).for_each(|(s, v)| *s = d * f32::from(v));

@@ -1,9 +1,8 @@
 //! q8_0: 32 values as signed bytes times one scale.
 
 use bytemuck::{Pod, Zeroable};
-use wide::i16x8;
 
-use crate::blocks::codes::{Coded, numbers, put};
+use crate::blocks::codes::Coded;
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, F16, quantize_blocks};
 
@@ -37,12 +36,12 @@ impl Block for BlockQ8_0 {
 impl Coded for BlockQ8_0 {
     const GROUP: usize = 32;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
-        let sign = i16x8::splat(0x80);
-        for (q, code) in bytemuck::bytes_of(&self.qs).chunks_exact(16).zip(code.chunks_exact_mut(16)) {
-            put(numbers(q).map(|q| (q ^ sign) - sign), code);
+        for (code, q) in code.iter_mut().zip(self.qs) {
+            *code = i16::from(q);
         }
-        scale[0] = self.d.to_f32();
+        scale[0] = self.d.scale();
     }
 }
 

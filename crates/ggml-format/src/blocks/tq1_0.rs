@@ -53,6 +53,7 @@ impl Block for BlockTq1_0 {
 impl Coded for BlockTq1_0 {
     const GROUP: usize = 32;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
         let bytes = bytemuck::bytes_of(self);
         for (first, n_byte, n_trit, start) in RUNS {
@@ -62,7 +63,7 @@ impl Coded for BlockTq1_0 {
                 }
             }
         }
-        scale.fill(self.d.to_f32());
+        scale.fill(self.d.scale());
     }
 }
 

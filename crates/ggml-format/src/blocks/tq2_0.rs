@@ -38,9 +38,10 @@ impl Block for BlockTq2_0 {
 impl Coded for BlockTq2_0 {
     const GROUP: usize = 32;
 
+    #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
         pairs_of_bits(&self.qs, 1, code);
-        scale.fill(self.d.to_f32());
+        scale.fill(self.d.scale());
     }
 }
 

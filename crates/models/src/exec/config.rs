@@ -137,6 +137,8 @@ pub struct RunnerConfig {
     pub shares: Vec<f32>,
     /// Threads that compute on the CPU.
     pub threads: Threads,
+    /// On the CPU: map files, where they can be, instead of reading them ([`CpuConfig::map`]).
+    pub map: bool,
 }
 
 impl Default for RunnerConfig {
@@ -156,6 +158,7 @@ impl Default for RunnerConfig {
             rows: false,
             shares: Vec::new(),
             threads: Threads::default(),
+            map: true,
         }
     }
 }
@@ -199,6 +202,7 @@ impl RunnerConfig {
             pool: self.kv_tokens.map(|n| n / PAGE),
             kv: self.kv.types(model, n_ctx, self.n_seq),
             threads: self.threads,
+            map: self.map,
         }
     }
 

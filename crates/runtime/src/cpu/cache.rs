@@ -36,6 +36,11 @@ impl Cache {
         n_cell.saturating_mul((d.div_ceil(ty.block_len()) * ty.block_bytes()) as u64)
     }
 
+    /// Channels of a cell's storage.
+    pub(super) fn stored(&self) -> usize {
+        self.stored
+    }
+
     pub(super) fn cell_bytes(&self) -> usize {
         self.stored / self.ty.block_len() * self.ty.block_bytes()
     }
@@ -152,6 +157,12 @@ impl Sequences {
         let n = self.page() * self.n_kv[layer] as usize;
         let table = &self.tables[seq as usize][first / self.page()..end.div_ceil(self.page())];
         table.iter().map(|page| self.kv[layer][part].cells(*page as usize * n, n)).collect()
+    }
+
+    /// The rest of a page, from the cell of a head at a position.
+    pub(super) fn cells_of(&self, layer: usize, part: usize, seq: u32, pos: usize, head: usize) -> &[u8] {
+        let cache = &self.kv[layer][part];
+        &cache.bytes[(self.cell_of(layer, seq, pos as u32) + head) * cache.cell_bytes()..]
     }
 
     /// Copies the state of a sequence to a snapshot.

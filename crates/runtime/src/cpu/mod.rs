@@ -8,9 +8,11 @@ mod attention;
 mod cache;
 mod latent;
 mod nodes;
+mod parallel;
 mod products;
 mod recurrent;
 mod steps;
+mod weights;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,9 +23,11 @@ use crate::STATE_COPIES;
 use crate::error::RuntimeError;
 use crate::formats;
 use crate::graph::{Graph, Op, ValueId, Weight, WeightId};
-use crate::platform::Workers;
-use crate::tensors::{Tensors, read_rows};
+use crate::tensors::Tensors;
+use crate::workers::Workers;
 use cache::Sequences;
+use parallel::Buffers;
+use weights::Bytes;
 
 /// Sizes of a model on the CPU.
 #[derive(Copy, Clone, Debug)]
@@ -40,12 +44,15 @@ pub struct CpuConfig {
     pub kv: (GgmlType, GgmlType),
     /// Worker threads.
     pub threads: Threads,
+    /// Use tensors of files that are in memory, or can be mapped into it, without reading them: processes share them,
+    /// and the operating system loads them when they are used. The files must not change meanwhile.
+    pub map: bool,
 }
 
 /// Numbers of worker threads; results do not depend on them. No effect in browsers, which have one.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// For steps of one column; 0: rayon's, by default one for each core.
+    /// For steps of one column; 0: one for each core.
     pub decode: u32,
     /// For steps of several columns, such as prompts; 0: as for one.
     pub batch: u32,
@@ -92,13 +99,15 @@ pub struct CpuModel {
     tail: Vec<ValueId>,
     /// Products round activations to 16 bits, and attention runs in f32.
     in_16_bits: bool,
-    /// Every tensor in the file's format.
-    weights: Vec<Vec<u8>>,
+    weights: Vec<Bytes>,
     seqs: Sequences,
     /// Input rows that columns may use in place of embeddings.
     inputs: Vec<f32>,
     /// Masks of the columns of the next step that choose under one.
     masks: Vec<u32>,
+    buffers: Buffers,
+    /// Rows of the current step, or of the last.
+    n_row: usize,
     workers: Workers,
     /// For steps of several columns, if others.
     batch_workers: Option<Workers>,
@@ -158,7 +167,7 @@ fn tail(graph: &Graph) -> Vec<ValueId> {
 }
 
 impl CpuModel {
-    /// Reads all tensors into memory.
+    /// Reads all tensors into memory, or maps them.
     ///
     /// # Errors
     /// [`RuntimeError::Tensor`]; [`RuntimeError::Format`] for a type that is not a weight format;
@@ -176,11 +185,9 @@ impl CpuModel {
         let total = graph.weights.iter().map(Weight::n_byte).sum();
         let (mut weights, mut done) = (Vec::new(), 0);
         for w in &graph.weights {
-            let mut bytes = vec![0; w.n_byte() as usize];
-            read_rows(w, 0, &mut bytes, tensors).await?;
-            done += bytes.len() as u64;
+            weights.push(Bytes::load(w, config.map, tensors).await?);
+            done += w.n_byte();
             progress(done, total);
-            weights.push(bytes);
         }
         let seqs = Sequences::new(&graph, &config)?;
         let (last_use, tail, graph) = (graph.last_use(), tail(&graph), Arc::new(graph));
@@ -195,6 +202,8 @@ impl CpuModel {
             seqs,
             inputs,
             masks,
+            buffers: Buffers::default(),
+            n_row: 0,
             workers,
             batch_workers,
         })
@@ -208,6 +217,11 @@ impl CpuModel {
     /// Number of threads that compute a step of `n_col` columns.
     pub fn n_thread(&self, n_col: usize) -> usize {
         self.workers(n_col).n()
+    }
+
+    /// Threads of the current step.
+    fn team(&self) -> &Workers {
+        self.workers(self.n_row)
     }
 
     fn workers(&self, n_col: usize) -> &Workers {
@@ -230,6 +244,7 @@ impl CpuModel {
         for s in &self.graph.scales {
             let value = s.by * scales[s.of];
             self.weights[s.weight.0]
+                .make_mut()
                 .chunks_exact_mut(4)
                 .for_each(|v| v.copy_from_slice(&value.to_le_bytes()));
         }

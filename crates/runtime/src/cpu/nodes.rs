@@ -1,7 +1,8 @@
 //! The nodes of a graph on the CPU, for all rows of a step at once.
 
+use chaski_graph::Act;
 use chaski_kernels::ops::{altup, cutoff, glu, moe_reduce, norm, rms_norm, topk_moe, unary};
-use ggml_format::product::Columns;
+use ggml_format::product::{Columns, swiglu};
 
 use super::{CpuModel, Row, Watch};
 use crate::graph::{Graph, Op, Product, RowNorm, ValueId};
@@ -32,9 +33,11 @@ impl CpuModel {
                 rows.iter().flat_map(|r| self.row(*table, r.pos as usize)).collect()
             }
             Op::RmsNorm { x, weight, eps } => {
-                let w = self.vector(*weight);
-                let columns = values[x.0].chunks_exact(width);
-                columns.flat_map(|r| rms_norm::reference::rms_norm(r, Some(&w), *eps)).collect()
+                let (w, x) = (self.vector(*weight), &values[x.0]);
+                self.rows(x.len() / width, width, |r, out| {
+                    let x = &x[r * width..][..width];
+                    out.copy_from_slice(&rms_norm::reference::rms_norm(x, Some(&w), *eps));
+                })
             }
             Op::Norm { x, norm } => self.norm(&values[x.0], width, norm),
             Op::MulMat { x, weight, bias, scale } => {
@@ -44,17 +47,18 @@ impl CpuModel {
             }
             Op::Products { x, parts } => {
                 let k = graph.width(*x) as usize;
-                let mut out = vec![0.0; values[x.0].len() / k.max(1) * width];
                 let mut columns = Columns::new(&values[x.0], k);
-                let mut at = 0;
-                for part in parts {
-                    let n = graph.weights[part.weight.0].n_row as usize;
-                    let made = self.product(graph, &mut columns, part);
-                    for (to, from) in out.chunks_exact_mut(width).zip(made.chunks_exact(n)) {
-                        to[at..at + n].copy_from_slice(from);
+                let made: Vec<Vec<f32>> =
+                    parts.iter().map(|part| self.product(graph, &mut columns, part)).collect();
+                let out = self.rows(columns.n(), width, |c, out| {
+                    let mut at = 0;
+                    for (part, made) in parts.iter().zip(&made) {
+                        let n = graph.weights[part.weight.0].n_row as usize;
+                        out[at..at + n].copy_from_slice(&made[c * n..][..n]);
+                        at += n;
                     }
-                    at += n;
-                }
+                });
+                made.into_iter().for_each(|made| self.buffers.give(made));
                 out
             }
             Op::TopkMoe { x, bias, routing } => {
@@ -97,11 +101,11 @@ impl CpuModel {
             }
             Op::Rope { x, d, rope } => {
                 let rope = &graph.ropes[*rope];
-                let mut out = values[x.0].clone();
-                for (column, row) in out.chunks_exact_mut(width).zip(rows) {
-                    rope.rotate_by(column, *d as usize, row.components);
-                }
-                out
+                let x = &values[x.0];
+                self.rows(rows.len(), width, |r, out| {
+                    out.copy_from_slice(&x[r * width..][..width]);
+                    rope.rotate_by(out, *d as usize, rows[r].components);
+                })
             }
             Op::KvWrite { k, v, layer } => {
                 for (part, value) in [k, v].into_iter().enumerate() {
@@ -117,8 +121,8 @@ impl CpuModel {
                 let sinks = sinks.map(|s| self.vector(s));
                 self.attention(graph, &values[q.0], *layer, *n_head, score, sinks.as_deref(), rows)
             }
-            Op::Glu { gate, up, act } => glu::reference::glu(*act, &values[gate.0], &values[up.0]),
-            Op::Add { a, b } => values[a.0].iter().zip(&values[b.0]).map(|(a, b)| a + b).collect(),
+            Op::Glu { gate, up, act } => self.glu(*act, &values[gate.0], &values[up.0]),
+            Op::Add { a, b } => self.zip(&values[a.0], &values[b.0], |a, b| a + b),
             Op::Recurrent(op) => self.recurrent(graph, op, values, rows),
             Op::Latent(op) => self.latent(graph, op, values, rows, watch),
             Op::MulHeads { x, weight } => {
@@ -156,8 +160,10 @@ impl CpuModel {
                     .collect()
             }
             Op::Slice { x, at } => {
-                let columns = values[x.0].chunks_exact(graph.width(*x) as usize);
-                columns.flat_map(|c| &c[*at as usize..][..width]).copied().collect()
+                let (from, x) = (graph.width(*x) as usize, &values[x.0]);
+                self.rows(rows.len(), width, |r, out| {
+                    out.copy_from_slice(&x[r * from + *at as usize..][..width]);
+                })
             }
             Op::Mul { a, b } => {
                 let (a, b) = (&values[a.0], &values[b.0]);
@@ -165,10 +171,10 @@ impl CpuModel {
                 let run = a.len() / b.len().max(1);
                 a.iter().enumerate().map(|(i, a)| a * b[i / run]).collect()
             }
-            Op::Scale { x, by } => values[x.0].iter().map(|v| v * by).collect(),
+            Op::Scale { x, by } => self.map(&values[x.0], |v| v * by),
             Op::Unary { x, f, params } => {
                 let (formula, params) = (unary::Function::of(f).formula, params.map(f64::from));
-                values[x.0].iter().map(|v| formula(f64::from(*v), params) as f32).collect()
+                self.map(&values[x.0], |v| formula(f64::from(v), params) as f32)
             }
         }
     }
@@ -177,18 +183,27 @@ impl CpuModel {
     fn norm(&self, x: &[f32], width: usize, n: &RowNorm) -> Vec<f32> {
         let d = n.d as usize;
         let [weight, bias] = [n.weight, n.bias].map(|w| w.map(|w| self.vector(w)));
-        let mut out = Vec::with_capacity(x.len());
-        for (i, row) in x.chunks_exact(d).enumerate() {
-            let row: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
+        self.rows(x.len() / d, d, |i, out| {
+            let row: Vec<f64> = x[i * d..][..d].iter().map(|v| f64::from(*v)).collect();
             // Weights are per row or per column.
             let at = i * d % width;
-            for (j, mut v) in norm::reference::norm(n.kind, n.eps.into(), &row).into_iter().enumerate() {
+            let normed = norm::reference::norm(n.kind, n.eps.into(), &row);
+            for (j, (out, mut v)) in out.iter_mut().zip(normed).enumerate() {
                 let of = |w: &Option<Vec<f32>>| w.as_ref().map(|w| f64::from(w[(at + j) % w.len()]));
                 v *= of(&weight).unwrap_or(1.0);
                 v += of(&bias).unwrap_or(0.0);
-                out.push(v as f32);
+                *out = v as f32;
             }
-        }
-        out
+        })
+    }
+
+    fn glu(&self, act: Act, gate: &[f32], up: &[f32]) -> Vec<f32> {
+        self.parts(gate.len(), |at, out| {
+            let (gate, up) = (&gate[at..][..out.len()], &up[at..][..out.len()]);
+            match act {
+                Act::Swiglu if self.in_16_bits => swiglu(gate, up, out),
+                _ => out.copy_from_slice(&glu::reference::glu(act, gate, up)),
+            }
+        })
     }
 }

@@ -1,13 +1,27 @@
 //! Products on the CPU: by the reference, or on the codes of the formats.
 
 use chaski_kernels::ops::mul_mat_vec;
+use ggml_format::GgmlType;
 use ggml_format::product::Columns;
 
 use super::{CpuModel, ProductInput, SHARE, Watch};
 use crate::graph::{Graph, Product, WeightId};
-use crate::platform;
+
+/// Tasks per thread, if they are large enough.
+const TASKS: usize = 4;
+/// Rows of a matrix that are multiplied together, and columns that are transposed together.
+const TILE: usize = 32;
 
 impl CpuModel {
+    /// Prepares columns for products with a type.
+    fn prepare(&self, x: &mut Columns<'_>, ty: GgmlType) {
+        let n = x.unprepared(ty);
+        if n > 0 {
+            let parts = self.team().map(n, |i| x.part(ty, i));
+            x.set_parts(ty, parts);
+        }
+    }
+
     /// `[n, slots, width]` from `x`: `[n, k]`, or `[n, slots, k]`; expert by expert, all columns of an expert at once.
     pub(super) fn mul_mat_id(
         &self,
@@ -71,37 +85,46 @@ impl CpuModel {
             return Vec::new();
         }
         // By rows of the matrix, then transposed.
-        let mut by_row = vec![0.0; width * n];
+        let mut by_row = self.buffers.take(width * n);
         if self.in_16_bits {
-            x.round_for(info.ty);
+            self.prepare(x, info.ty);
             let (x, row_bytes) = (&*x, info.row_bytes() as usize);
-            let rows = SHARE.div_ceil(n * k).next_multiple_of(16);
-            platform::fill_chunks(&mut by_row, rows * n, |i, out| {
+            // The rows of a task are read in order, so tasks are as large as balance allows.
+            let tasks = TASKS * self.team().n();
+            let rows = SHARE.div_ceil(n * k).max(width.div_ceil(tasks)).next_multiple_of(TILE);
+            self.team().fill_chunks(&mut by_row, rows * n, |i, out| {
                 let first = row0 + i * rows;
                 x.multiply(info.ty, &self.weights[w.0][first * row_bytes..], out);
             });
         } else {
             let x = x.x();
-            platform::fill_chunks(&mut by_row, n, |r, out| {
+            self.team().fill_chunks(&mut by_row, n, |r, out| {
                 let row = self.row(w, row0 + r);
                 for (o, col) in out.iter_mut().zip(x.chunks_exact(k)) {
                     *o = mul_mat_vec::reference::dot(&row, col) as f32;
                 }
             });
         }
-        for (r, row) in by_row.chunks_exact_mut(n).enumerate() {
-            let b = bias.map_or(0.0, |b| b[r]);
-            row.iter_mut().for_each(|v| *v = *v * scale + b);
-        }
+        let to_column = |r: usize, v: f32| v * scale + bias.map_or(0.0, |b| b[r]);
         if n == 1 {
+            if scale != 1.0 || bias.is_some() {
+                by_row.iter_mut().enumerate().for_each(|(r, v)| *v = to_column(r, *v));
+            }
             return by_row;
         }
-        let mut out = vec![0.0; width * n];
-        for (c, column) in out.chunks_exact_mut(width).enumerate() {
-            for (o, row) in column.iter_mut().zip(by_row.chunks_exact(n)) {
-                *o = row[c];
+        let out = self.chunks(width * n, TILE * width, |i, out| {
+            let n_column = out.len() / width;
+            // Some rows of some columns at once, which stay in the cache.
+            for r0 in (0..width).step_by(TILE) {
+                let rows = r0..width.min(r0 + TILE);
+                for c in 0..n_column {
+                    for r in rows.clone() {
+                        out[c * width + r] = to_column(r, by_row[r * n + i * TILE + c]);
+                    }
+                }
             }
-        }
+        });
+        self.buffers.give(by_row);
         out
     }
 }

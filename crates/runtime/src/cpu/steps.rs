@@ -94,8 +94,11 @@ impl CpuModel {
             let last = rows[run.end - 1];
             self.seqs.state_at[last.seq as usize] = Some(last.pos + 1);
         }
-        // Spawning tasks is faster from a worker thread.
-        let (mut logits, hidden) = self.workers(rows.len()).clone().run(|| self.run(&rows, &picks, watch));
+        if self.n_row != rows.len() {
+            self.buffers.clear();
+            self.n_row = rows.len();
+        }
+        let (mut logits, hidden) = self.run(&rows, &picks, watch);
         let mut out = StepOutputs { hidden, ..StepOutputs::default() };
         let n_vocab = logits.len() / picks.head.len().max(1);
         let masks = std::mem::take(&mut self.masks);
@@ -180,7 +183,7 @@ impl CpuModel {
     fn free(&self, graph: &Graph, node: usize, values: &mut [Vec<f32>]) {
         for v in graph.nodes[node].op.inputs() {
             if self.last_use[v.0] == node {
-                values[v.0] = Vec::new();
+                self.buffers.give(std::mem::take(&mut values[v.0]));
             }
         }
     }
