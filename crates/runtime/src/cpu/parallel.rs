@@ -7,6 +7,9 @@ use super::CpuModel;
 /// Values per task of operations that read each value once.
 const LIGHT: usize = 1 << 12;
 
+/// Buffers of a length that are kept: more are rarely in use at once.
+const SAME: usize = 4;
+
 /// Buffers of values that nothing reads any more: fresh memory costs a page fault every 4 KiB.
 #[derive(Default)]
 pub(super) struct Buffers(Mutex<Vec<Vec<f32>>>);
@@ -19,9 +22,12 @@ impl Buffers {
         same.map_or_else(|| vec![0.0; n], |i| free.swap_remove(i))
     }
 
+    /// Keeps a buffer for later. Some come from elsewhere in each step, so only a few of a length are kept.
     pub(super) fn give(&self, buffer: Vec<f32>) {
-        if !buffer.is_empty() {
-            self.0.lock().unwrap_or_else(|e| e.into_inner()).push(buffer);
+        let mut free = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let same = free.iter().filter(|b| b.len() == buffer.len()).count();
+        if !buffer.is_empty() && same < SAME {
+            free.push(buffer);
         }
     }
 
@@ -73,5 +79,28 @@ impl CpuModel {
             let pairs = a[at..].iter().zip(&b[at..]);
             out.iter_mut().zip(pairs).for_each(|(o, (a, b))| *o = f(*a, *b));
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_used_again_and_do_not_pile_up() {
+        let buffers = Buffers::default();
+        let first = buffers.take(100);
+        let address = first.as_ptr();
+        buffers.give(first);
+        assert_eq!(buffers.take(99).len(), 99);
+        let second = buffers.take(100);
+        assert_eq!(second.as_ptr(), address);
+        for _ in 0..1000 {
+            buffers.give(vec![0.0; 7]);
+            buffers.give(Vec::new());
+        }
+        assert_eq!(buffers.0.lock().expect("no panic").len(), SAME);
+        buffers.clear();
+        assert!(buffers.0.lock().expect("no panic").is_empty());
     }
 }
