@@ -17,10 +17,10 @@ pub(crate) struct Workers {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Workers {
-    /// `n` threads; 0: one for each core. They start with the first loop.
+    /// `n` threads; 0: one for each core.
     ///
     /// # Errors
-    /// [`RuntimeError::Threads`] never on the web; elsewhere from [`Self::start`].
+    /// [`RuntimeError::Threads`] if the system cannot start them.
     pub(crate) fn new(n: u32) -> Result<Self, RuntimeError> {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let n = if n == 0 { cores() } else { n as usize };
@@ -49,10 +49,6 @@ impl Workers {
 
     pub(crate) fn n(&self) -> usize {
         1
-    }
-
-    fn each(&self, n: usize, f: &dyn Fn(usize)) {
-        (0..n).for_each(f);
     }
 }
 
