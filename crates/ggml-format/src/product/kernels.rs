@@ -255,6 +255,9 @@ fn put<S: Lanes>(s: S, square: S::Square, to: &mut [[f32; ROWS]], r: usize) {
     }
 }
 
+/// Products of formats without codes that are summed up before they are added to the sum of all: long sums are less exact.
+const GROUP: usize = 16;
+
 /// Multiplies with a format without codes, in f32, `R` rows at once with panels.
 #[inline(always)]
 pub(super) fn plain<S: Lanes, const R: usize>(s: S, dequantize: Dequantize, mut job: Job<'_>) {
@@ -293,11 +296,15 @@ fn plain_single<S: Lanes>(s: S, rows: &[Floats; ROWS], x: &[f32], sums: &mut [f3
     for (tile, sums) in sums.chunks_exact_mut(S::N).enumerate() {
         let rows = &rows[tile * S::N..][..S::N];
         let mut sum = s.load(sums);
-        for (i, x) in x.chunks(S::N).enumerate() {
-            let square = s.transposed(|r| &rows[r][i * S::N..]);
-            for (w, x) in square.as_ref().iter().zip(x) {
-                sum = s.mul_add(*w, s.splat(*x), sum);
+        for (g, x) in x.chunks(GROUP).enumerate() {
+            let mut dots = s.splat(0.0);
+            for (i, x) in x.chunks(S::N).enumerate() {
+                let square = s.transposed(|r| &rows[r][g * GROUP + i * S::N..]);
+                for (w, x) in square.as_ref().iter().zip(x) {
+                    dots = s.mul_add(*w, s.splat(*x), dots);
+                }
             }
+            sum = s.mul_add(dots, s.splat(1.0), sum);
         }
         s.store(sum, sums);
     }
@@ -322,10 +329,16 @@ fn plain_panel<S: Lanes, const R: usize>(
                 sums[r] = s.load_some(&out[(row + r) * n + part.first..][..part.n]);
             }
         }
-        for (k, x) in x.chunks_exact(S::N).enumerate().take(CHUNK) {
-            let x = s.load(x);
+        for (g, x) in x.chunks(GROUP * S::N).enumerate().take(CHUNK / GROUP) {
+            let mut dots = [s.splat(0.0); R];
+            for (k, x) in x.chunks_exact(S::N).enumerate().take(GROUP) {
+                let x = s.load(x);
+                for r in 0..R {
+                    dots[r] = s.mul_add(s.splat(w[r][g * GROUP + k]), x, dots[r]);
+                }
+            }
             for r in 0..R {
-                sums[r] = s.mul_add(s.splat(w[r][k]), x, sums[r]);
+                sums[r] = s.mul_add(dots[r], s.splat(1.0), sums[r]);
             }
         }
         for r in 0..valid {
