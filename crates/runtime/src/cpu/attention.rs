@@ -30,34 +30,33 @@ impl CpuModel {
         sinks: Option<&[f32]>,
         rows: &[Row],
     ) -> Vec<f32> {
-        if self.in_16_bits {
-            return self.fast_attention(graph, q, layer, n_head, score, sinks, rows);
-        }
         let l = graph.kv[layer];
-        let (n_kv, d, d_v, page) = (l.n_kv as usize, l.d as usize, l.d_v as usize, self.seqs.page());
-        let (width, group) = (n_head as usize * d, n_head as usize / n_kv);
-        let query = |c: usize, h: usize| Query {
-            q: &q[c * width + h * d..][..d],
-            score,
-            head: (h as u32, n_head),
-            pos: rows[c].pos as usize,
-            sink: sinks.map(|s| s[h]),
-        };
+        let [n_kv, d, d_v] = [l.n_kv, l.d, l.d_v].map(|n| n as usize);
+        let group = n_head as usize / n_kv;
+        let heads = Heads { layer, n_kv, d, d_v, in_keys: l.in_keys, group, n_head, score, sinks };
+        if self.in_16_bits {
+            self.fast_attention(&heads, q, rows)
+        } else {
+            self.exact_attention(&heads, q, rows)
+        }
+    }
+
+    /// [`Self::attention`] by the reference.
+    fn exact_attention(&self, heads: &Heads<'_>, q: &[f32], rows: &[Row]) -> Vec<f32> {
+        let Heads { layer, n_kv, d, d_v, group, n_head, in_keys, .. } = *heads;
+        let (n_head, page) = (n_head as usize, self.seqs.page());
         let mut seen = Vec::new();
         let mut seen_by = Vec::with_capacity(rows.len());
         for run in runs(rows) {
-            let (first, end) = (query(run.start, 0).keys().start, rows[run.end - 1].pos as usize + 1);
-            let seq = rows[run.start].seq;
-            let values = if l.in_keys { Vec::new() } else { self.seqs.pages_of((layer, 1), seq, first, end) };
+            let first = heads.query(q, run.start, 0, rows).keys().start;
+            let (seq, end) = (rows[run.start].seq, rows[run.end - 1].pos as usize + 1);
+            let pages = |part| self.seqs.pages_of((layer, part), seq, first, end);
             seen_by.resize(run.end, seen.len());
-            seen.push(Seen {
-                first: first / page * page,
-                keys: self.seqs.pages_of((layer, 0), seq, first, end),
-                values,
-            });
+            let values = if in_keys { Vec::new() } else { pages(1) };
+            seen.push(Seen { first: first / page * page, keys: pages(0), values });
         }
-        self.chunks(rows.len() * n_head as usize * d_v, d_v, |i, out| {
-            let (c, h) = (i / n_head as usize, i % n_head as usize);
+        self.chunks(rows.len() * n_head * d_v, d_v, |i, out| {
+            let (c, h) = (i / n_head, i % n_head);
             let seen = &seen[seen_by[c]];
             let cell = |j: usize| {
                 let at = j - seen.first;
@@ -67,30 +66,18 @@ impl CpuModel {
                 let (page, cell) = cell(j);
                 &seen.keys[page][cell * d..][..d]
             };
-            let (values, row) = if l.in_keys { (&seen.keys, d) } else { (&seen.values, d_v) };
+            let (values, row) = if in_keys { (&seen.keys, d) } else { (&seen.values, d_v) };
             let value = |j: usize| {
                 let (page, cell) = cell(j);
                 &values[page][cell * row..][..d_v]
             };
-            out.copy_from_slice(&query(c, h).attention(key, value));
+            out.copy_from_slice(&heads.query(q, c, h, rows).attention(key, value));
         })
     }
 
     /// [`Self::attention`] in f32. The results of a column do not depend on the others.
-    fn fast_attention(
-        &self,
-        graph: &Graph,
-        q: &[f32],
-        layer: usize,
-        n_head: u32,
-        score: &Score,
-        sinks: Option<&[f32]>,
-        rows: &[Row],
-    ) -> Vec<f32> {
-        let l = graph.kv[layer];
-        let (n_kv, d, d_v) = (l.n_kv as usize, l.d as usize, l.d_v as usize);
-        let group = n_head as usize / n_kv;
-        let heads = Heads { layer, n_kv, d, d_v, in_keys: l.in_keys, group, n_head, score, sinks };
+    fn fast_attention(&self, heads: &Heads<'_>, q: &[f32], rows: &[Row]) -> Vec<f32> {
+        let Heads { n_kv, d_v, group, n_head, .. } = *heads;
         let columns = runs(rows).flat_map(|run| {
             let end = run.end;
             run.step_by(COLUMNS).map(move |start| start..end.min(start + COLUMNS))
@@ -99,7 +86,7 @@ impl CpuModel {
             columns.flat_map(|columns| (0..n_kv).map(move |h| (columns.clone(), h))).collect();
         let made = self.team().map(tasks.len(), |i| {
             let (columns, head) = tasks[i].clone();
-            self.group_attention(&heads, q, columns, head, rows)
+            self.group_attention(heads, q, columns, head, rows)
         });
         let mut out = self.buffers.take(rows.len() * n_head as usize * d_v);
         let width = group * d_v;

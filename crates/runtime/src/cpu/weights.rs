@@ -63,3 +63,61 @@ impl Deref for Bytes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ggml_format::GgmlType;
+
+    use super::*;
+
+    /// A file of one tensor, after eight other bytes.
+    struct File(HeaderBytes);
+
+    impl Tensors for File {
+        async fn read(
+            &self,
+            _: &str,
+            offset: u64,
+            buf: &mut [u8],
+        ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+            buf.copy_from_slice(&self.0[8 + offset as usize..][..buf.len()]);
+            Ok(())
+        }
+
+        fn mapped(&self, _: &str) -> Option<(HeaderBytes, Range<usize>)> {
+            Some((self.0.clone(), 8..self.0.len()))
+        }
+    }
+
+    fn load(w: &Weight, map: bool, file: &File) -> Bytes {
+        pollster::block_on(Bytes::load(w, map, file)).expect("the tensor is there")
+    }
+
+    #[test]
+    fn mapped_bytes_are_those_that_are_read() {
+        let file = File(HeaderBytes::from((0..=255u8).collect::<Vec<_>>()));
+        let whole = Weight::new("w".into(), GgmlType::F32, 10, 2);
+        let part = Weight { row0: 3, n_row: 4, ..whole.clone() };
+        let alternate = Weight { row0: 1, n_row: 6, run: 2, stride: 3, ..whole.clone() };
+        for (w, in_one_piece) in [(whole, true), (part, true), (alternate, false)] {
+            let (read, mapped) = (load(&w, false, &file), load(&w, true, &file));
+            assert!(matches!(read, Bytes::Read(_)));
+            assert_eq!(matches!(mapped, Bytes::Mapped(..)), in_one_piece);
+            assert_eq!((&*read, read.len() as u64), (&*mapped, w.n_byte()));
+        }
+    }
+
+    #[test]
+    fn a_tensor_beyond_its_file_is_not_mapped() {
+        let file = File(HeaderBytes::from(vec![0; 8 + 20 * 4 - 1]));
+        assert!(Bytes::mapped(&Weight::new("w".into(), GgmlType::F32, 10, 2), &file).is_none());
+    }
+
+    #[test]
+    fn changes_leave_the_file_alone() {
+        let file = File(HeaderBytes::from(vec![7; 8 + 4]));
+        let mut bytes = load(&Weight::new("w".into(), GgmlType::F32, 1, 1), true, &file);
+        bytes.make_mut().fill(1);
+        assert_eq!((&*bytes, &file.0[8..]), (&[1; 4][..], &[7; 4][..]));
+    }
+}
