@@ -110,29 +110,32 @@ mod conversions {
 
     use super::ValueF16;
     use crate::blocks::dequantize_blocks;
+    use crate::blocks::isa::{with_avx2, with_avx512};
 
-    #[target_feature(enable = "avx2,fma,f16c")]
-    pub(super) fn f16_by_8(bytes: &[u8], y: &mut [f32]) {
-        let ((whole, rest), (to, to_rest)) = (bytes.as_chunks::<16>(), y.as_chunks_mut::<8>());
-        for (from, to) in whole.iter().zip(to) {
-            // SAFETY: The arrays have as many bytes as are loaded and stored.
-            unsafe {
-                _mm256_storeu_ps(to.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().cast())))
+    with_avx2! {
+        pub(super) fn f16_by_8(bytes: &[u8], y: &mut [f32]) {
+            let ((whole, rest), (to, to_rest)) = (bytes.as_chunks::<16>(), y.as_chunks_mut::<8>());
+            for (from, to) in whole.iter().zip(to) {
+                // SAFETY: The arrays have as many bytes as are loaded and stored.
+                unsafe {
+                    _mm256_storeu_ps(to.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().cast())))
+                }
             }
+            dequantize_blocks::<ValueF16>(rest, to_rest);
         }
-        dequantize_blocks::<ValueF16>(rest, to_rest);
     }
 
-    #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
-    pub(super) fn f16_by_16(bytes: &[u8], y: &mut [f32]) {
-        let ((whole, rest), (to, to_rest)) = (bytes.as_chunks::<32>(), y.as_chunks_mut::<16>());
-        for (from, to) in whole.iter().zip(to) {
-            // SAFETY: As above.
-            unsafe {
-                _mm512_storeu_ps(to.as_mut_ptr(), _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast())))
+    with_avx512! {
+        pub(super) fn f16_by_16(bytes: &[u8], y: &mut [f32]) {
+            let ((whole, rest), (to, to_rest)) = (bytes.as_chunks::<32>(), y.as_chunks_mut::<16>());
+            for (from, to) in whole.iter().zip(to) {
+                // SAFETY: As above.
+                unsafe {
+                    _mm512_storeu_ps(to.as_mut_ptr(), _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast())))
+                }
             }
+            dequantize_blocks::<ValueF16>(rest, to_rest);
         }
-        dequantize_blocks::<ValueF16>(rest, to_rest);
     }
 }
 

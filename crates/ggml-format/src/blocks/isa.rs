@@ -79,18 +79,40 @@ impl<F: Copy> Compiled<F> {
     }
 }
 
+/// A function with the instructions of [`Isa::Avx2`], as [`has_avx2`] looks for them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! with_avx2 {
+    ($($function:tt)*) => {
+        #[target_feature(enable = "avx2,fma,f16c")]
+        $($function)*
+    };
+}
+
+/// A function with the instructions of [`Isa::Avx512`], as [`Isa::all`] looks for them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! with_avx512 {
+    ($($function:tt)*) => {
+        #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+        $($function)*
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub(crate) use {with_avx2, with_avx512};
+
 /// [`Compiled`] of a function that is inlined, generic in one type.
 macro_rules! compiled {
     ($ty:ty, $function:expr, ($($arg:ident: $of:ty),*), $generic:ident: $bound:path) => {{
         #[cfg(target_arch = "x86_64")]
         {
-            #[target_feature(enable = "avx2,fma,f16c")]
-            fn avx2<$generic: $bound>($($arg: $of),*) {
-                $function($($arg),*);
+            $crate::blocks::isa::with_avx2! {
+                fn avx2<$generic: $bound>($($arg: $of),*) {
+                    $function($($arg),*);
+                }
             }
-            #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
-            fn avx512<$generic: $bound>($($arg: $of),*) {
-                $function($($arg),*);
+            $crate::blocks::isa::with_avx512! {
+                fn avx512<$generic: $bound>($($arg: $of),*) {
+                    $function($($arg),*);
+                }
             }
             Compiled { avx2: avx2::<$generic> as $ty, avx512: avx512::<$generic> as $ty }
         }

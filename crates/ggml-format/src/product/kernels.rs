@@ -5,6 +5,7 @@
 //! group of codes as integers and then the groups in order, so a column's result does not depend on how many there are.
 #![allow(unsafe_code, reason = "functions compiled for the kernel's instructions")]
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use crate::blocks::codes::{CHUNK, Chunk, ChunkFor, Codes as Format};
@@ -85,16 +86,28 @@ impl Job<'_> {
 
 /// A chunk of rows as codes; scales and minima are `[group][row]`.
 struct Unpacked {
-    chunks: Box<[Chunk; ROWS]>,
+    chunks: [Chunk; ROWS],
     scale: [[f32; ROWS]; CHUNK / 16],
     min: [[f32; ROWS]; CHUNK / 16],
+}
+
+thread_local! {
+    /// Rows of the last product of the thread, which the next one overwrites.
+    static UNPACKED: Cell<Option<Box<Unpacked>>> = const { Cell::new(None) };
+    static FLOATS: Cell<Option<Box<[Floats; ROWS]>>> = const { Cell::new(None) };
+}
+
+impl Unpacked {
+    fn new() -> Box<Self> {
+        let zeros = [[0.0; ROWS]; CHUNK / 16];
+        Box::new(Unpacked { chunks: [Chunk::ZERO; ROWS], scale: zeros, min: zeros })
+    }
 }
 
 /// Multiplies with a format that has codes, `R` rows at once with panels.
 #[inline(always)]
 pub(super) fn coded<S: Lanes, const R: usize>(s: S, format: Format, unpack: Unpack, mut job: Job<'_>) {
-    let zeros = [[0.0; ROWS]; CHUNK / 16];
-    let mut tile = Unpacked { chunks: Box::new([Chunk::ZERO; ROWS]), scale: zeros, min: zeros };
+    let mut tile = UNPACKED.take().unwrap_or_else(Unpacked::new);
     let mut sums = vec![[0.0; ROWS]; job.n_single()];
     job.prefetch_first();
     for row0 in (0..job.n_row()).step_by(ROWS) {
@@ -118,6 +131,7 @@ pub(super) fn coded<S: Lanes, const R: usize>(s: S, format: Format, unpack: Unpa
         }
         job.put_singles(row0, &sums);
     }
+    UNPACKED.set(Some(tile));
 }
 
 /// Unpacks whole blocks ([`Format::chunk`]) by instructions of the kernel.
@@ -262,7 +276,7 @@ const GROUP: usize = 16;
 #[inline(always)]
 pub(super) fn plain<S: Lanes, const R: usize>(s: S, dequantize: Dequantize, mut job: Job<'_>) {
     // Rows end with zeros up to a whole vector.
-    let mut tile: Box<[Floats; ROWS]> = Box::new([[0.0; CHUNK]; ROWS]);
+    let mut tile = FLOATS.take().unwrap_or_else(|| Box::new([[0.0; CHUNK]; ROWS]));
     let mut sums = vec![[0.0; ROWS]; job.n_single()];
     job.prefetch_first();
     for row0 in (0..job.n_row()).step_by(ROWS) {
@@ -289,6 +303,7 @@ pub(super) fn plain<S: Lanes, const R: usize>(s: S, dequantize: Dequantize, mut 
         }
         job.put_singles(row0, &sums);
     }
+    FLOATS.set(Some(tile));
 }
 
 #[inline(always)]

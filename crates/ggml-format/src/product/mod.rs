@@ -18,7 +18,7 @@ use activations::{Data, division};
 use kernels::Job;
 use lanes::{Lanes, RUN};
 use portable::Portable;
-pub use vectors::{add_weighted, dot, exp_of_scores, swiglu};
+pub use vectors::{add_weighted, exp_of_scores, swiglu};
 
 pub use crate::blocks::isa::Isa;
 use crate::types::GgmlType;
@@ -218,6 +218,7 @@ mod tests {
         out
     }
 
+    /// By all instruction sets that this CPU has.
     #[test]
     fn products_of_every_format_are_those_of_the_reference() {
         for info in TYPES {

@@ -1,12 +1,12 @@
 //! Vectors in f32.
 
-use wide::f32x4;
-
 use super::Isa;
 use super::lanes::Lanes;
 use super::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Avx2, Avx512};
+#[cfg(target_arch = "x86_64")]
+use crate::blocks::isa::{with_avx2, with_avx512};
 
 /// Calls `$function(vectors, ...)`, which is inlined, compiled for the best instruction set of the CPU.
 macro_rules! on_best_isa {
@@ -15,46 +15,28 @@ macro_rules! on_best_isa {
             Isa::Portable => $function(Portable, $($arg),*),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => {
-                #[target_feature(enable = "avx2,fma,f16c")]
-                fn avx2($($arg: $ty),*) $(-> $out)? {
-                    // SAFETY: The function has the features.
-                    $function(unsafe { Avx2::new() }, $($arg),*)
+                with_avx2! {
+                    fn avx2($($arg: $ty),*) $(-> $out)? {
+                        // SAFETY: The function has the features.
+                        $function(unsafe { Avx2::new() }, $($arg),*)
+                    }
                 }
                 // SAFETY: The CPU has the instruction set.
                 unsafe { avx2($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => {
-                #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
-                fn avx512($($arg: $ty),*) $(-> $out)? {
-                    // SAFETY: The function has the features.
-                    $function(unsafe { Avx512::new() }, $($arg),*)
+                with_avx512! {
+                    fn avx512($($arg: $ty),*) $(-> $out)? {
+                        // SAFETY: The function has the features.
+                        $function(unsafe { Avx512::new() }, $($arg),*)
+                    }
                 }
                 // SAFETY: The CPU has the instruction set.
                 unsafe { avx512($($arg),*) }
             }
         }
     };
-}
-
-/// Dot product in f32.
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let (a16, a_rest) = a.as_chunks::<16>();
-    let (b16, b_rest) = b.as_chunks::<16>();
-    let mut sums = [f32x4::ZERO; 4];
-    for (a, b) in a16.iter().zip(b16) {
-        let (a, b): ([f32x4; 4], [f32x4; 4]) = (bytemuck::cast(*a), bytemuck::cast(*b));
-        for (sum, (a, b)) in sums.iter_mut().zip(a.into_iter().zip(b)) {
-            *sum += a * b;
-        }
-    }
-    let (a4, a_rest) = a_rest.as_chunks::<4>();
-    let (b4, b_rest) = b_rest.as_chunks::<4>();
-    for (sum, (a, b)) in sums.iter_mut().zip(a4.iter().zip(b4)) {
-        *sum += f32x4::from(*a) * f32x4::from(*b);
-    }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    ((sums[0] + sums[1]) + (sums[2] + sums[3])).reduce_add() + rest
 }
 
 /// Adds weighted sums of the rows of `v`, `[n, d]`, to `out`, `[m, d]`: row `r` takes the weights `p[r * stride..]`.

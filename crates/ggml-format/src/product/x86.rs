@@ -6,6 +6,7 @@ use std::arch::x86_64::*;
 use super::kernels::{self, Dequantize, Job, Unpack};
 use super::lanes::{Lanes, PAIRS, Pair, codes};
 use crate::blocks::codes::{CHUNK, Chunk, Codes as Format};
+use crate::blocks::isa::{with_avx2, with_avx512};
 
 /// [`Isa::Avx2`](crate::Isa::Avx2).
 #[derive(Copy, Clone)]
@@ -42,100 +43,83 @@ fn whole<T, U>(at: &[T], n: usize) -> *const U {
 // SAFETY of all blocks below: a value of the type exists only if the CPU has the instructions, and `whole` checks that
 // there are as many values as are loaded or stored. Loads and stores are unaligned.
 
-// The kernels of the instruction sets. SAFETY: The CPU has the instructions of the function that is passed.
+// The kernels of the instruction sets, compiled. SAFETY: The CPU has the instructions of the function that is passed.
 
-/// [`kernels::coded`]
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) unsafe fn coded_avx2(format: Format, unpack: Unpack, job: Job<'_>) {
-    // SAFETY: The function has the features.
-    kernels::coded::<_, 4>(unsafe { Avx2::new() }, format, unpack, job);
+with_avx2! {
+    pub(super) unsafe fn coded_avx2(format: Format, unpack: Unpack, job: Job<'_>) {
+        // SAFETY: The function has the features.
+        kernels::coded::<_, 4>(unsafe { Avx2::new() }, format, unpack, job);
+    }
 }
 
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) unsafe fn plain_avx2(dequantize: Dequantize, job: Job<'_>) {
-    // SAFETY: The function has the features.
-    kernels::plain::<_, 8>(unsafe { Avx2::new() }, dequantize, job);
+with_avx2! {
+    pub(super) unsafe fn plain_avx2(dequantize: Dequantize, job: Job<'_>) {
+        // SAFETY: The function has the features.
+        kernels::plain::<_, 8>(unsafe { Avx2::new() }, dequantize, job);
+    }
 }
 
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
-pub(super) unsafe fn coded_avx512(format: Format, unpack: Unpack, job: Job<'_>) {
-    // SAFETY: The function has the features.
-    kernels::coded::<_, 8>(unsafe { Avx512::new() }, format, unpack, job);
+with_avx512! {
+    pub(super) unsafe fn coded_avx512(format: Format, unpack: Unpack, job: Job<'_>) {
+        // SAFETY: The function has the features.
+        kernels::coded::<_, 8>(unsafe { Avx512::new() }, format, unpack, job);
+    }
 }
 
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
-pub(super) unsafe fn plain_avx512(dequantize: Dequantize, job: Job<'_>) {
-    // SAFETY: The function has the features.
-    kernels::plain::<_, 16>(unsafe { Avx512::new() }, dequantize, job);
+with_avx512! {
+    pub(super) unsafe fn plain_avx512(dequantize: Dequantize, job: Job<'_>) {
+        // SAFETY: The function has the features.
+        kernels::plain::<_, 16>(unsafe { Avx512::new() }, dequantize, job);
+    }
+}
+
+/// The operations that are one instruction: width and types; of integers load, splat, zero, add and conversion; of floats
+/// load, store, splat, product, `a * b + c`, `c - a * b`.
+macro_rules! operations {
+    ($n:literal, $ints:ty, $floats:ty;
+     $load_ints:ident, $splat_ints:ident, $zero:ident, $add:ident, $float:ident;
+     $load:ident, $store:ident, $splat:ident, $mul:ident, $mul_add:ident, $mul_sub:ident) => {
+        const N: usize = $n;
+        type Pairs = $ints;
+        type Ints = $ints;
+        type Floats = $floats;
+
+        operations!(pairs(at: &[Pair]) -> $ints, $load_ints(whole(at, $n)));
+        operations!(pair(value: Pair) -> $ints, $splat_ints(value));
+        operations!(zero() -> $ints, $zero());
+        operations!(add(a: $ints, b: $ints) -> $ints, $add(a, b));
+        operations!(float(ints: $ints) -> $floats, $float(ints));
+        operations!(splat(value: f32) -> $floats, $splat(value));
+        operations!(load(at: &[f32]) -> $floats, $load(whole(at, $n)));
+        operations!(store(value: $floats, at: &mut [f32]) -> (), $store(at[..$n].as_mut_ptr(), value));
+        operations!(mul(a: $floats, b: $floats) -> $floats, $mul(a, b));
+        operations!(mul_add(a: $floats, b: $floats, c: $floats) -> $floats, $mul_add(a, b, c));
+        operations!(mul_sub(a: $floats, b: $floats, c: $floats) -> $floats, $mul_sub(a, b, c));
+    };
+    ($name:ident($($arg:ident: $ty:ty),*) -> $out:ty, $call:expr) => {
+        #[inline(always)]
+        fn $name(self, $($arg: $ty),*) -> $out {
+            // SAFETY: see above.
+            unsafe { $call }
+        }
+    };
 }
 
 impl Lanes for Avx2 {
-    const N: usize = 8;
-    type Pairs = __m256i;
-    type Ints = __m256i;
-    type Floats = __m256;
     type Square = [__m256; 8];
 
-    #[inline(always)]
-    fn pairs(self, at: &[Pair]) -> __m256i {
-        // SAFETY: see above.
-        unsafe { _mm256_loadu_si256(whole(at, 8)) }
+    operations! {
+        8, __m256i, __m256;
+        _mm256_loadu_si256, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_add_epi32, _mm256_cvtepi32_ps;
+        _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_fnmadd_ps
     }
-    #[inline(always)]
-    fn pair(self, value: Pair) -> __m256i {
-        // SAFETY: see above.
-        unsafe { _mm256_set1_epi32(value) }
-    }
-    #[inline(always)]
-    fn zero(self) -> __m256i {
-        // SAFETY: see above.
-        unsafe { _mm256_setzero_si256() }
-    }
+
     #[inline(always)]
     fn dot(self, sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
         // SAFETY: see above.
         unsafe { _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)) }
     }
-    #[inline(always)]
-    fn add(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: see above.
-        unsafe { _mm256_add_epi32(a, b) }
-    }
-    #[inline(always)]
-    fn float(self, ints: __m256i) -> __m256 {
-        // SAFETY: see above.
-        unsafe { _mm256_cvtepi32_ps(ints) }
-    }
-    #[inline(always)]
-    fn splat(self, value: f32) -> __m256 {
-        // SAFETY: see above.
-        unsafe { _mm256_set1_ps(value) }
-    }
-    #[inline(always)]
-    fn load(self, at: &[f32]) -> __m256 {
-        // SAFETY: see above.
-        unsafe { _mm256_loadu_ps(whole(at, 8)) }
-    }
-    #[inline(always)]
-    fn store(self, value: __m256, at: &mut [f32]) {
-        // SAFETY: see above.
-        unsafe { _mm256_storeu_ps(at[..8].as_mut_ptr(), value) }
-    }
-    #[inline(always)]
-    fn mul(self, a: __m256, b: __m256) -> __m256 {
-        // SAFETY: see above.
-        unsafe { _mm256_mul_ps(a, b) }
-    }
-    #[inline(always)]
-    fn mul_add(self, a: __m256, b: __m256, c: __m256) -> __m256 {
-        // SAFETY: see above.
-        unsafe { _mm256_fmadd_ps(a, b, c) }
-    }
-    #[inline(always)]
-    fn mul_sub(self, a: __m256, b: __m256, c: __m256) -> __m256 {
-        // SAFETY: see above.
-        unsafe { _mm256_fnmadd_ps(a, b, c) }
-    }
+
     #[inline(always)]
     fn run_dots(self, rows: &[Chunk], run: usize, x: &[Pair; PAIRS]) -> [__m256i; 2] {
         // SAFETY: see above.
@@ -204,72 +188,20 @@ impl Lanes for Avx2 {
 }
 
 impl Lanes for Avx512 {
-    const N: usize = 16;
-    type Pairs = __m512i;
-    type Ints = __m512i;
-    type Floats = __m512;
     type Square = [__m512; 16];
 
-    #[inline(always)]
-    fn pairs(self, at: &[Pair]) -> __m512i {
-        // SAFETY: see above.
-        unsafe { _mm512_loadu_si512(whole(at, 16)) }
+    operations! {
+        16, __m512i, __m512;
+        _mm512_loadu_si512, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_add_epi32, _mm512_cvtepi32_ps;
+        _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_mul_ps, _mm512_fmadd_ps, _mm512_fnmadd_ps
     }
-    #[inline(always)]
-    fn pair(self, value: Pair) -> __m512i {
-        // SAFETY: see above.
-        unsafe { _mm512_set1_epi32(value) }
-    }
-    #[inline(always)]
-    fn zero(self) -> __m512i {
-        // SAFETY: see above.
-        unsafe { _mm512_setzero_si512() }
-    }
+
     #[inline(always)]
     fn dot(self, sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
         // SAFETY: see above.
         unsafe { _mm512_dpwssd_epi32(sum, a, b) }
     }
-    #[inline(always)]
-    fn add(self, a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: see above.
-        unsafe { _mm512_add_epi32(a, b) }
-    }
-    #[inline(always)]
-    fn float(self, ints: __m512i) -> __m512 {
-        // SAFETY: see above.
-        unsafe { _mm512_cvtepi32_ps(ints) }
-    }
-    #[inline(always)]
-    fn splat(self, value: f32) -> __m512 {
-        // SAFETY: see above.
-        unsafe { _mm512_set1_ps(value) }
-    }
-    #[inline(always)]
-    fn load(self, at: &[f32]) -> __m512 {
-        // SAFETY: see above.
-        unsafe { _mm512_loadu_ps(whole(at, 16)) }
-    }
-    #[inline(always)]
-    fn store(self, value: __m512, at: &mut [f32]) {
-        // SAFETY: see above.
-        unsafe { _mm512_storeu_ps(at[..16].as_mut_ptr(), value) }
-    }
-    #[inline(always)]
-    fn mul(self, a: __m512, b: __m512) -> __m512 {
-        // SAFETY: see above.
-        unsafe { _mm512_mul_ps(a, b) }
-    }
-    #[inline(always)]
-    fn mul_add(self, a: __m512, b: __m512, c: __m512) -> __m512 {
-        // SAFETY: see above.
-        unsafe { _mm512_fmadd_ps(a, b, c) }
-    }
-    #[inline(always)]
-    fn mul_sub(self, a: __m512, b: __m512, c: __m512) -> __m512 {
-        // SAFETY: see above.
-        unsafe { _mm512_fnmadd_ps(a, b, c) }
-    }
+
     #[inline(always)]
     fn run_dots(self, rows: &[Chunk], run: usize, x: &[Pair; PAIRS]) -> [__m512i; 2] {
         // SAFETY: see above.
