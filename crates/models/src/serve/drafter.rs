@@ -28,7 +28,7 @@ impl Drafter {
         self.model.as_ref().map(DraftModel::memory)
     }
 
-    /// At most `n` tokens that may follow those of a request.
+    /// At most `n` tokens that may follow those of a request; none where that is less than a draft must have.
     ///
     /// # Errors
     /// Errors of the draft model's device.
@@ -39,6 +39,9 @@ impl Drafter {
         tokens: &[u32],
         n: usize,
     ) -> Result<Vec<u32>, ModelError> {
+        if n < speculation.n_min {
+            return Ok(Vec::new());
+        }
         let seq = self.sequence(id);
         let mut drafted = match &mut self.model {
             Some(model) => speculation.draft(model, seq, tokens, n).await?,
@@ -75,5 +78,17 @@ mod tests {
         let found = [of(7), of(8), of(7), of(9), of(9), of(7), of(8)];
         assert_eq!(found, [0, 1, 0, 1, 1, 0, 1], "the oldest gives way");
         assert_eq!(Drafter::default().sequence(RequestId(7)), 0, "lookup needs none");
+    }
+
+    #[test]
+    fn drafts_that_would_be_too_short_are_not_begun() {
+        let mut drafter = Drafter { users: vec![None; 2], ..Drafter::default() };
+        let speculation = Speculation { n_min: 3, n_match: 1, ..Speculation::default() };
+        let mut of = |n| {
+            let drafted = drafter.draft(RequestId(7), speculation, &[1, 2, 3, 4, 1], n);
+            (pollster::block_on(drafted).expect("lookup cannot fail"), drafter.n_use)
+        };
+        assert_eq!(of(2), (vec![], 0), "no sequence is taken from another request");
+        assert_eq!(of(3), (vec![2, 3, 4], 1));
     }
 }

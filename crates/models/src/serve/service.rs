@@ -128,8 +128,8 @@ impl<E: Executor> Service<E> {
             None => self.executor.can_choose(&entry.sampler).err(),
             why => why,
         };
-        let drafts = entry.writer.options.speculate.is_some() && self.n_draft() > 0;
-        let plan = Plan { group: self.groups.of(&lora), lora, on_cpu, drafts };
+        // Before its first step it becomes known whether its tokens are drafted.
+        let plan = Plan { group: self.groups.of(&lora), lora, on_cpu, drafts: false };
         match self.scheduler.submit(Served::request_of(&entry, &plan)) {
             Ok(turn) => drop(self.served.insert(entry.id, Served::new(entry, plan, turn))),
             Err(refused) => entry.fail(refused.into()),
@@ -198,10 +198,11 @@ impl<E: Executor> Service<E> {
         let n_draft = self.n_draft();
         for (id, served) in &mut self.served {
             let Some(speculation) = served.speculation() else { continue };
-            if let Some(chooser) = served.set_drafts(n_draft > 0) {
+            let most = n_draft.min(speculation.n_max);
+            if let Some(chooser) = served.set_drafts(most >= speculation.n_min.max(1)) {
                 self.scheduler.set_chooser(*id, chooser);
             }
-            let n = self.scheduler.max_guess(*id).min(speculation.n_max).min(n_draft);
+            let n = self.scheduler.max_guess(*id).min(most);
             if n > 0 {
                 let tokens = served.tokens();
                 // On the heap, so that the futures around it stay small: few requests draft.

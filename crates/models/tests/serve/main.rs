@@ -647,6 +647,11 @@ fn drafts_save_steps_and_change_no_text() {
     let long = Speculation { n_min: 5, n_match: 1, ..Speculation::default() };
     let (found, stats) = of(GenerateOptions { speculate: Some(long), ..options() });
     assert_eq!((found, stats.n_draft), (text, 0));
+    // Where all would be, the device chooses.
+    let grammar = Some(Grammar::Regex(LETTERS.into()));
+    let on_device = GenerateOptions { grammar, max_tokens: Some(30), speculate: Some(long), ..seeded(1) };
+    let (_, fake) = at_once(vec![on_device]);
+    assert!(fake.n_masked > 0, "the device has no masks");
 }
 
 #[test]
