@@ -156,8 +156,8 @@ export class Model {
         }
         if (error.code !== "context_length_exceeded") throw error;
         whole ??= { found: error.error.n_prompt_tokens, limit: error.error.n_ctx };
-        const shorter = recent(request.messages, whole, more++);
-        if (!shorter || shorter.length >= messages.length) throw error;
+        const shorter = recent(request.messages, whole, more++, messages.length);
+        if (!shorter) throw error;
         messages = shorter;
       }
     }

@@ -37,6 +37,18 @@ test("more goes each time, and the last question stays", () => {
   assert.equal(without([{ role: "system", content: "x" }, { role: "user", content: "y".repeat(100) }], 50), null);
 });
 
+test("a long turn does not hide those after it", () => {
+  // The cut after the long turn serves for several goals.
+  const messages = [...turns(1, 200), ...turns(4, 5), { role: "user", content: "last" }];
+  const whole = { found: found(messages), limit: 100 };
+  let [before, n] = [messages, 0];
+  for (let rest; (rest = recent(messages, whole, n, before.length)); n++) {
+    assert.ok(rest.length < before.length, `${rest.length} after ${before.length}`);
+    before = rest;
+  }
+  assert.deepEqual(before, [messages.at(-1)], `after ${n} tries`);
+});
+
 test("calls and their results stay with their question", () => {
   const call = { role: "assistant", content: "", tool_calls: [{ function: { name: "f", arguments: "{}" } }] };
   const turn = (i) => [{ role: "user", content: `${i}`.padEnd(20) }, call, { role: "tool", content: ".".repeat(20) }];
