@@ -3,9 +3,9 @@
 use std::io::{BufRead as _, BufReader};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::mix::Job;
+use super::mix::{Job, schema};
 use super::{count, parse, unexpected};
 
 /// The end of a request.
@@ -17,15 +17,18 @@ pub(crate) struct Outcome {
     pub(crate) text: String,
     /// Tokens by the server's count.
     pub(crate) n_token: Option<usize>,
+    /// Refusals before it was taken.
+    pub(crate) n_refused: usize,
     pub(crate) has_left: bool,
     pub(crate) is_done: bool,
     pub(crate) error: Option<String>,
 }
 
 impl Outcome {
-    /// True if the stream ended by itself, with all tokens.
+    /// True if the stream ended by itself, with all tokens; one with a schema may end before.
     pub(crate) fn is_whole(&self, job: &Job) -> bool {
-        self.error.is_none() && self.is_done && self.n_token.is_none_or(|n| n == job.n_out)
+        let has_ended = || job.is_structured && serde_json::from_str::<Value>(&self.text).is_ok();
+        self.error.is_none() && self.is_done && (self.n_token.is_none_or(|n| n == job.n_out) || has_ended())
     }
 }
 
@@ -48,17 +51,28 @@ impl Client {
         }
     }
 
-    /// Asks, and reads the answer to its end.
+    /// Asks, and reads the answer to its end. After a refusal for want of room it asks again when the server says.
     pub(crate) fn ask(&self, job: &Job, due: Instant) -> Outcome {
         let mut outcome = Outcome::default();
-        if let Err(error) = self.read(job, due, &mut outcome) {
-            outcome.error = Some(format!("{error:#}"));
+        loop {
+            match self.read(job, due, &mut outcome) {
+                Ok(None) => break,
+                Ok(Some(pause)) => {
+                    outcome.n_refused += 1;
+                    std::thread::sleep(pause);
+                }
+                Err(error) => {
+                    outcome.error = Some(format!("{error:#}"));
+                    break;
+                }
+            }
         }
         outcome.end = due.elapsed();
         outcome
     }
 
-    fn read(&self, job: &Job, due: Instant, outcome: &mut Outcome) -> anyhow::Result<()> {
+    /// Reads an answer; returns the time after which to ask again, if the server has no room.
+    fn read(&self, job: &Job, due: Instant, outcome: &mut Outcome) -> anyhow::Result<Option<Duration>> {
         let mut body = json!({
             "prompt": job.prompt,
             "max_tokens": job.n_out,
@@ -67,6 +81,10 @@ impl Client {
             "stream": true,
             "stream_options": {"include_usage": true},
         });
+        if job.is_structured {
+            let format = json!({"type": "json_schema", "json_schema": {"name": "thing", "schema": schema()}});
+            (body["response_format"], body["ignore_eos"]) = (format, false.into());
+        }
         if !self.model.is_empty() {
             body["model"] = self.model.as_str().into();
         }
@@ -75,6 +93,11 @@ impl Client {
             request = request.header("authorization", format!("Bearer {key}"));
         }
         let mut response = request.send(body.to_string())?;
+        if response.status() == 429 {
+            let seconds =
+                response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+            return Ok(Some(Duration::from_secs(seconds.unwrap_or(1))));
+        }
         if response.status() != 200 {
             let status = response.status();
             return Err(unexpected(&format!("{status} {}", response.body_mut().read_to_string()?)));
@@ -97,9 +120,9 @@ impl Client {
             }
             if job.leaves_after.is_some_and(|n| outcome.pieces.len() >= n) {
                 outcome.has_left = true;
-                return Ok(());
+                return Ok(None);
             }
         }
-        if outcome.is_done { Ok(()) } else { Err(unexpected("the stream ends without [DONE]")) }
+        if outcome.is_done { Ok(None) } else { Err(unexpected("the stream ends without [DONE]")) }
     }
 }

@@ -4,6 +4,7 @@
 //! with another unless the mix says so. Times are those of the client: to the first piece of an answer, and between pieces.
 
 mod client;
+mod memory;
 mod mix;
 mod numbers;
 
@@ -16,6 +17,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use client::{Client, Outcome};
+use memory::Memory;
 use mix::{Job, Mix};
 use numbers::{Summary, summary};
 
@@ -57,6 +59,12 @@ pub(crate) struct Args {
     /// Ask so many of the requests again, alone, and compare the texts
     #[arg(long, default_value_t = 0)]
     check: usize,
+    /// Different requests, which come again and again; a text alone then serves for all of them [default: all differ]
+    #[arg(long)]
+    distinct: Option<usize>,
+    /// Process of the server: its memory may not grow by more than 1 % after the first tenth of the requests
+    #[arg(long)]
+    pid: Option<u32>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -69,32 +77,48 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Some(_) => vec![None],
         None => args.users.iter().copied().map(Some).collect(),
     };
-    let (mut found, mut n_differ) = (Vec::new(), 0);
+    let (mut found, mut n_differ, mut n_bad, mut growth) = (Vec::new(), 0, 0, 0.0f64);
     for (i, users) in levels.into_iter().enumerate() {
         let n = args.requests.unwrap_or_else(|| (4 * users.unwrap_or(8)).max(16));
-        let jobs = args.mix.jobs(n, args.seed + i as u64, args.vocab, args.prompt, args.output);
+        let n_distinct = args.distinct.unwrap_or(n).clamp(1, n);
+        let distinct = args.mix.jobs(n_distinct, args.seed + i as u64, args.vocab, args.prompt, args.output);
+        let jobs: Vec<Job> = distinct.iter().cycle().take(n).cloned().collect();
+        let memory = args.pid.map(|pid| Memory::new(pid, n));
         let start = Instant::now();
         let outcomes = match users {
-            Some(users) => closed(&client, &jobs, users),
+            Some(users) => {
+                let users = if args.mix == Mix::F { 4 * users } else { users };
+                closed(&client, &jobs, users, memory.as_ref())
+            }
             None => open(&client, &jobs, args.rate.unwrap_or(1.0), args.seed),
         };
         let summary = summary(&jobs, &outcomes, start);
-        let n_wrong = compare(&client, &jobs, &outcomes, args.check)?;
+        let n_wrong = compare(&client, &jobs, n_distinct, &outcomes, args.check)?;
         if !args.json {
-            print_row(i == 0, users, &summary, n_wrong, args.check);
+            print_row(i == 0, users, &summary, n_wrong, args.check.min(n));
         }
-        found.push(row(users, args, &summary, n_wrong));
-        n_differ += n_wrong;
+        let mut row = row(users, args, &summary, n_wrong);
+        if let Some(memory) = &memory {
+            row["resident"] = memory.json();
+            growth = growth.max(memory.growth()?);
+            if !args.json {
+                println!("{}", memory.line());
+            }
+        }
+        found.push(row);
+        (n_differ, n_bad) = (n_differ + n_wrong, n_bad + summary.n_bad);
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&Value::from(found))?);
     }
     ensure!(n_differ == 0, "{n_differ} texts differ from those of the same requests alone");
+    ensure!(args.distinct.is_none() || n_bad == 0, "{n_bad} requests have no whole answer");
+    ensure!(growth <= 0.01, "the server's memory grows by {:.1} %", 100.0 * growth);
     Ok(())
 }
 
 /// As many requests at once as there are users.
-fn closed(client: &Client, jobs: &[Job], users: usize) -> Vec<Option<Outcome>> {
+fn closed(client: &Client, jobs: &[Job], users: usize, memory: Option<&Memory>) -> Vec<Option<Outcome>> {
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(vec![None; jobs.len()]);
     thread::scope(|scope| {
@@ -104,6 +128,9 @@ fn closed(client: &Client, jobs: &[Job], users: usize) -> Vec<Option<Outcome>> {
                     let i = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(i) else { return };
                     let outcome = client.ask(job, Instant::now());
+                    if let Some(memory) = memory {
+                        memory.ended();
+                    }
                     outcomes.lock().expect("no thread panics with it")[i] = Some(outcome);
                 }
             });
@@ -131,15 +158,38 @@ fn open(client: &Client, jobs: &[Job], rate: f64, seed: u64) -> Vec<Option<Outco
     })
 }
 
-/// Asks some requests again, one at a time; the number of those whose text differs.
-fn compare(client: &Client, jobs: &[Job], outcomes: &[Option<Outcome>], n: usize) -> anyhow::Result<usize> {
-    let whole = jobs.iter().zip(outcomes).filter_map(|(job, outcome)| Some((job, outcome.as_ref()?)));
-    let mut n_wrong = 0;
-    for (job, outcome) in whole.filter(|(job, outcome)| outcome.is_whole(job)).take(n) {
-        let alone = client.ask(job, Instant::now());
-        ensure!(alone.is_whole(job), "a request alone fails: {}", alone.error.unwrap_or_default());
-        if alone.text != outcome.text {
-            eprintln!("differs:\n  {:?}\n  {:?}", outcome.text, alone.text);
+/// Asks some requests again, one at a time; the number of those whose text differs. Of `n_distinct` different ones each is asked
+/// once. An answer that was left begins as the whole one.
+fn compare(
+    client: &Client,
+    jobs: &[Job],
+    n_distinct: usize,
+    outcomes: &[Option<Outcome>],
+    n: usize,
+) -> anyhow::Result<usize> {
+    let mut alone: Vec<Option<String>> = vec![None; n_distinct];
+    let (mut n_wrong, mut n_check) = (0, 0);
+    for (i, (job, outcome)) in jobs.iter().zip(outcomes).enumerate() {
+        let Some(outcome) = outcome.as_ref().filter(|outcome| outcome.has_left || outcome.is_whole(job))
+        else {
+            continue;
+        };
+        if n_check == n {
+            break;
+        }
+        n_check += 1;
+        let text = match &mut alone[i % n_distinct] {
+            Some(text) => text,
+            empty => {
+                let job = Job { leaves_after: None, ..job.clone() };
+                let found = client.ask(&job, Instant::now());
+                ensure!(found.is_whole(&job), "a request alone fails: {}", found.error.unwrap_or_default());
+                empty.insert(found.text)
+            }
+        };
+        let is_same = if outcome.has_left { text.starts_with(&outcome.text) } else { *text == outcome.text };
+        if !is_same {
+            eprintln!("differs:\n  {:?}\n  {text:?}", outcome.text);
             n_wrong += 1;
         }
     }
@@ -159,16 +209,17 @@ fn row(users: Option<usize>, args: &Args, summary: &Summary, n_wrong: usize) -> 
 fn print_row(is_first: bool, users: Option<usize>, s: &Summary, n_wrong: usize, n_check: usize) {
     if is_first {
         println!(
-            "users   ok  bad  tokens/s   TTFT p50   p95   p99 ms   gap p50   p95   p99   max ms  same alone"
+            "users   ok  bad  429  tokens/s   TTFT p50   p95   p99 ms   gap p50   p95   p99   max ms  same alone"
         );
     }
     let users = users.map_or_else(|| "open".into(), |n| n.to_string());
     let [t50, t95, t99] = s.ttft;
     let [g50, g95, g99] = s.gap;
     println!(
-        "{users:>5} {:>4} {:>4} {:>9.1} {t50:>10.1} {t95:>5.1} {t99:>5.1} {g50:>12.2} {g95:>5.2} {g99:>5.2} {:>6.1}  {}/{n_check}",
+        "{users:>5} {:>4} {:>4} {:>4} {:>9.1} {t50:>10.1} {t95:>5.1} {t99:>5.1} {g50:>12.2} {g95:>5.2} {g99:>5.2} {:>6.1}  {}/{n_check}",
         s.n_ok,
         s.n_bad,
+        s.n_refused,
         s.rate,
         s.gap_max,
         n_check - n_wrong,

@@ -12,6 +12,8 @@ pub(crate) struct Summary {
     pub(crate) n_ok: usize,
     pub(crate) n_bad: usize,
     pub(crate) n_left: usize,
+    /// Refusals for want of room.
+    pub(crate) n_refused: usize,
     /// Tokens of all answers, per second.
     pub(crate) rate: f64,
     pub(crate) seconds: f64,
@@ -37,12 +39,13 @@ pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant
     let seconds = start.elapsed().as_secs_f64();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let (mut ttft, mut gaps, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut n_ok, mut n_bad, mut n_left, mut n_token) = (0, 0, 0, 0);
+    let (mut n_ok, mut n_bad, mut n_left, mut n_token, mut n_refused) = (0, 0, 0, 0, 0);
     for (job, outcome) in jobs.iter().zip(outcomes) {
         let Some(outcome) = outcome else {
             n_bad += 1;
             continue;
         };
+        n_refused += outcome.n_refused;
         n_token += outcome.n_token.unwrap_or(outcome.pieces.len());
         if outcome.has_left {
             n_left += 1;
@@ -62,7 +65,8 @@ pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant
     errors.truncate(5);
     let gap_max = gaps.iter().copied().fold(0.0, f64::max);
     let rate = n_token as f64 / seconds.max(1e-9);
-    Summary { n_ok, n_bad, n_left, rate, seconds, ttft: three(ttft), gap: three(gaps), gap_max, errors }
+    let (ttft, gap) = (three(ttft), three(gaps));
+    Summary { n_ok, n_bad, n_left, n_refused, rate, seconds, ttft, gap, gap_max, errors }
 }
 
 impl Summary {
@@ -71,6 +75,7 @@ impl Summary {
             "ok": self.n_ok,
             "bad": self.n_bad,
             "left": self.n_left,
+            "refused": self.n_refused,
             "tokens_per_second": self.rate,
             "seconds": self.seconds,
             "ttft_ms": {"p50": self.ttft[0], "p95": self.ttft[1], "p99": self.ttft[2]},
