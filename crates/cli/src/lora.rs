@@ -15,9 +15,6 @@ pub(crate) struct LoraArgs {
     /// LoRA file and its scale; may be repeated
     #[arg(long, num_args = 2, value_names = ["FILE", "SCALE"], allow_negative_numbers = true)]
     lora_scaled: Vec<String>,
-    /// All scales are 0 at first.
-    #[arg(skip)]
-    pub(crate) is_off: bool,
 }
 
 impl LoraArgs {
@@ -47,7 +44,7 @@ impl LoraArgs {
     /// [`Usage`] if a scale is not a finite number.
     pub(crate) fn attach(&self, mut builder: EngineBuilder) -> Result<EngineBuilder, Usage> {
         for (file, scale) in self.all()? {
-            builder = builder.lora(Source::path(file), if self.is_off { 0.0 } else { scale });
+            builder = builder.lora(Source::path(file), scale);
         }
         Ok(builder)
     }

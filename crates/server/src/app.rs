@@ -3,15 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
-use axum::http::HeaderMap;
-
 use crate::config::{Entry, ServerConfig};
 use crate::error::{ApiError, Kind};
 use crate::keys::Key;
 use crate::limits::{Counted, Limits};
 use crate::metrics::Metrics;
 use crate::models::{Lease, Models, Room};
-use crate::trace::Trace;
+use crate::spans::Spans;
 
 /// State of a server.
 pub(crate) struct App {
@@ -31,11 +29,11 @@ pub(crate) struct App {
     pub(crate) limits: Arc<Limits>,
     /// Requests for answers that have not ended.
     pub(crate) n_open: Arc<AtomicUsize>,
-    #[cfg(feature = "otlp")]
-    pub(crate) otlp: Option<crate::otlp::Exporter>,
+    pub(crate) spans: Spans,
 }
 
 impl App {
+    /// Inside of a runtime.
     pub(crate) fn new(config: ServerConfig) -> App {
         let log = config.log.clone();
         let note = Box::new(move |text| {
@@ -55,8 +53,7 @@ impl App {
             stop: tokio::sync::Notify::new(),
             limits: Arc::new(Limits::new(config.key_limits)),
             n_open: Arc::default(),
-            #[cfg(feature = "otlp")]
-            otlp: None,
+            spans: Spans::new(&config),
             config,
         }
     }
@@ -65,14 +62,6 @@ impl App {
         if let Some(log) = &self.config.log {
             log(entry);
         }
-    }
-
-    /// The trace of a request with these headers. Without one, it begins here if somebody keeps spans.
-    pub(crate) fn trace(&self, headers: &HeaderMap) -> Option<Trace> {
-        let trace = Trace::of(headers);
-        #[cfg(feature = "otlp")]
-        let trace = trace.or_else(|| self.otlp.as_ref().and_then(|_| Trace::begin()));
-        trace
     }
 
     /// Keys in force.

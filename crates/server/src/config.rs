@@ -141,9 +141,9 @@ pub struct ServerConfig {
     pub full_status: u16,
     /// The log.
     pub log: Option<Log>,
-    /// Address of a collector that takes spans of requests by OTLP over HTTP, such as `http://127.0.0.1:4318`.
+    /// Collector that takes spans of requests by OTLP over HTTP.
     #[cfg(feature = "otlp")]
-    pub otlp: Option<String>,
+    pub otlp: Option<crate::Collector>,
 }
 
 impl Default for ServerConfig {

@@ -5,6 +5,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
+use crate::hex;
+
 /// The rights of a key.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Level {
@@ -88,24 +90,12 @@ fn parse_line(line: usize, text: &str) -> Result<Key, KeyError> {
     }
     let key = match key.strip_prefix("sha256:") {
         None => Key::new(name, key),
-        Some(hex) => {
-            let hash = from_hex(hex).ok_or(wrong("a hash has 64 hexadecimal digits"))?;
+        Some(digits) => {
+            let hash = hex::bytes(digits).ok_or(wrong("a hash has 64 hexadecimal digits"))?;
             Key { name, level, hash }
         }
     };
     Ok(key.level(level))
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let bytes = text.as_bytes();
-    let mut hash = [0; 32];
-    if bytes.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (byte, pair) in hash.iter_mut().zip(bytes.chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(hash)
 }
 
 /// The key with this text. The time does not depend on which it is, nor on how much of it is right.
@@ -126,7 +116,7 @@ mod tests {
 
     #[test]
     fn lines_have_names_and_hashes() {
-        let hash: String = sha256("secret").iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex::text(&sha256("secret"));
         let text = format!("# ours\nplain\n\nann:sk-1\nbob:sk-2:admin\ncat:sha256:{hash}\nsha256:{hash}");
         let keys = Key::parse(&text).unwrap();
         let names: Vec<_> = keys.iter().map(|key| key.name.as_str()).collect();
@@ -136,6 +126,8 @@ mod tests {
         assert_eq!(find(&keys, "sk-2").map(|key| key.level), Some(Level::Admin));
         assert_eq!(find(&keys, "sk-1").map(|key| key.level), Some(Level::Use));
         assert_eq!(find(&keys, "sk-3"), None);
+        let signs = format!("x:sha256:{}", "+f".repeat(32));
+        assert_eq!(Key::parse(&signs).unwrap_err().what, "a hash has 64 hexadecimal digits");
         assert_eq!(Key::parse("x:sha256:12").unwrap_err().what, "a hash has 64 hexadecimal digits");
         assert_eq!(Key::parse("a\nx:").unwrap_err().line, 2);
     }

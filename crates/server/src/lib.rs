@@ -23,11 +23,15 @@ mod answers;
 mod app;
 mod ask;
 mod clock;
+#[cfg(feature = "otlp")]
+mod collector;
 mod config;
+mod course;
 mod dialect;
 mod error;
 mod fields;
 mod fim;
+mod hex;
 mod http;
 mod ids;
 mod keys;
@@ -38,15 +42,16 @@ mod model;
 mod models;
 mod names;
 mod openapi;
-#[cfg(feature = "otlp")]
-mod otlp;
 mod ranker;
 mod sampling;
 mod server;
+mod spans;
 #[cfg(test)]
 mod testing;
 mod trace;
 
+#[cfg(feature = "otlp")]
+pub use collector::{Collector, CollectorError};
 pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig, Tls};
 pub use keys::{Key, KeyError, Level};
 pub use limits::KeyLimits;

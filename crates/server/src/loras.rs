@@ -28,8 +28,9 @@ pub(crate) struct Loras {
 }
 
 impl Loras {
-    pub(crate) fn new(infos: Vec<LoraInfo>) -> Loras {
-        let scales = infos.iter().map(|info| info.scale).collect();
+    /// Those of a model; `are_applied`: their scales hold for requests that say nothing.
+    pub(crate) fn new(infos: Vec<LoraInfo>, are_applied: bool) -> Loras {
+        let scales = infos.iter().map(|info| if are_applied { info.scale } else { 0.0 }).collect();
         let one = |info: LoraInfo| {
             let name = stem(&info.file).to_owned();
             One { info, name, n_waiting: AtomicUsize::new(0), n_running: AtomicUsize::new(0) }
@@ -88,7 +89,7 @@ impl Loras {
 
     /// The LoRA that a name means, of a model with these names.
     pub(crate) fn called(&self, id: &str, aliases: &[String], name: &str) -> Option<usize> {
-        lora_called(id, aliases, &self.files(), name)
+        lora_called(id, aliases, self.all.iter().map(|one| &*one.name), name)
     }
 
     /// The scales of a request with this `lora`, or for the LoRA that it names as its model.
@@ -100,7 +101,7 @@ impl Loras {
             (None, None) => Ok(self.locked().clone()),
             (None, Some(at)) => {
                 let mut scales = vec![0.0; self.all.len()];
-                // A LoRA that is off by default was meant to be named.
+                // A LoRA with the scale 0 was meant to be named.
                 scales[at] = if self.all[at].info.scale == 0.0 { 1.0 } else { self.all[at].info.scale };
                 Ok(scales)
             }
@@ -189,7 +190,7 @@ mod tests {
     /// A model with the LoRAs `first`, of scale 0.5, and `second`, of scale 0.
     fn facts() -> Facts {
         let info = |file: &str, scale| LoraInfo { file: file.into(), scale, ..LoraInfo::default() };
-        let loras = Arc::new(Loras::new(vec![info("a/first.gguf", 0.5), info("second.gguf", 0.0)]));
+        let loras = Arc::new(Loras::new(vec![info("a/first.gguf", 0.5), info("second.gguf", 0.0)], true));
         let mut facts = Facts::for_tests();
         (facts.loras, facts.aliases) = (loras, vec!["other".into()]);
         facts
@@ -215,6 +216,16 @@ mod tests {
             assert_eq!(scales(json!({"model": name, "lora": [{"id": 0, "scale": 3}]})), [3.0, 0.0]);
         }
         assert_eq!(Facts::for_tests().lora_scales(&json!({"lora": []})).expect("none"), None);
+    }
+
+    #[test]
+    fn loras_that_are_not_applied_keep_their_scales() {
+        let info = LoraInfo { file: "first.gguf".into(), scale: 0.5, ..LoraInfo::default() };
+        let mut facts = Facts::for_tests();
+        facts.loras = Arc::new(Loras::new(vec![info], false));
+        assert_eq!(facts.loras.list()[0]["scale"], 0.0);
+        assert_eq!(facts.lora_scales(&json!({})).expect("scales"), Some(vec![0.0]));
+        assert_eq!(facts.lora_scales(&json!({"model": "first"})).expect("scales"), Some(vec![0.5]));
     }
 
     #[test]

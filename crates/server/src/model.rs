@@ -63,6 +63,17 @@ pub(crate) struct Facts {
     pub(crate) speculation: Option<Speculation>,
 }
 
+/// The model that a request names.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// This one, or none.
+    Model,
+    /// A LoRA of this one.
+    Lora(usize),
+    /// Another name, which means this one where any name does.
+    Other,
+}
+
 /// Variables of a chat template.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
@@ -95,6 +106,8 @@ pub struct ModelOptions {
     pub suffix_first: bool,
     /// Pooling of embeddings; by default that of the file.
     pub pooling: Option<Pooling>,
+    /// LoRAs have an effect only on requests that name one, or say scales; those of others are 0 until they are set.
+    pub lora_init_without_apply: bool,
     /// Draft answers while few run: with the engine's draft model ([`Engine::set_draft`]), or by lookup.
     pub speculation: Option<Speculation>,
 }
@@ -112,7 +125,7 @@ impl Served {
         let n_ctx = engine.loaded().n_ctx() as usize;
         let tokenizer = Some(engine.tokenizer().clone()).filter(|tokenizer| tokenizer.has_text());
         let ranker = Ranker::of(engine.model().metadata(), engine.tokenizer());
-        let loras = Arc::new(Loras::new(engine.loras()));
+        let loras = Arc::new(Loras::new(engine.loras(), !options.lora_init_without_apply));
         let handle = engine.spawn()?;
         let facts = Facts {
             id: options.id.unwrap_or_else(|| stem(&file).to_owned()),
@@ -240,25 +253,37 @@ impl Facts {
         bytes.unwrap_or_default()
     }
 
-    /// True if this is one of its names.
-    pub(crate) fn is_called(&self, name: &str) -> bool {
-        is_called(&self.id, &self.aliases, name)
+    /// The meaning of the model's name in a request.
+    pub(crate) fn called(&self, name: Option<&str>) -> Called {
+        match name.filter(|name| !name.is_empty()) {
+            None => Called::Model,
+            Some(name) if is_called(&self.id, &self.aliases, name) => Called::Model,
+            Some(name) => {
+                self.loras.called(&self.id, &self.aliases, name).map_or(Called::Other, Called::Lora)
+            }
+        }
     }
 
-    /// The LoRA that a model's name means.
-    pub(crate) fn lora_called(&self, name: &str) -> Option<usize> {
-        if self.is_called(name) { None } else { self.loras.called(&self.id, &self.aliases, name) }
-    }
-
-    /// The LoRA scales of a request: those of its `lora`, else of the LoRA that its `model` names, else those in force. `None`
+    /// The LoRA scales of a request for this: those of its `lora`, else of the LoRA that it is for, else those in force. `None`
     /// for a model without LoRAs.
     ///
     /// # Errors
     /// A `lora` that is not as llama-server has it, or names a LoRA that does not exist.
-    pub(crate) fn lora_scales(&self, body: &Value) -> Result<Option<Vec<f32>>, ApiError> {
-        let named = body["model"].as_str().and_then(|name| self.lora_called(name));
+    pub(crate) fn scales(&self, body: &Value, called: Called) -> Result<Option<Vec<f32>>, ApiError> {
+        let named = match called {
+            Called::Lora(index) => Some(index),
+            Called::Model | Called::Other => None,
+        };
         let scales = self.loras.scales(Fields::of(body, "")?.get("lora"), named)?;
         Ok(Some(scales).filter(|scales| !scales.is_empty()))
+    }
+
+    /// The same for what the body names.
+    ///
+    /// # Errors
+    /// As [`Self::scales`].
+    pub(crate) fn lora_scales(&self, body: &Value) -> Result<Option<Vec<f32>>, ApiError> {
+        self.scales(body, self.called(body["model"].as_str()))
     }
 }
 

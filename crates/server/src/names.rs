@@ -18,10 +18,15 @@ pub(crate) fn is_called(id: &str, aliases: &[String], name: &str) -> bool {
     is_it(name) || name.strip_suffix(":latest").is_some_and(is_it)
 }
 
-/// The LoRA that a model's name means, of these files: `id:lora` or `lora`, also with ollama's tag. Of several with one name it
-/// is the first.
-pub(crate) fn lora_called(id: &str, aliases: &[String], files: &[String], name: &str) -> Option<usize> {
-    let find = |name: &str| files.iter().position(|file| stem(file) == name);
+/// The LoRA that a model's name means, of those with these names: `id:lora` or `lora`, also with ollama's tag. Of several with
+/// one name it is the first.
+pub(crate) fn lora_called<'l>(
+    id: &str,
+    aliases: &[String],
+    loras: impl Iterator<Item = &'l str> + Clone,
+    name: &str,
+) -> Option<usize> {
+    let find = |name: &str| loras.clone().position(|lora| lora == name);
     let of_model = |name: &str| {
         let after = |id: &str| name.strip_prefix(id).and_then(|rest| rest.strip_prefix(':'));
         let rest = after(id).or_else(|| aliases.iter().find_map(|alias| after(alias)));

@@ -108,14 +108,7 @@ impl Server {
                 .map(Arc::new);
             sockets.push(Socket::bind(listen, tls).await.map_err(failed)?);
         }
-        #[cfg(feature = "otlp")]
-        let otlp = exporter(&config)?;
-        #[cfg_attr(not(feature = "otlp"), expect(unused_mut, reason = "only spans have an exporter"))]
-        let mut app = App::new(config);
-        #[cfg(feature = "otlp")]
-        {
-            app.otlp = otlp;
-        }
+        let app = App::new(config);
         let addresses = sockets.iter().filter_map(Socket::address).map(|address| address.ip());
         let mut own: Vec<String> = addresses.map(|address| address.to_string()).collect();
         own.extend(host_name());
@@ -183,31 +176,13 @@ impl Server {
         if app.config.free_models {
             free(&app).await;
         }
-        #[cfg(feature = "otlp")]
-        if app.otlp.is_some() {
-            let app = app.clone();
-            // A panic there has been printed.
-            let _ =
-                tokio::task::spawn_blocking(move || app.otlp.as_ref().map(crate::otlp::Exporter::end)).await;
-        }
+        app.spans.end().await;
         if !all_ended {
             let n = app.n_open.load(Ordering::Relaxed);
             app.log(&Entry::Note(format!("{n} answers were cut: they did not end in time")));
         }
         all_ended
     }
-}
-
-/// Sends spans, if that is wanted.
-#[cfg(feature = "otlp")]
-fn exporter(config: &ServerConfig) -> Result<Option<crate::otlp::Exporter>, BindError> {
-    let Some(endpoint) = &config.otlp else { return Ok(None) };
-    let made = crate::otlp::Exporter::new(endpoint, config.log.clone());
-    let failed = |error: String| BindError {
-        listen: "the address of spans".into(),
-        source: io::Error::new(io::ErrorKind::InvalidInput, error),
-    };
-    made.map(Some).map_err(failed)
 }
 
 /// Keeps measurements small, whether or not somebody reads them. Never ready.

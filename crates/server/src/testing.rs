@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chaski::text::{Answer, AnswerEvent, ToolCall};
-use chaski::{ChatEvent, Finish, Stats};
+use chaski::{ChatEvent, DeviceChoice, Engine, Finish, Source, Stats};
 use serde_json::Value;
 
 use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Read};
 use crate::dialect::{Frame, ReadAsk, Told, Writer};
 use crate::error::ApiError;
-use crate::model::Facts;
+use crate::model::{Facts, ModelOptions, Served};
 
 /// A model with a template that knows tools.
 pub(crate) fn facts() -> Facts {
@@ -20,6 +20,13 @@ pub(crate) fn facts() -> Facts {
     facts.about.template = Some("{{ messages }}{{ tools }}".into());
     facts.about.has_tools = true;
     facts
+}
+
+/// The built-in model on the CPU.
+pub(crate) fn served() -> Served {
+    let engine = Engine::builder(Source::Default).context(64).sequences(1).device(DeviceChoice::Cpu).build();
+    let options = ModelOptions { n_seq: 1, ..ModelOptions::default() };
+    Served::new(pollster::block_on(engine).expect("the model can be loaded"), options).expect("a thread")
 }
 
 pub(crate) fn ask(read: ReadAsk, body: &Value) -> (Ask, Box<dyn Writer>) {

@@ -2,6 +2,8 @@
 
 use axum::http::{HeaderMap, HeaderName};
 
+use crate::hex;
+
 /// The header.
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
@@ -17,25 +19,13 @@ pub(crate) struct Trace {
     pub(crate) is_sampled: bool,
 }
 
-/// Bytes of lower-case hexadecimal digits; not all 0.
-fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
-    let is_hex = hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if hex.len() != 2 * N || !is_hex {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (i, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).ok()?;
-    }
-    Some(bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Bytes in lower-case hexadecimal digits.
+fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    hex::bytes(text).filter(|_| !text.bytes().any(|byte| byte.is_ascii_uppercase()))
 }
 
 /// Random bytes, not all 0.
-fn random<const N: usize>() -> Option<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> Option<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).ok()?;
     Some(bytes).filter(|bytes| *bytes != [0; N])
@@ -58,20 +48,14 @@ impl Trace {
         Some(Trace { id, parent: Some(parent), span: random()?, is_sampled: flags[0] & 1 == 1 })
     }
 
-    /// A trace that begins here.
-    #[cfg(feature = "otlp")]
-    pub(crate) fn begin() -> Option<Trace> {
-        Some(Trace { id: random()?, parent: None, span: random()?, is_sampled: true })
-    }
-
     /// Its name.
     pub(crate) fn name(&self) -> String {
-        hex(&self.id)
+        hex::text(&self.id)
     }
 
     /// The header for those who go on from here.
     pub(crate) fn header(&self) -> String {
-        format!("00-{}-{}-{:02x}", self.name(), hex(&self.span), u8::from(self.is_sampled))
+        format!("00-{}-{}-0{}", self.name(), hex::text(&self.span), u8::from(self.is_sampled))
     }
 }
 
@@ -93,7 +77,7 @@ mod tests {
     fn a_trace_goes_on_with_a_span_of_its_own() {
         let trace = of(&[&format!("00-{ID}-00f067aa0ba902b7-01")]).unwrap();
         assert_eq!(
-            (trace.name().as_str(), trace.parent.map(|id| hex(&id)).as_deref()),
+            (trace.name().as_str(), trace.parent.map(|id| hex::text(&id)).as_deref()),
             (ID, Some("00f067aa0ba902b7"))
         );
         let next = of(&[&trace.header()]).unwrap();

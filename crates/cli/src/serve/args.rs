@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chaski::embedding::Pooling;
-use chaski_server::{KeepAlive, Key, KeyLimits, Level, Listen, Log, ServerConfig, Tls, Variables};
+use chaski_server::{KeepAlive, Key, KeyLimits, Level, Listen, ServerConfig, Tls, Variables};
 
-use super::log::LogFormat;
+use super::log::{self, LogFormat};
 use crate::draft::DraftArgs;
 use crate::failure::Usage;
 use crate::input::read_text;
 use crate::numbers::positive;
 use crate::options::{EngineArgs, SamplingArgs, Service};
 use crate::overrides::TemplateArgs;
+use crate::ui::Ui;
 use crate::variables::VariableArgs;
 
 /// The models.
@@ -186,10 +187,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "STATUS", default_value_t = 429)]
     #[arg(value_parser = full_status)]
     full_status: u16,
-    /// Collector that takes spans of requests by OTLP over HTTP, such as http://127.0.0.1:4318
     #[cfg(feature = "otlp")]
-    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_parser = collector)]
-    otlp: Option<String>,
+    #[command(flatten)]
+    spans: super::spans::SpansArgs,
     /// Form of the log on stderr
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     pub(crate) log_format: LogFormat,
@@ -213,14 +213,6 @@ fn full_status(text: &str) -> Result<u16, String> {
         "429" => Ok(429),
         "503" => Ok(503),
         _ => Err("429 or 503".into()),
-    }
-}
-
-#[cfg(feature = "otlp")]
-fn collector(text: &str) -> Result<String, String> {
-    match text.strip_prefix("http://") {
-        Some(rest) if !rest.is_empty() => Ok(text.into()),
-        _ => Err("no address of a collector, such as http://127.0.0.1:4318".into()),
     }
 }
 
@@ -282,7 +274,7 @@ impl Args {
     }
 
     /// How the server is set up.
-    pub(crate) fn config(&self, log: Log) -> anyhow::Result<ServerConfig> {
+    pub(crate) fn config(&self, ui: &Ui) -> anyhow::Result<ServerConfig> {
         let mut config = ServerConfig::default();
         config.listen = self.listen()?;
         config.tls = self.tls_cert.clone().zip(self.tls_key.clone()).map(|(cert, key)| Tls {
@@ -322,10 +314,10 @@ impl Args {
         config.drain_delay = Duration::from_secs(self.drain_delay);
         config.drain_timeout = Duration::from_secs(self.drain_timeout);
         config.full_status = self.full_status;
-        config.log = Some(log);
+        config.log = Some(log::log(self.log_format, ui));
         #[cfg(feature = "otlp")]
         {
-            config.otlp = self.otlp.clone();
+            config.otlp = self.spans.collector(|text| ui.note(text));
         }
         Ok(config)
     }

@@ -4,6 +4,8 @@ mod args;
 mod log;
 mod models;
 mod signals;
+#[cfg(feature = "otlp")]
+mod spans;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -32,7 +34,7 @@ client that leaves ends its request at once.
 Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once. SIGHUP: the keys and the list of models are read again.";
 
 pub(crate) fn run(args: Args, again: Again, ui: &Ui) -> anyhow::Result<()> {
-    let mut config = args.config(log::log(args.log_format, ui))?;
+    let mut config = args.config(ui)?;
     let catalogue = Catalogue::new(args.clone(), again, ui)?;
     config.offers = Some(catalogue.offers());
     // The process ends with it.

@@ -217,7 +217,6 @@ fn engine(
     let mut engine_args = args.engine.clone();
     engine_args.sequences = args.parallel;
     engine_args.service = Some(args.service());
-    engine_args.lora.is_off = args.lora_init_without_apply;
     engine_args.part = Some(options::Part(part));
     engine_args.metadata.more.extend(args.template.changes()?);
     let mut engine = load::load(source(path), &engine_args, ui)?.engine;
@@ -238,6 +237,7 @@ fn engine(
         embeddings: args.embeddings,
         suffix_first: args.spm_infill,
         pooling: args.pooling,
+        lora_init_without_apply: args.lora_init_without_apply,
         speculation: args.draft.speculation(args.model_draft.is_some()),
     };
     Ok((engine, options))

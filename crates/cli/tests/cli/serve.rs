@@ -9,10 +9,20 @@ use std::time::{Duration, Instant};
 use crate::chaski;
 
 /// A server that is killed with this.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     stderr: BufReader<ChildStderr>,
     address: String,
+}
+
+impl Server {
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for Server {
@@ -29,7 +39,7 @@ fn serve(args: &[&str]) -> Command {
     command
 }
 
-fn start(args: &[&str]) -> Server {
+pub(crate) fn start(args: &[&str]) -> Server {
     let mut child = serve(args).args(["--port", "0"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -46,7 +56,7 @@ fn start(args: &[&str]) -> Server {
 }
 
 /// A whole response.
-fn ask(server: &Server, method: &str, path: &str, body: &str) -> String {
+pub(crate) fn ask(server: &Server, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
@@ -343,4 +353,21 @@ fn a_server_without_files_ends_with_its_terminal() {
     let mut server = start(&[]);
     signal(&server, "-HUP");
     assert_eq!(server.child.wait().unwrap().signal(), Some(1));
+}
+
+#[test]
+fn the_service_of_systemd_waits_until_answers_have_ended() {
+    let help = crate::out(&crate::run(&["serve", "--help"]));
+    let default = |option: &str| -> u64 {
+        let rest = help.split(option).nth(1).expect("it is an option");
+        let number = rest.split("[default: ").nth(1).and_then(|rest| rest.split(']').next());
+        number.expect("it has a default").parse().expect("in seconds")
+    };
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/chaski.service");
+    let service = std::fs::read_to_string(file).expect("the file is there");
+    let stop = service.lines().find_map(|line| line.strip_prefix("TimeoutStopSec="));
+    let stop: u64 = stop.expect("it has a limit").parse().expect("in seconds");
+    // Idle connections have a second then, and spans ten.
+    let needed = default("--drain-delay <SECONDS>") + default("--drain-timeout <SECONDS>") + 11;
+    assert!(stop > needed, "{stop} s, but the server takes {needed} s");
 }

@@ -22,7 +22,8 @@ use crate::app::App;
 use crate::dialect::{Dialect, Frame, Ping, Told, Wire, Writer};
 use crate::error::{ApiError, Kind};
 use crate::loras::Using;
-use crate::model::Served;
+use crate::model::{Called, Served};
+use crate::spans::Asked;
 use crate::{clock, ids};
 
 /// Events that wait for a client.
@@ -40,8 +41,7 @@ pub(super) struct Queued {
     pub(super) writer: Box<dyn Writer>,
     pub(super) told: Told,
     pub(super) stream: bool,
-    #[cfg(feature = "otlp")]
-    asked: super::spans::Asked,
+    asked: Asked,
 }
 
 /// Reads a body, and queues its answers.
@@ -53,15 +53,16 @@ pub(super) async fn queue(
     served: Arc<Served>,
     dialect: &'static Dialect,
     client: u64,
+    called: Called,
     asked: Value,
 ) -> Result<Queued, ApiError> {
     let model = served.clone();
     // Templates, tokenizers and grammars take time.
     let (ask, writer, mut prompts, name) = body::read(move || {
         let (mut ask, writer) = (dialect.ask)(&asked, &model.facts)?;
-        ask.options.lora = model.facts.lora_scales(&asked)?;
+        ask.options.lora = model.facts.scales(&asked, called)?;
         let prompts = ask.read(&model)?;
-        let name = asked["model"].as_str().filter(|name| model.facts.lora_called(name).is_some());
+        let name = asked["model"].as_str().filter(|_| matches!(called, Called::Lora(_)));
         Ok((ask, writer, prompts, name.unwrap_or(&model.facts.id).to_owned()))
     })
     .await?;
@@ -74,20 +75,12 @@ pub(super) async fn queue(
         prompts.iter_mut().zip(found).for_each(|(prompt, found)| prompt.logprobs = found);
     }
     body::read(move || {
-        #[cfg(feature = "otlp")]
-        let asked = super::spans::Asked::of(&ask);
+        let asked = Asked::of(&ask);
         let answers = ask.submit(&served, &prompts, client)?;
         let (id, created, facts) = (ids::new(dialect.prefix), clock::now(), served.facts.clone());
         let lora = ask.options.lora.unwrap_or_default();
         let told = Told { id, created, model: name, facts, prompts, n: ask.n, lora };
-        Ok(Queued {
-            answers,
-            writer,
-            told,
-            stream: ask.stream,
-            #[cfg(feature = "otlp")]
-            asked,
-        })
+        Ok(Queued { answers, writer, told, stream: ask.stream, asked })
     })
     .await
 }
@@ -109,25 +102,23 @@ pub(crate) async fn answer(
     };
     let served = app.model(name).await?;
     let real = served.facts.id.clone();
-    #[cfg(feature = "otlp")]
-    let asked_name = name.map(String::from);
-    let is_known = |name: &str| served.facts.is_called(name) || served.facts.lora_called(name).is_some();
-    let is_other = name.is_some_and(|name| !name.is_empty() && !is_known(name));
+    caller.span.named(name);
+    let called = served.facts.called(name);
     let load = served.load();
-    let queued = queue(&app, Arc::clone(&served), dialect, caller.client, body).await?;
+    let queued = queue(&app, Arc::clone(&served), dialect, caller.client, called, body).await?;
     let n_answer = queued.told.n_answer();
     let using = Using::new(served.facts.loras.clone(), &queued.told.lora);
     let held = Held { open, using, lease: served };
-    #[cfg_attr(not(feature = "otlp"), expect(unused_mut, reason = "only spans want to know what was asked"))]
-    let mut record = Record::new(app.clone(), caller, real.clone(), start, n_answer, held);
-    #[cfg(feature = "otlp")]
-    record.asked(queued.asked.clone().named(path.clone(), asked_name, queued.told.id.clone()));
+    caller.span.asked(queued.asked, &queued.told.id);
+    let record = Record::new(app.clone(), caller, real.clone(), start, n_answer, held);
     let mut response = match queued.stream {
         false => whole(queued, record).await?,
         true => stream(queued, record, dialect.wire, path).await?,
     };
     load_headers(response.headers_mut(), &load);
-    if is_other && let Ok(name) = HeaderValue::from_str(&real) {
+    if called == Called::Other
+        && let Ok(name) = HeaderValue::from_str(&real)
+    {
         response.headers_mut().insert(HeaderName::from_static("x-chaski-model"), name);
     }
     Ok(response)

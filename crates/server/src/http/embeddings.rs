@@ -39,7 +39,7 @@ async fn embed(
     let n_token = found.iter().map(|embedding| embedding.n_token).sum();
     open.used(n_token);
     app.metrics.read(&served.facts.id, n_token, start.elapsed());
-    caller.has_read("embeddings", &served.facts.id, n_token);
+    caller.span.read("embeddings", &served.facts.id, n_token);
     Ok((served, asked, found))
 }
 

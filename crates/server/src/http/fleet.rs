@@ -3,32 +3,22 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Extension, Query, State};
+use axum::extract::{Query, State};
 use axum::http::Response;
 use serde_json::{Value, json};
 
-use super::guard::Caller;
 use super::respond::json as respond;
 use super::status::Which;
 use crate::app::App;
-use crate::error::{ApiError, Kind};
+use crate::error::ApiError;
 use crate::model::Served;
-
-/// A loaded model: the one that was named, else the default, else the first that is loaded.
-async fn served(app: &App, which: &Which) -> Result<Arc<Served>, ApiError> {
-    let found = match app.model_id(which.model.as_deref()).await {
-        Err(_) if which.model.is_none() => app.models.loaded().into_iter().next(),
-        id => app.models.served(&id?),
-    };
-    found.ok_or_else(|| ApiError::new(Kind::Loading, "no model is loaded").retry(1))
-}
 
 /// As SGLang's routers ask.
 pub(super) async fn server_info(
     State(app): State<Arc<App>>,
     which: Query<Which>,
 ) -> Result<Response<Body>, ApiError> {
-    let served = served(&app, &which).await?;
+    let served = which.any_served(&app).await?;
     let (facts, load) = (&served.facts, served.load());
     Ok(respond(&json!({
         "model_path": facts.file,
@@ -46,7 +36,7 @@ pub(super) async fn model_info(
     State(app): State<Arc<App>>,
     which: Query<Which>,
 ) -> Result<Response<Body>, ApiError> {
-    let facts = served(&app, &which).await?.facts.clone();
+    let facts = which.any_served(&app).await?.facts.clone();
     Ok(respond(&json!({"model_path": facts.file, "tokenizer_path": "", "is_generation": !facts.embeds})))
 }
 
@@ -75,11 +65,7 @@ pub(super) async fn loads(State(app): State<Arc<App>>) -> Response<Body> {
 }
 
 /// Ends the server as a signal does.
-pub(super) async fn drain(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-) -> Result<Response<Body>, ApiError> {
-    caller.admin()?;
+pub(super) async fn drain(State(app): State<Arc<App>>) -> Response<Body> {
     app.stop.notify_one();
-    Ok(respond(&json!({"success": true})))
+    respond(&json!({"success": true}))
 }

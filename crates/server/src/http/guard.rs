@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{Extension, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::IntoResponse as _;
@@ -16,10 +16,9 @@ use crate::config::{Access, Entry};
 use crate::error::{ApiError, Kind};
 use crate::ids;
 use crate::keys::{Level, find};
+use crate::openapi::{self as api, Access as Allowed, Operation};
+use crate::spans::Span;
 use crate::trace::{TRACEPARENT, Trace};
-
-/// Paths that tell of the server's health.
-const PROBES: [&str; 4] = ["/health", "/v1/health", "/livez", "/readyz"];
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -37,23 +36,14 @@ pub(crate) struct Caller {
     pub(crate) is_admin: bool,
     /// The trace of which the request is a part.
     pub(crate) trace: Option<Trace>,
-    /// The part of its span that others know.
-    #[cfg(feature = "otlp")]
-    pub(crate) span: Arc<super::spans::Known>,
+    /// Its span, if somebody keeps it.
+    pub(crate) span: Span,
 }
 
 impl Caller {
     /// The key whose limits hold for it, if keys are required.
     pub(crate) fn limited(&self) -> Option<u64> {
         self.key.is_some().then_some(self.client)
-    }
-
-    /// Takes note of the texts that a model has read for it.
-    pub(super) fn has_read(&self, operation: &'static str, model: &str, n_token: usize) {
-        #[cfg(feature = "otlp")]
-        self.span.read(operation, model, n_token);
-        #[cfg(not(feature = "otlp"))]
-        let _ = (operation, model, n_token);
     }
 
     /// Refuses a client that is no operator of the server.
@@ -87,15 +77,16 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         key: None,
         client: 0,
         is_admin: false,
-        trace: app.trace(request.headers()),
-        #[cfg(feature = "otlp")]
-        span: Arc::default(),
+        trace: app.spans.trace(Trace::of(request.headers())),
+        span: Span::default(),
     };
     let admitted = admit(&app, &request, &mut caller);
     let (key, trace) = (caller.key.clone(), caller.trace);
-    #[cfg(feature = "otlp")]
-    let known = caller.span.clone();
     let is_preflight = method == Method::OPTIONS;
+    if admitted.is_ok() && !is_preflight {
+        caller.span = app.spans.begin(trace, &method, &path, start);
+    }
+    let span = caller.span.clone();
     let response = match admitted {
         Err(error) => error.into_response(),
         Ok(()) if is_preflight => preflight(request.headers()),
@@ -127,13 +118,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let status = response.status().as_u16();
     let route = route.as_ref().map(MatchedPath::as_str);
     app.metrics.http(route, status);
-    #[cfg(feature = "otlp")]
-    if let Some(trace) = trace.filter(|_| !known.is_told()) {
-        let is_page = route.is_none_or(|route| route == "/" || page::has(route));
-        if !is_page && !PROBES.contains(&&*path) {
-            super::spans::request(&app, &trace, &known, &method, route.unwrap_or("?"), status, start);
-        }
-    }
+    span.responded(status);
     let trace_id = trace.map(|trace| trace.name());
     let access =
         Access { id, trace_id, key, method: method.to_string(), path, status, time: start.elapsed() };
@@ -148,6 +133,16 @@ pub(crate) async fn mark(path: MatchedPath, request: Request, next: Next) -> Res
     response
 }
 
+/// The layer of operations for operators of the server.
+pub(crate) async fn admins(
+    Extension(caller): Extension<Caller>,
+    request: Request,
+    next: Next,
+) -> Result<Response<Body>, ApiError> {
+    caller.admin()?;
+    Ok(next.run(request).await)
+}
+
 /// The name of a request: the client's, or a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
@@ -159,18 +154,20 @@ fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiErr
     let keys = app.keys();
     let headers = request.headers();
     // Probes of routers may name no host, and nobody learns anything from their answers.
-    if keys.is_empty() && !PROBES.contains(&request.uri().path()) {
+    if keys.is_empty() && !api::at(request.uri().path()).any(Operation::is_probe) {
         check_host(app, request)?;
     }
-    let is_refused = |origin: &&HeaderValue| !allows_origin(app, origin) && !is_own_page(request, origin);
+    let is_refused =
+        |origin: &&HeaderValue| !allows_origin(app, origin) && !is_own_page(app, request, origin);
     if let Some(origin) = headers.get(header::ORIGIN).filter(is_refused) {
         let origin = origin.to_str().unwrap_or("?");
         let message = format!("pages of `{origin}` may not use this server (see --cors-origins)");
         return Err(ApiError::new(Kind::Forbidden, message));
     }
     let path = request.uri().path();
-    let is_page = path == "/" || (app.config.page && page::has(path));
-    let is_public = is_page || PROBES.contains(&path) || request.method() == Method::OPTIONS;
+    let is_page = app.config.page && page::has(path);
+    let is_open = |operation: &Operation| operation.access == Allowed::All;
+    let is_public = is_page || api::at(path).any(is_open) || request.method() == Method::OPTIONS;
     if keys.is_empty() {
         let peer = request.extensions().get::<Peer>();
         caller.is_admin =
@@ -217,16 +214,21 @@ fn host(request: &Request) -> &str {
     request.uri().authority().map(|authority| authority.as_str()).or(header).unwrap_or("")
 }
 
+/// True for a name of this server.
+fn is_named(app: &App, name: &str) -> bool {
+    let own = app.own_hosts.read().unwrap_or_else(|e| e.into_inner());
+    let is_it = |known: &String| known.eq_ignore_ascii_case(name);
+    is_loopback(&name.to_ascii_lowercase()) || own.iter().chain(&app.config.allowed_hosts).any(is_it)
+}
+
 fn check_host(app: &App, request: &Request) -> Result<(), ApiError> {
     let host = host(request);
-    let name = host_name(host).to_ascii_lowercase();
-    let own = app.own_hosts.read().unwrap_or_else(|e| e.into_inner());
-    let is_known = |known: &String| known.eq_ignore_ascii_case(&name) || known == "*";
-    let is_allowed = is_loopback(&name) || own.iter().chain(&app.config.allowed_hosts).any(is_known);
-    if !name.is_empty() && is_allowed {
+    let name = host_name(host);
+    let takes_any = app.config.allowed_hosts.iter().any(|allowed| allowed == "*");
+    if !name.is_empty() && (takes_any || is_named(app, name)) {
         return Ok(());
     }
-    let message = format!("the host `{host}` is not a name of this server (see --allowed-hosts)");
+    let message = format!("the host `{host}` is not a name of this server (see --allowed-host)");
     Err(ApiError::new(Kind::Forbidden, message))
 }
 
@@ -235,11 +237,13 @@ fn is_local_page(origin: &str) -> bool {
     origin.split_once("://").is_some_and(|(_, rest)| is_loopback(host_name(rest)))
 }
 
-/// True for a page of this server: its origin is the host of the request, which has been checked, or a key is required.
-fn is_own_page(request: &Request, origin: &HeaderValue) -> bool {
+/// True for a page of this server: its origin is the host of the request, and that is a name of this server, or a key is
+/// required. A host that only `*` allows may be any page's that leads here by a name of its own.
+fn is_own_page(app: &App, request: &Request, origin: &HeaderValue) -> bool {
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     let host = host(request);
-    !host.is_empty() && origin.is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(host))
+    let is_host = !host.is_empty() && origin.is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(host));
+    is_host && (is_named(app, host_name(host)) || !app.keys().is_empty())
 }
 
 fn allows_origin(app: &App, origin: &HeaderValue) -> bool {

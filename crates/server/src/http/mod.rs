@@ -2,7 +2,6 @@
 
 pub(crate) mod answer;
 mod body;
-mod course;
 mod embeddings;
 mod endpoint;
 mod fleet;
@@ -18,8 +17,6 @@ mod record;
 mod rerank;
 mod respond;
 mod routes;
-#[cfg(feature = "otlp")]
-mod spans;
 mod status;
 pub(crate) mod tls;
 

@@ -4,18 +4,16 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Extension, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::Response;
 use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
 
 use super::body;
-use super::guard::Caller;
 use super::respond::{json as respond, stream_headers};
 use crate::app::App;
 use crate::dialect::openai::models;
 use crate::error::{ApiError, Kind};
-use crate::fields::Fields;
 use crate::models::{Listed, News};
 
 /// Silence after which a stream of events gives a sign of life.
@@ -43,13 +41,10 @@ pub(super) async fn one(
     of_all(app, move |all| models::find(all, &id)).await?.map(|model| respond(&model)).ok_or(missing)
 }
 
-/// The id of the model that a body names, for an operator.
-async fn named(app: &App, caller: &Caller, request: Request) -> Result<String, ApiError> {
-    caller.admin()?;
+/// The id of the model that a body names.
+async fn named(app: &App, request: Request) -> Result<String, ApiError> {
     let body = body::json(request.into_body(), app.config.max_body).await?;
-    let fields = Fields::of(&body, "")?;
-    let name = fields.need("model", fields.text("model")?)?;
-    app.models.find(Some(name), false).await
+    app.models.find(Some(models::named(&body)?), false).await
 }
 
 fn done() -> Response<Body> {
@@ -57,21 +52,16 @@ fn done() -> Response<Body> {
 }
 
 /// Starts to load a model.
-pub(super) async fn load(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Result<Response<Body>, ApiError> {
-    app.models.load(&named(&app, &caller, request).await?).await.map(|()| done())
+pub(super) async fn load(State(app): State<Arc<App>>, request: Request) -> Result<Response<Body>, ApiError> {
+    app.models.load(&named(&app, request).await?).await.map(|()| done())
 }
 
 /// Frees a model when its requests have ended.
 pub(super) async fn unload(
     State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    app.models.unload(&named(&app, &caller, request).await?).map(|()| done())
+    app.models.unload(&named(&app, request).await?).map(|()| done())
 }
 
 /// Changes of models as they happen.

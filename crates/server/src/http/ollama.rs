@@ -19,7 +19,7 @@ use crate::dialect::ollama::{Only, chat, generate, keep_alive, models};
 use crate::dialect::{Dialect, Wire};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
-use crate::openapi as api;
+use crate::openapi::{self as api, Answer, Operation};
 
 /// An endpoint that answers, or only loads the model.
 struct Endpoint {
@@ -41,16 +41,6 @@ static GENERATE: Endpoint = Endpoint {
     empty: ("response", || json!("")),
 };
 
-/// Endpoints that change files of models, and the way to the same end.
-const UNSUPPORTED: [(&str, &str); 6] = [
-    ("/api/create", "the server makes no models; start it with a GGUF file"),
-    ("/api/push", "the server sends models nowhere"),
-    ("/api/blobs", "the server takes no files; start it with a GGUF file"),
-    ("/api/pull", "the server downloads no models; start it with the model, as in `chaski serve MODEL`"),
-    ("/api/delete", "the server deletes no models; delete the file, and start the server with another"),
-    ("/api/copy", "the server names no models on request; start it with `--alias NAME`"),
-];
-
 /// All operations of this dialect.
 pub(super) fn endpoints() -> Vec<endpoint::Endpoint> {
     vec![
@@ -63,16 +53,21 @@ pub(super) fn endpoints() -> Vec<endpoint::Endpoint> {
         (&api::OLLAMA_PS, get(ps)),
         (&api::OLLAMA_SHOW, post(show)),
         (&api::OLLAMA_VERSION, get(async || respond(&models::version()))),
-        (&api::OLLAMA_REFUSED, post(refuse)),
-        (&api::OLLAMA_BLOBS, any(refuse)),
-        (&api::OLLAMA_DELETE, delete(refuse)),
+        (&api::OLLAMA_CREATE, post(refuse(&api::OLLAMA_CREATE))),
+        (&api::OLLAMA_PUSH, post(refuse(&api::OLLAMA_PUSH))),
+        (&api::OLLAMA_PULL, post(refuse(&api::OLLAMA_PULL))),
+        (&api::OLLAMA_COPY, post(refuse(&api::OLLAMA_COPY))),
+        (&api::OLLAMA_BLOBS, any(refuse(&api::OLLAMA_BLOBS))),
+        (&api::OLLAMA_DELETE, delete(refuse(&api::OLLAMA_DELETE))),
     ]
 }
 
-async fn refuse(request: Request) -> ApiError {
-    let path = request.uri().path();
-    let row = UNSUPPORTED.into_iter().find(|(begin, _)| path.starts_with(begin));
-    ApiError::new(Kind::Unsupported, row.map_or("the server does not do that", |(_, message)| message))
+/// The response of an operation that is always refused.
+fn refuse(operation: &Operation) -> ApiError {
+    match operation.answer {
+        Answer::Refused(_, why) => ApiError::new(Kind::Unsupported, why),
+        _ => unreachable!("the operation is refused"),
+    }
 }
 
 async fn asked(
@@ -122,9 +117,7 @@ async fn ps(State(app): State<Arc<App>>) -> Response<Body> {
 
 async fn show(State(app): State<Arc<App>>, request: Request) -> Result<Response<Body>, ApiError> {
     let body = body::json(request.into_body(), app.config.max_body).await?;
-    let fields = Fields::of(&body, "")?;
-    let name = fields.text("model")?.or(fields.text("name")?);
-    let id = app.model_id(Some(fields.need("model", name)?)).await?;
+    let id = app.model_id(Some(models::shown(&body)?)).await?;
     let found = of_all(app, move |all| all.iter().find(|listed| listed.offer.id == id).map(models::show));
     let gone = || ApiError::new(Kind::Model, "the model is no longer there");
     Ok(respond(&found.await?.ok_or_else(gone)??))

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::respond::with_type;
 use crate::app::App;
+use crate::hex;
 
 /// A file of the page.
 struct File {
@@ -63,9 +64,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
 ];
 
 fn tag(text: &str) -> String {
-    let hash = Sha256::digest(text);
-    let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{hex}\"")
+    format!("\"{}\"", hex::text(&Sha256::digest(text)[..16]))
 }
 
 /// True for paths of the page's files.
@@ -86,7 +85,7 @@ pub(super) async fn root(State(app): State<Arc<App>>, headers: HeaderMap) -> Res
     let wants_html = mentions(&headers, &header::ACCEPT, |kind| kind.starts_with("text/html"));
     let mut response = match app.config.page && wants_html {
         true => send(0, &headers),
-        false => with_type("Ollama is running".into(), "text/plain; charset=utf-8"),
+        false => with_type("Ollama is running", "text/plain; charset=utf-8"),
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     response
@@ -106,7 +105,7 @@ fn send(index: usize, headers: &HeaderMap) -> Response<Body> {
     });
     let mut response = match is_known {
         true => Response::new(Body::empty()),
-        false => with_type(file.text.into(), file.kind),
+        false => with_type(file.text, file.kind),
     };
     if is_known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;

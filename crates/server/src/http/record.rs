@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use chaski::{ChatEvent, Finish};
 use metrics::Histogram;
 
-use super::course::Course;
 use super::guard::Caller;
 use crate::app::{App, OpenRequest};
 use crate::config::{Answered, Entry};
+use crate::course::Course;
 use crate::loras::Using;
 use crate::models::Lease;
 
@@ -22,8 +22,6 @@ pub(super) struct Record {
     answers: Vec<Course>,
     gaps: Histogram,
     held: Held,
-    #[cfg(feature = "otlp")]
-    asked: super::spans::Asked,
 }
 
 /// Held by a request until its last answer has ended.
@@ -46,24 +44,7 @@ impl Record {
     ) -> Record {
         let gaps = app.metrics.gaps(&model);
         let answers = vec![Course::default(); n_answer];
-        Record {
-            app,
-            caller,
-            model,
-            start,
-            answers,
-            gaps,
-            held,
-            #[cfg(feature = "otlp")]
-            asked: super::spans::Asked::default(),
-        }
-    }
-
-    /// Takes note of what was asked; the end of the record tells it.
-    #[cfg(feature = "otlp")]
-    pub(super) fn asked(&mut self, asked: super::spans::Asked) {
-        self.caller.span.tell();
-        self.asked = asked;
+        Record { app, caller, model, start, answers, gaps, held }
     }
 
     /// Name of the request.
@@ -138,9 +119,6 @@ impl Drop for Record {
                 self.end(index, "abort");
             }
         }
-        #[cfg(feature = "otlp")]
-        if let Some(trace) = &self.caller.trace {
-            super::spans::answers(&self.app, trace, &self.asked, &self.model, self.start, &self.answers);
-        }
+        self.caller.span.answered(&self.model, self.start, &self.answers);
     }
 }

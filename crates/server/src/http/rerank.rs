@@ -67,7 +67,7 @@ async fn scores(
     }
     open.used(n_token);
     app.metrics.read(&served.facts.id, n_token, start.elapsed());
-    caller.has_read("rerank", &served.facts.id, n_token);
+    caller.span.read("rerank", &served.facts.id, n_token);
     let id = ids::new(prefix);
     Ok(json(&ask.body((&id, clock::now(), &served.facts.id), &scores, n_token)))
 }

@@ -8,17 +8,18 @@ use axum::extract::{Extension, Path, Request, State};
 use axum::http::Response;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, delete, get, post};
+use bytes::Bytes;
 use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
 use super::endpoint::Endpoint;
-use super::guard::{Caller, guard, mark};
-use super::respond::{errors_of, with_type};
+use super::guard::{Caller, admins, guard, mark};
+use super::respond::with_type;
 use super::{body, embeddings, fleet, llama, loras, models, ollama, page, rerank, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
-use crate::openapi::{self as api, Operation};
+use crate::openapi::{self as api, Access};
 
 /// Server-sent events as OpenAI has them.
 const OPENAI: Wire = Wire::Events { ends: true, ping: Ping::Comment };
@@ -59,7 +60,7 @@ fn answers(dialect: &'static Dialect) -> MethodRouter<Arc<App>> {
     )
 }
 
-/// All operations. The document of the API has the same ones.
+/// The handlers of all operations.
 fn endpoints() -> Vec<Endpoint> {
     let mut endpoints = vec![
         (&api::CHAT, answers(&CHAT)),
@@ -111,7 +112,10 @@ fn endpoints() -> Vec<Endpoint> {
 /// All paths.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
-    for (operation, handler) in endpoints() {
+    for (operation, mut handler) in endpoints() {
+        if operation.access == Access::Admins {
+            handler = handler.route_layer(from_fn(admins));
+        }
         for path in operation.paths {
             router = router.route(path, handler.clone());
         }
@@ -130,10 +134,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 
 /// The document of the API.
 async fn document() -> Response<Body> {
-    static TEXT: LazyLock<String> = LazyLock::new(|| {
-        let operations: Vec<&Operation> = endpoints().into_iter().map(|(operation, _)| operation).collect();
-        api::document(&operations, errors_of).to_string()
-    });
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| api::document(api::ALL).to_string().into());
     with_type(TEXT.clone(), "application/json; charset=utf-8")
 }
 

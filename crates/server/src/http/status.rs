@@ -13,6 +13,7 @@ use super::respond::{json as respond, with_type};
 use crate::app::App;
 use crate::dialect::llama::props;
 use crate::error::{ApiError, Kind};
+use crate::model::Served;
 
 pub(super) async fn live() -> Response<Body> {
     respond(&json!({"status": "ok"}))
@@ -52,8 +53,27 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response<Body
 /// The model that a question about its state means. It is not loaded for it.
 #[derive(serde::Deserialize)]
 pub(super) struct Which {
-    pub(super) model: Option<String>,
+    model: Option<String>,
     fail_on_no_slot: Option<String>,
+}
+
+impl Which {
+    /// The model, which must be loaded.
+    pub(super) async fn served(&self, app: &App) -> Result<Arc<Served>, ApiError> {
+        let id = app.model_id(self.model.as_deref()).await?;
+        app.models.served(&id).ok_or_else(|| match app.models.is_ready() {
+            true => ApiError::field("model", format!("the model `{id}` is not loaded")),
+            false => ApiError::new(Kind::Loading, "Loading model").retry(1),
+        })
+    }
+
+    /// The same; the first loaded one for a question without a name whose default is not loaded.
+    pub(super) async fn any_served(&self, app: &App) -> Result<Arc<Served>, ApiError> {
+        match self.served(app).await {
+            Err(error) if self.model.is_none() => app.models.loaded().into_iter().next().ok_or(error),
+            found => found,
+        }
+    }
 }
 
 /// The properties of a model; without a name, where there is no default, those of the server.

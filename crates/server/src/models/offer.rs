@@ -119,7 +119,7 @@ impl Offer {
 
     /// The LoRA that a name means.
     pub(crate) fn lora_called(&self, name: &str) -> Option<usize> {
-        lora_called(&self.id, &self.aliases, &self.loras, name)
+        lora_called(&self.id, &self.aliases, self.loras.iter().map(|file| stem(file)), name)
     }
 
     /// Name of its file.

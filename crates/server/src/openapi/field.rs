@@ -56,23 +56,48 @@ pub(crate) const fn needs(name: &'static str, kind: Kind, about: &'static str) -
 pub(crate) struct Body {
     pub(crate) name: &'static str,
     pub(crate) fields: fn() -> Vec<Field>,
-    /// It is a list of such objects.
-    pub(crate) is_list: bool,
+    pub(crate) form: Form,
+    /// A request may choose some of the fields, also of objects in them: they lie in one object then.
+    pub(crate) is_chosen: bool,
+}
+
+/// The way in which a body consists of objects.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    One,
+    List,
+    /// A list if a request has several prompts.
+    OneOrList,
 }
 
 impl Body {
     pub(crate) const fn new(name: &'static str, fields: fn() -> Vec<Field>) -> Body {
-        Body { name, fields, is_list: false }
+        Body { name, fields, form: Form::One, is_chosen: false }
     }
 
     pub(crate) const fn list(name: &'static str, fields: fn() -> Vec<Field>) -> Body {
-        Body { name, fields, is_list: true }
+        Body { form: Form::List, ..Body::new(name, fields) }
+    }
+
+    pub(crate) const fn one_or_list(name: &'static str, fields: fn() -> Vec<Field>) -> Body {
+        Body { form: Form::OneOrList, ..Body::new(name, fields) }
     }
 
     /// Its schema.
     pub(super) fn schema(&self) -> Value {
-        let object = object(&(self.fields)());
-        if self.is_list { json!({"type": "array", "items": object}) } else { object }
+        let mut object = object(&(self.fields)());
+        if self.is_chosen {
+            object["description"] =
+                "With `response_fields` only these, by the last names of their paths".into();
+            object["additionalProperties"] = true.into();
+            object.as_object_mut().map(|object| object.remove("required"));
+        }
+        let list = || json!({"type": "array", "items": object});
+        match self.form {
+            Form::One => object,
+            Form::List => list(),
+            Form::OneOrList => json!({"anyOf": [object, list()]}),
+        }
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) use operations::*;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Errors {
     OpenAi,
+    /// OpenAI's with the status as `code`.
+    Llama,
     Anthropic,
     Ollama,
 }
@@ -23,7 +25,7 @@ pub(crate) enum Errors {
 impl Errors {
     fn body(self) -> &'static Body {
         match self {
-            Errors::OpenAi => &responses::OPENAI_ERROR,
+            Errors::OpenAi | Errors::Llama => &responses::OPENAI_ERROR,
             Errors::Anthropic => &responses::ANTHROPIC_ERROR,
             Errors::Ollama => &responses::OLLAMA_ERROR,
         }
@@ -40,12 +42,12 @@ impl Method {
     }
 }
 
-/// The document of these operations; `errors` tells the dialect of a path.
-pub(crate) fn document(operations: &[&Operation], errors: impl Fn(&str) -> Errors) -> Value {
+/// The document of these operations.
+pub(crate) fn document(operations: &[&Operation]) -> Value {
     let mut document = Document::default();
     for operation in operations {
         for path in operation.paths {
-            let item = document.operation(operation, path, errors(path));
+            let item = document.operation(operation, path);
             let paths = document.paths.entry(path.replace("{*", "{")).or_insert_with(|| json!({}));
             paths[operation.method.name()] = item;
         }
@@ -92,13 +94,13 @@ impl Document {
         json!({"application/json": {"schema": self.schema(body)}})
     }
 
-    fn operation(&mut self, operation: &Operation, path: &str, errors: Errors) -> Value {
+    fn operation(&mut self, operation: &Operation, path: &str) -> Value {
         let name: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         let mut item = json!({
             "operationId": format!("{}{}", operation.method.name(), name.trim_end_matches('_')),
             "tags": [operation.tag.name()],
             "summary": operation.about,
-            "responses": self.responses(operation, errors),
+            "responses": self.responses(operation),
         });
         let parameters = parameters(operation, path);
         if !parameters.is_empty() {
@@ -118,16 +120,20 @@ impl Document {
         item
     }
 
-    fn responses(&mut self, operation: &Operation, errors: Errors) -> Value {
-        let error = json!({"description": "What is wrong", "content": self.content(errors.body())});
+    fn error(&mut self, operation: &Operation, why: &str) -> Value {
+        json!({"description": why, "content": self.content(operation.errors.body())})
+    }
+
+    fn responses(&mut self, operation: &Operation) -> Value {
         let mut content = match operation.answer {
-            Answer::Refused(status) => return json!({status.to_string(): error}),
+            Answer::Refused(status, why) => return json!({status.to_string(): self.error(operation, why)}),
             Answer::Text(kind) => json!({kind: {"schema": {"type": "string"}}}),
             Answer::Json(body) | Answer::Stream(body, _) => self.content(body),
         };
         if let Answer::Stream(_, kind) = operation.answer {
             content[kind] = json!({"schema": {"type": "string"}});
         }
+        let error = self.error(operation, "What is wrong");
         json!({"200": {"description": "Done", "content": content}, "default": error})
     }
 }

@@ -206,7 +206,7 @@ fn response() -> Vec<Field> {
         ),
         may("metadata", Kind::Any, "Words that the response repeats"),
         STREAM,
-        may("top_logprobs", Kind::Integer(0, 20), "Only 0: /v1/chat/completions has log probabilities"),
+        may("top_logprobs", Kind::Integer(0, 0), "Only 0: /v1/chat/completions has log probabilities"),
         may("background", Kind::Flag, "Only false: nothing is stored"),
         may("previous_response_id", Kind::Any, "Only null: nothing is stored"),
         may("conversation", Kind::Any, "Only null: nothing is stored"),

@@ -441,6 +441,18 @@ fn version() -> Vec<Field> {
     vec![needs("version", Kind::Text, "The version of ollama whose API this is")]
 }
 
+fn document() -> Vec<Field> {
+    vec![
+        needs("openapi", Kind::Text, "Version of the specification"),
+        needs("info", Kind::Map, "Name and version of the API"),
+        needs("servers", MAPS, "Where it is"),
+        needs("security", MAPS, "Keys"),
+        needs("tags", MAPS, "Groups of operations"),
+        needs("paths", Kind::Map, "Operations by path and method"),
+        needs("components", Kind::Map, "Schemas"),
+    ]
+}
+
 /// An object whose fields depend on the model.
 fn any() -> Vec<Field> {
     Vec::new()
@@ -454,7 +466,8 @@ pub(super) static COMPLETION: Body = Body::new("Completion", completion);
 pub(super) static RESPONSE: Body = Body::new("Response", response);
 pub(super) static MESSAGE: Body = Body::new("Message", message);
 pub(super) static COUNTED: Body = Body::new("InputTokens", counted);
-pub(super) static NATIVE: Body = Body::new("LlamaCompletion", native);
+pub(super) static NATIVE: Body = Body { is_chosen: true, ..Body::one_or_list("LlamaCompletion", native) };
+pub(super) static INFILLED: Body = Body { is_chosen: true, ..Body::new("LlamaInfill", native) };
 pub(super) static EMBEDDINGS: Body = Body::new("Embeddings", embeddings);
 pub(super) static NATIVE_EMBEDDINGS: Body = Body::list("LlamaEmbeddings", native_vector);
 pub(super) static OLLAMA_EMBEDDINGS: Body = Body::new("OllamaEmbeddings", ollama_embeddings);
@@ -465,6 +478,7 @@ pub(super) static MODEL_OBJECT: Body = Body::new("Model", model);
 pub(super) static MODELS: Body = Body::new("Models", models);
 pub(super) static DONE: Body = Body::new("Done", done);
 pub(super) static HEALTH: Body = Body::new("Health", health);
+pub(super) static DOCUMENT: Body = Body::new("OpenApiDocument", document);
 pub(super) static PROPS: Body = Body::new("Properties", any);
 pub(super) static LORAS: Body = Body::list("Loras", lora);
 pub(super) static SLOTS: Body = Body::list("Slots", slot);
@@ -472,6 +486,7 @@ pub(super) static TOKENIZED: Body = Body::new("Tokens", tokens);
 pub(super) static DETOKENIZED: Body = Body::new("Text", text);
 pub(super) static TEMPLATED: Body = Body::new("Prompt", prompt);
 pub(super) static RENDERED: Body = Body::new("RenderedPrompt", rendered);
+pub(super) static RENDERED_PROMPTS: Body = Body::one_or_list("RenderedPrompts", rendered);
 pub(super) static SERVER_INFO: Body = Body::new("ServerInfo", server_info);
 pub(super) static MODEL_INFO: Body = Body::new("ModelInfo", model_info);
 pub(super) static LOAD: Body = Body::new("Load", load);

@@ -53,6 +53,19 @@ fn scale(scale: f64) -> Value {
     json!({"lora": [{"id": 0, "scale": scale}]})
 }
 
+#[test]
+fn a_lora_that_is_not_applied_has_its_own_scale_when_it_is_named() {
+    let mut setup = setup(1);
+    setup.loras[0].2 = 0.5;
+    setup.options.lora_init_without_apply = true;
+    let running = setup.start();
+    assert_eq!(running.get("/lora-adapters").body[0]["scale"], 0.0);
+    let [plain, half] = [scale(0.0), scale(0.5)].map(|scale| tell(&running, &scale));
+    assert_ne!(plain, half);
+    assert_eq!(tell(&running, &json!({})), plain);
+    assert_eq!(tell(&running, &json!({"model": "first"})), half);
+}
+
 /// Texts of several scales at once are those of each alone, in any order of arrival, and while others leave.
 #[test]
 fn requests_of_several_scales_do_not_change_each_other() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chaski::embedding::Pooling;
-use chaski_server::Key;
+use chaski_server::{Key, Level};
 use serde_json::{Value, json};
 
 use crate::serve::{Answer, Running, Setup};
@@ -96,11 +96,18 @@ fn the_document_is_whole() {
 #[test]
 fn the_server_has_the_operations_of_the_document() {
     let mut setup = setup();
-    setup.config.keys = vec![Key::new("ann", "secret")];
+    setup.config.keys = vec![Key::new("ann", "secret"), Key::new("bob", "master").level(Level::Admin)];
     let running = setup.start();
     let key = json!({"authorization": "Bearer secret"});
     let document = running.send(&json!({"method": "GET", "path": "/openapi.json", "headers": key})).body;
+    let mut n_admin = 0;
     for (method, path, operation) in operations(&document) {
+        let asked = path.replace("{id}", "x").replace("{digest}", "x");
+        let method = method.to_uppercase();
+        let mut request = json!({"method": method, "path": asked});
+        // Operations that need no key say so, and no others.
+        let is_public = operation["security"] == json!([]);
+        assert_eq!(running.send(&request).status == 401, !is_public, "{method} {path}");
         // A stream of changes does not end.
         let is_endless = operation["responses"]["200"]["content"]
             .as_object()
@@ -108,12 +115,6 @@ fn the_server_has_the_operations_of_the_document() {
         if is_endless {
             continue;
         }
-        let asked = path.replace("{id}", "x").replace("{digest}", "x");
-        let method = method.to_uppercase();
-        let mut request = json!({"method": method, "path": asked});
-        // Operations that need no key say so, and no others.
-        let is_public = operation["security"] == json!([]);
-        assert_eq!(running.send(&request).status == 401, !is_public, "{method} {path}");
         request["headers"] = key.clone();
         if operation.get("requestBody").is_some() {
             request["body"] = json!({"model": 5});
@@ -121,7 +122,16 @@ fn the_server_has_the_operations_of_the_document() {
         let answer = running.send(&request);
         let is_unknown = answer.text.contains("there is nothing at");
         assert!(answer.status != 405 && !is_unknown, "{method} {path}: {} {}", answer.status, answer.text);
+        // So do those that need a key of the level `admin`.
+        let is_for_admins = operation["description"].as_str().is_some_and(|text| text.contains("`admin`"));
+        assert_eq!(answer.status == 403, is_for_admins, "{method} {path}: {}", answer.text);
+        n_admin += usize::from(is_for_admins);
+        if is_for_admins && path != "/admin/drain" {
+            request["headers"] = json!({"authorization": "Bearer master"});
+            assert_ne!(running.send(&request).status, 403, "{method} {path}");
+        }
     }
+    assert_eq!(n_admin, 4);
 }
 
 /// The types of a schema's values.
@@ -226,6 +236,7 @@ fn misfit(document: &Value, schema: &Value, value: &Value, path: &str) -> Option
                 .filter(|name| !map.contains_key(*name))
                 .map(|name| format!("{path}.{name} is missing"));
             let each = map.iter().filter_map(|(name, value)| match fields.get(name) {
+                None if schema["additionalProperties"] == true => None,
                 None => Some(format!("{path}.{name} is not in the document")),
                 Some(field) => misfit(document, field, value, &format!("{path}.{name}")),
             });
@@ -261,6 +272,12 @@ fn responses_are_as_the_document_says() {
         ("/v1/messages", json!({"messages": messages, "max_tokens": 3})),
         ("/v1/messages/count_tokens", json!({"messages": messages})),
         ("/completion", json!({"prompt": "A", "n_predict": 3, "n_probs": 2, "return_tokens": true})),
+        ("/completion", json!({"prompt": ["A", "B"], "n_predict": 3})),
+        (
+            "/completion",
+            json!({"prompt": "A", "n_predict": 3, "response_fields": ["content", "generation_settings/top_k"]}),
+        ),
+        ("/v1/completions/render", json!({"prompt": ["A", "B"]})),
         ("/tokenize", json!({"content": "A", "with_pieces": true})),
         ("/tokenize", json!({"prompt": "A", "return_token_strs": true})),
         ("/detokenize", json!({"tokens": [5]})),
@@ -296,10 +313,16 @@ fn responses_are_as_the_document_says() {
         "/api/tags",
         "/api/ps",
         "/api/version",
+        "/openapi.json",
     ] {
         assert_fits(&running, "get", path, &running.get(path));
     }
     assert_fits(&running, "get", "/v1/models/{id}", &running.get("/v1/models/golden"));
+    let all = running.post("/completion", &json!({"prompt": "A", "n_predict": 3, "n_probs": 1})).body;
+    let schema = resolve(&document, &document["components"]["schemas"]["LlamaCompletion"]["anyOf"][0]);
+    for name in schema["properties"].as_object().expect("an object has fields").keys() {
+        assert!(all.get(name).is_some(), "an answer without `response_fields` has {name}");
+    }
     // Errors are what is said of all other statuses.
     for (path, body) in [
         ("/v1/chat/completions", json!({})),

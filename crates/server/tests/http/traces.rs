@@ -172,7 +172,7 @@ mod spans {
         let collector = Collector::start("200 OK");
         let mut setup = Setup::built_in(2);
         setup.options.pooling = Some(chaski::embedding::Pooling::Mean);
-        setup.config.otlp = Some(collector.url.clone());
+        setup.config.otlp = collector.url.parse().ok();
         let running = setup.start();
         let given = format!("00-{TRACE}-{PARENT}-01");
         let mut asked = chat();
@@ -234,6 +234,7 @@ mod spans {
         assert_eq!(attribute(texts[1], "gen_ai.response.finish_reasons"), json!(["abort"]));
         let [refused] = named(&spans, "POST /v1/chat/completions")[..] else { panic!("{spans:#?}") };
         assert_eq!(attribute(refused, "http.response.status_code"), 400);
+        assert_eq!(attribute(chat, "http.response.status_code"), 200);
         assert_eq!(refused.status.as_ref().map_or(0, |status| status.code), StatusCode::Unset as i32);
         let [read] = named(&spans, "embeddings golden")[..] else { panic!("{spans:#?}") };
         assert_eq!(attribute(read, "gen_ai.operation.name"), "embeddings");
@@ -254,7 +255,7 @@ mod spans {
                 log.lock().unwrap().push(text.clone());
             }
         }));
-        setup.config.otlp = Some(format!("{}/v1/traces", collector.url));
+        setup.config.otlp = format!("{}/v1/traces", collector.url).parse().ok();
         let running = setup.start();
         // More spans than a batch has.
         for _ in 0..200 {
@@ -271,13 +272,29 @@ mod spans {
     }
 
     #[test]
+    fn a_request_that_fails_is_a_span_with_its_status() {
+        let collector = Collector::start("200 OK");
+        let mut setup = Setup::built_in(1);
+        setup.config.otlp = collector.url.parse().ok();
+        setup.config.request_timeout = Some(Duration::ZERO);
+        let running = setup.start();
+        let body = json!({"prompt": "Once", "model": "m".repeat(300)});
+        assert_eq!(ask(&running, "/v1/completions", None, &body).status, 408);
+        drop(running);
+        let spans = collector.spans();
+        let [late] = named(&spans, "text_completion golden")[..] else { panic!("{spans:#?}") };
+        assert_eq!(attribute(late, "http.response.status_code"), 408);
+        assert_eq!(attribute(late, "error.type"), "408");
+        assert_eq!(attribute(late, "gen_ai.request.model"), "m".repeat(256));
+        assert_eq!(attribute(late, "gen_ai.response.finish_reasons"), json!(["abort"]));
+    }
+
+    #[test]
     fn an_address_that_is_none_is_an_error() {
-        let mut config = chaski_server::ServerConfig::default();
-        config.listen = vec![chaski_server::Listen::Tcp(([127, 0, 0, 1], 0).into())];
-        config.otlp = Some("https://collector.example".into());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let error = runtime.block_on(chaski_server::Server::bind(config)).unwrap_err();
-        let cause = std::error::Error::source(&error).unwrap().to_string();
-        assert!(cause.contains("`https://collector.example` is no address of a collector"), "{cause}");
+        let error = "https://collector.example".parse::<chaski_server::Collector>().expect_err("it is none");
+        assert_eq!(
+            error.to_string(),
+            "`https://collector.example` is no address of a collector: http://HOST:PORT"
+        );
     }
 }

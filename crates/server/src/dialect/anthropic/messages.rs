@@ -35,9 +35,14 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     Ok(Ask { stream: fields.flag("stream")?.unwrap_or(false), calls, ..Ask::new(prompt, options) })
 }
 
+/// Reads a body whose tokens are counted.
+pub(crate) fn counted(body: &Value, facts: &Facts) -> Result<Ask, ApiError> {
+    read(&Fields::of(body, "")?, facts)
+}
+
 /// The number of tokens that a message with this body would report, cached or not.
 pub(crate) fn count_tokens(served: &Served, body: &Value) -> Result<Value, ApiError> {
-    let ask = read(&Fields::of(body, "")?, &served.facts)?;
+    let ask = counted(body, &served.facts)?;
     Ok(json!({"input_tokens": ask.n_prompt(served)?}))
 }
 

@@ -8,6 +8,8 @@ use sha2::{Digest as _, Sha256};
 use crate::about::About;
 use crate::dialect::openai::models::capabilities;
 use crate::error::{ApiError, Kind};
+use crate::fields::Fields;
+use crate::hex;
 use crate::model::Facts;
 use crate::models::Listed;
 use crate::sampling;
@@ -15,6 +17,13 @@ use crate::sampling;
 /// The version whose API this is; editors ask for a recent one.
 pub(crate) fn version() -> Value {
     json!({"version": "0.40.0"})
+}
+
+/// The name of the model that a body of `/api/show` asks for.
+pub(crate) fn shown(body: &Value) -> Result<&str, ApiError> {
+    let fields = Fields::of(body, "")?;
+    let name = fields.text("model")?.or(fields.text("name")?);
+    fields.need("model", name)
 }
 
 /// The models of the server. Files that are no models are left out.
@@ -101,7 +110,7 @@ fn name(id: &str) -> String {
 /// Tells models apart; it is not the hash of the file, which would have to be read for it.
 fn digest(file: &str, about: &About) -> String {
     let text = format!("{file}\n{}\n{}", about.n_byte, about.n_param);
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::text(&Sha256::digest(text.as_bytes()))
 }
 
 fn time(seconds: u64) -> String {

@@ -3,7 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::about::About;
+use crate::error::ApiError;
+use crate::fields::Fields;
 use crate::models::{Listed, Offer, model_id};
+
+/// The name of the model that a body is about.
+pub(crate) fn named(body: &Value) -> Result<&str, ApiError> {
+    let fields = Fields::of(body, "")?;
+    fields.need("model", fields.text("model")?)
+}
 
 /// A model.
 pub(crate) fn model(listed: &Listed) -> Value {

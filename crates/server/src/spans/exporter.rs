@@ -16,6 +16,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanData, SpanProcessor as _};
 use tokio::runtime::Handle;
 
+use crate::collector::Collector;
 use crate::config::{Entry, Log};
 use crate::trace::Trace;
 
@@ -49,60 +50,63 @@ pub(crate) struct Exporter {
     scope: InstrumentationScope,
 }
 
+impl std::fmt::Debug for Exporter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Exporter").finish_non_exhaustive()
+    }
+}
+
 impl Exporter {
     /// Inside of a runtime, which sends them.
-    ///
-    /// # Errors
-    /// An address that is none.
-    pub(crate) fn new(endpoint: &str, log: Option<Log>) -> Result<Exporter, String> {
-        if !endpoint.starts_with("http://") {
-            return Err(format!("`{endpoint}` is no address of a collector: http://HOST:PORT"));
-        }
-        let trimmed = endpoint.trim_end_matches('/');
-        let path = if trimmed.ends_with("/v1/traces") { "" } else { "/v1/traces" };
+    pub(crate) fn new(collector: &Collector, log: Option<Log>) -> Exporter {
+        let endpoint = collector.address();
         let client = Client {
             inner: Arc::new(HyperClient::with_default_connector(TIMEOUT, None)),
             runtime: Handle::current(),
-            endpoint: endpoint.into(),
+            endpoint: endpoint.to_owned(),
             has_failed: AtomicBool::new(false),
             log,
         };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
-            .with_endpoint(format!("{trimmed}{path}"))
+            .with_endpoint(collector.traces())
             .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
             .with_timeout(TIMEOUT)
             .build()
-            .map_err(|error| error.to_string())?;
+            .expect("the address is a URL, and there is a client");
         let mut processor = BatchSpanProcessor::builder(exporter).build();
         let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
         let resource = Resource::builder_empty().with_service_name("chaski").with_attribute(version).build();
         processor.set_resource(&resource);
         let scope = InstrumentationScope::builder("chaski").with_version(env!("CARGO_PKG_VERSION")).build();
-        Ok(Exporter { processor, scope })
+        Exporter { processor, scope }
     }
 
     /// Sends a request, and the parts that it consists of.
     pub(crate) fn send(&self, trace: &Trace, request: Part, parts: Vec<Part>) {
-        if !trace.is_sampled {
-            return;
-        }
+        // Both clocks now, for times of one as those of the other.
+        let clocks = (Instant::now(), SystemTime::now());
         for part in parts {
             let mut id = [0; 8];
             // A span without a name of its own is none.
             if getrandom::fill(&mut id).is_ok() {
                 let place = Place { id, parent: Some(trace.span), is_remote: false };
-                self.processor.on_end(self.span(trace, place, SpanKind::Internal, part));
+                self.processor.on_end(self.span(trace, place, SpanKind::Internal, part, clocks));
             }
         }
         let place = Place { id: trace.span, parent: trace.parent, is_remote: trace.parent.is_some() };
-        self.processor.on_end(self.span(trace, place, SpanKind::Server, request));
+        self.processor.on_end(self.span(trace, place, SpanKind::Server, request, clocks));
     }
 
-    fn span(&self, trace: &Trace, place: Place, span_kind: SpanKind, part: Part) -> SpanData {
-        // Both clocks now, for times of one as those of the other.
-        let (now, time) = (Instant::now(), SystemTime::now());
+    fn span(
+        &self,
+        trace: &Trace,
+        place: Place,
+        span_kind: SpanKind,
+        part: Part,
+        (now, time): (Instant, SystemTime),
+    ) -> SpanData {
         let at = |instant: Instant| time - now.saturating_duration_since(instant);
         let context = SpanContext::new(
             TraceId::from_bytes(trace.id),
