@@ -1,6 +1,8 @@
 //! `chaski serve`: models over HTTP.
 
 mod args;
+#[cfg(unix)]
+mod files;
 mod log;
 mod models;
 mod signals;
@@ -39,6 +41,8 @@ pub(crate) fn run(args: Args, again: Again, ui: &Ui) -> anyhow::Result<()> {
     config.offers = Some(catalogue.offers());
     // The process ends with it.
     config.free_models = false;
+    #[cfg(unix)]
+    files::allow_all();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let has_page = config.page;
     let server = runtime.block_on(Server::bind(config))?;

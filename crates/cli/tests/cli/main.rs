@@ -10,6 +10,7 @@ mod progress;
 mod routers;
 mod serve;
 mod show;
+mod slow;
 mod templates;
 mod usage;
 

@@ -40,7 +40,27 @@ fn serve(args: &[&str]) -> Command {
 }
 
 pub(crate) fn start(args: &[&str]) -> Server {
-    let mut child = serve(args).args(["--port", "0"]).stderr(Stdio::piped()).spawn().unwrap();
+    started(serve(args))
+}
+
+/// A server that may at first have so many files open.
+pub(crate) fn start_with_files(n: usize, args: &[&str]) -> Server {
+    let inner = serve(args);
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -Sn {n} && exec \"$0\" \"$@\"");
+    command.args(["-c", &script]).arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    started(command)
+}
+
+fn started(mut command: Command) -> Server {
+    let mut child = command.args(["--port", "0"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     stderr.read_line(&mut line).unwrap();

@@ -13,16 +13,24 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket};
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixSocket};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tower::ServiceExt as _;
 
+use super::begun::begun;
 use super::guard::Peer;
 use super::tls::Acceptor;
 use crate::config::Listen;
 
 /// Time for the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
+
+/// Connections that wait to be accepted, if the system allows as many. One that finds no room tries again after a second: with
+/// the usual 128 a burst delays all clients.
+const BACKLOG: u32 = 4096;
 
 /// A bound socket.
 pub(crate) enum Socket {
@@ -38,14 +46,23 @@ impl Socket {
     /// Those of the system.
     pub(crate) async fn bind(listen: &Listen, tls: Option<Arc<Acceptor>>) -> io::Result<Socket> {
         match listen {
-            Listen::Tcp(address) => Ok(Socket::Tcp(TcpListener::bind(address).await?, tls)),
+            Listen::Tcp(address) => {
+                let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+                // Connections of an earlier process may still be closing. Elsewhere others could take the port with it.
+                #[cfg(unix)]
+                socket.set_reuseaddr(true)?;
+                socket.bind(*address)?;
+                Ok(Socket::Tcp(socket.listen(BACKLOG)?, tls))
+            }
             #[cfg(unix)]
             Listen::Unix(path) => {
                 // A socket that nobody listens to is left over from a process that was killed.
                 if path.exists() && std::os::unix::net::UnixStream::connect(path).is_err() {
                     std::fs::remove_file(path)?;
                 }
-                Ok(Socket::Unix(UnixListener::bind(path)?, path.clone()))
+                let socket = UnixSocket::new_stream()?;
+                socket.bind(path)?;
+                Ok(Socket::Unix(socket.listen(BACKLOG)?, path.clone()))
             }
             #[cfg(not(unix))]
             Listen::Unix(_) => {
@@ -96,6 +113,7 @@ impl Socket {
                     let connection = Connection {
                         server: server.clone(),
                         open: open.watcher(),
+                        stop: stop.clone(),
                         peer,
                         router: router.clone(),
                     };
@@ -147,6 +165,7 @@ fn server() -> Builder<TokioExecutor> {
 struct Connection {
     server: Arc<Builder<TokioExecutor>>,
     open: Watcher,
+    stop: watch::Receiver<bool>,
     peer: Peer,
     router: Router,
 }
@@ -164,7 +183,13 @@ impl Connection {
     }
 
     async fn serve(self, stream: impl Stream + 'static) {
-        let Connection { server, open, peer, router } = self;
+        let Connection { server, open, mut stop, peer, router } = self;
+        let stream = tokio::select! {
+            begun = timeout(HEAD, begun(stream)) => begun,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        // A client that sends nothing in time is gone.
+        let Ok(Ok(stream)) = stream else { return };
         let service = TowerToHyperService::new(router.map_request(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
             request

@@ -1,6 +1,7 @@
 //! The dialects over HTTP.
 
 pub(crate) mod answer;
+mod begun;
 mod body;
 mod embeddings;
 mod endpoint;
