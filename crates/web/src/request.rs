@@ -201,6 +201,7 @@ impl Request {
             grammar,
             grammar_after: None,
             logprobs: self.logprobs,
+            logprobs_after_sampling: false,
             special: if self.special { RenderSpecial::Yes } else { RenderSpecial::No },
             shown: Vec::new(),
             speculate: None,

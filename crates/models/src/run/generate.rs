@@ -25,6 +25,9 @@ pub struct GenerateOptions {
     /// Log probabilities of each token and of this many most probable tokens. The CPU then samples, one token at a
     /// time.
     pub logprobs: Option<usize>,
+    /// Log probabilities are those of the candidates that samplers left, from which the token was drawn, instead of the
+    /// model's own.
+    pub logprobs_after_sampling: bool,
     /// Speculative decoding: drafts of the next tokens, verified several at once. It is exact, and faster where many drafts
     /// are accepted, as in text that repeats itself. The CPU then samples. While more than [`Speculation::MAX_RUNNING`]
     /// requests run, there are no drafts, and the device samples where it can. Without effect in models with recurrent state,
@@ -54,6 +57,7 @@ impl Default for GenerateOptions {
             grammar: None,
             grammar_after: None,
             logprobs: None,
+            logprobs_after_sampling: false,
             speculate: None,
             shift: None,
             drop_turns: true,

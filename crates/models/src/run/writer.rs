@@ -100,14 +100,19 @@ impl Writer {
         logits: &mut [f32],
     ) -> Result<(u32, Option<Logprobs>), ModelError> {
         // The constraint changes the logits; keep the model's own.
-        let model_logits = self.options.logprobs.map(|n_top| (n_top, logits.to_vec()));
+        let is_own = self.options.logprobs.is_some() && !self.options.logprobs_after_sampling;
+        let own = is_own.then(|| logits.to_vec());
         if let Some(gate) = &mut self.gate {
             gate.mask(logits)?;
         }
         let token = sampler.sample(logits)?;
         sampler.accept(token);
         self.advance(tokenizer, token)?;
-        Ok((token, model_logits.map(|(n_top, logits)| Logprobs::new(&logits, token, n_top))))
+        let logprobs = |n_top| match &own {
+            Some(logits) => Logprobs::new(logits, token, n_top),
+            None => Logprobs::of(sampler.candidates(), token, n_top),
+        };
+        Ok((token, self.options.logprobs.map(logprobs)))
     }
 
     /// Accepts a chosen token: returns the text that is final, or the end.

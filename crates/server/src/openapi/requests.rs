@@ -265,11 +265,12 @@ fn message() -> Vec<Field> {
     join([&[needs("max_tokens", Kind::Integer(1, i64::MAX), "Most tokens of the answer"), LORA], &counted()])
 }
 
-const NATIVE: [Field; 9] = [
+const NATIVE: [Field; 10] = [
     STREAM,
     N_PREDICT,
     MAX_TOKENS,
     may("n_probs", Kind::Integer(0, 100), "Log probabilities of so many tokens in each place"),
+    may("post_sampling_probs", Kind::Flag, "Probabilities after all samplers instead of them"),
     may(
         "n_keep",
         Kind::Integer(-1, u32::MAX as i64),

@@ -84,6 +84,40 @@ fn stories() {
     check("story");
 }
 
+/// Tokens and their probabilities, of all entries of a list.
+fn probabilities(body: &serde_json::Value) -> (Vec<u64>, Vec<f64>) {
+    let list = body["completion_probabilities"].as_array().expect("there are probabilities");
+    let top = |one: &serde_json::Value| one["top_probs"].as_array().expect("a token has others").clone();
+    let all: Vec<_> = list.iter().flat_map(|one| std::iter::once(one.clone()).chain(top(one))).collect();
+    let id = |one: &serde_json::Value| one["id"].as_u64().expect("a token has an id");
+    let prob = |one: &serde_json::Value| one["prob"].as_f64().expect("a token has a probability");
+    (all.iter().map(id).collect(), all.iter().map(prob).collect())
+}
+
+#[test]
+fn probabilities_after_sampling_are_those_of_llama_server() {
+    let name = "completion-native-post-sampling-probs";
+    let Some(case) = all("story").and_then(|cases| cases.into_iter().find(|case| case.name == name)) else {
+        return;
+    };
+    let running = Setup::of("story").start();
+    let answer = running.ask(&case);
+    let (ids, probs) = probabilities(&answer.body);
+    let (their_ids, theirs) = probabilities(&case.response["body"]);
+    assert_eq!((&answer.body["content"], ids), (&case.response["body"]["content"], their_ids));
+    for (ours, theirs) in probs.iter().zip(theirs) {
+        assert!((ours - theirs).abs() <= 1e-3 * theirs, "{ours} instead of {theirs}");
+    }
+    assert_eq!(answer.body["generation_settings"]["post_sampling_probs"], true);
+    // A stream has the same.
+    let mut streamed = case.request["body"].clone();
+    streamed["stream"] = true.into();
+    let events = running.post("/completion", &streamed).events;
+    let pieces = events.iter().filter_map(|(_, event)| event["completion_probabilities"].as_array());
+    let found: Vec<_> = pieces.flatten().cloned().collect();
+    assert_eq!(answer.body["completion_probabilities"], serde_json::Value::from(found));
+}
+
 #[test]
 fn embeddings() {
     check("emb");

@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
+use super::candidates::Candidate;
+
 /// The log probability of a token, and those of the most probable tokens.
 ///
-/// They are computed from the model's own logits at temperature 1, before biases, constraints and samplers,
-/// so the sampled token need not be among the most probable ones.
+/// [`Self::new`] computes them from the model's own logits at temperature 1, before biases, constraints and samplers,
+/// so the sampled token need not be among the most probable ones; [`Self::of`] from the candidates that samplers left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logprobs {
     /// Natural logarithm of the token's probability.
@@ -46,6 +48,16 @@ impl Logprobs {
         }
     }
 
+    /// Those of `token` and the `n_top` most probable of the candidates from which it was drawn
+    /// ([`Sampler::candidates`](crate::Sampler::candidates)). Minus infinity for a token that is none of them.
+    pub fn of(candidates: &[Candidate], token: u32, n_top: usize) -> Logprobs {
+        let mut top: Vec<(u32, f32)> = candidates.iter().map(|one| (one.id, one.p)).collect();
+        top.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let p = top.iter().find(|(id, _)| *id == token).map_or(0.0, |(_, p)| *p);
+        top.truncate(n_top);
+        Logprobs { logprob: p.ln(), top: top.into_iter().map(|(id, p)| (id, p.ln())).collect() }
+    }
+
     /// The entry of `token`, for which they were computed, and under `key` in it those of the most probable tokens.
     ///
     /// `entry` makes an object of a token and its log probability. JSON has no infinity: a probability of 0 is null.
@@ -59,6 +71,14 @@ impl Logprobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn candidates_have_their_probabilities() {
+        let of = |id, p| Candidate { id, logit: 0.0, p };
+        let found = Logprobs::of(&[of(7, 0.25), of(3, 0.5), of(9, 0.25)], 9, 2);
+        assert_eq!(found, Logprobs { logprob: 0.25f32.ln(), top: vec![(3, 0.5f32.ln()), (7, 0.25f32.ln())] });
+        assert_eq!(Logprobs::of(&[of(7, 1.0)], 8, 0), Logprobs { logprob: f32::NEG_INFINITY, top: vec![] });
+    }
 
     #[test]
     fn probabilities_add_up_and_the_most_probable_come_first() {

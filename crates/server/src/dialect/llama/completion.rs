@@ -4,7 +4,7 @@ use chaski::text::AnswerEvent;
 use chaski::{ChatEvent, Finish, GenerateOptions, Stats};
 use serde_json::{Value, json};
 
-use crate::answers::{Gathered, Outcome};
+use crate::answers::{Gathered, Outcome, Token};
 use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::openai::completions::prompts;
 use crate::dialect::openai::logprobs;
@@ -39,6 +39,7 @@ fn completion(
     options.max_tokens = sampling::max_tokens(fields, &["n_predict", "max_tokens"], facts)?;
     let n_probs = fields.integer("n_probs", 0..=100)?.unwrap_or(0) as usize;
     options.logprobs = (n_probs > 0).then_some(n_probs);
+    options.logprobs_after_sampling = fields.flag("post_sampling_probs")?.unwrap_or(false);
     if let Some(keep) = fields.integer("n_keep", -1..=i64::from(u32::MAX))? {
         options.shift = options.shift.map(|_| usize::try_from(keep).unwrap_or(usize::MAX));
     }
@@ -79,6 +80,14 @@ fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     path.split('/').try_fold(value, |value, name| value.get(name))
 }
 
+/// `completion_probabilities` of tokens.
+fn probabilities(options: &GenerateOptions, told: &Told, tokens: &[Token]) -> Value {
+    match options.logprobs_after_sampling {
+        false => logprobs::content(&told.facts, tokens).into(),
+        true => logprobs::probabilities(&told.facts, tokens).into(),
+    }
+}
+
 impl Completion {
     /// The settings that were in force.
     fn settings(&self, told: &Told) -> Value {
@@ -94,6 +103,7 @@ impl Completion {
             ("stop", json!(self.options.stop)),
             ("stream", json!(self.stream)),
             ("n_probs", json!(self.options.logprobs.unwrap_or(0))),
+            ("post_sampling_probs", json!(self.options.logprobs_after_sampling)),
             ("n_ctx", json!(told.facts.n_ctx)),
             ("timings_per_token", json!(self.timings)),
             ("lora", lora),
@@ -170,7 +180,7 @@ impl Completion {
             "tokens_evaluated": stats.n_prompt + stats.n_cached,
         });
         if self.options.logprobs.is_some() {
-            chunk["completion_probabilities"] = logprobs::content(&told.facts, &untold).into();
+            chunk["completion_probabilities"] = probabilities(&self.options, told, &untold);
         }
         if self.timings {
             chunk["timings"] = timings(stats);
@@ -198,7 +208,7 @@ impl Writer for Completion {
             let text = &outcome.answer.content;
             let mut value = self.last(told, index, text, ids, outcome.finish, &outcome.stats);
             if self.options.logprobs.is_some() {
-                value["completion_probabilities"] = logprobs::content(&told.facts, &outcome.tokens).into();
+                value["completion_probabilities"] = probabilities(&self.options, told, &outcome.tokens);
             }
             self.choose(value)
         };

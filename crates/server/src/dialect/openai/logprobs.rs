@@ -29,6 +29,16 @@ pub(crate) fn content(facts: &Facts, tokens: &[Token]) -> Vec<Value> {
     .collect()
 }
 
+/// Probabilities instead of their logarithms, as llama-server has those after sampling.
+pub(crate) fn probabilities(facts: &Facts, tokens: &[Token]) -> Vec<Value> {
+    let entry = |id: u32, logprob: f32| {
+        let bytes = facts.bytes_of(id);
+        json!({"id": id, "token": String::from_utf8_lossy(&bytes), "bytes": bytes, "prob": logprob.exp()})
+    };
+    let with = tokens.iter().filter_map(|token| token.logprobs.as_ref().map(|found| (token.id, found)));
+    with.map(|(id, found)| found.to_json(id, "top_probs", entry)).collect()
+}
+
 /// The lists of completions: of a prompt, if it is echoed, whose first token has no probability, and of tokens from this
 /// place of the text.
 pub(super) fn lists(facts: &Facts, prompt: Option<&Read>, tokens: &[Token], from: usize) -> Value {
