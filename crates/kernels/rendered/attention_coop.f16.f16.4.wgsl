@@ -18,6 +18,7 @@ override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
 // Number of pages of a sequence that are reused in turn, with sliding windows; 0: by the table.
 override WRAP: u32 = 0u;
+fn n_each() -> u32 { return step[2]; }
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
 // With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
@@ -111,8 +112,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let head0 = kv_head * gqa + (group.x % HEAD_GROUPS) * HEADS;
     let n_head = min(HEADS, (kv_head + 1u) * gqa - head0);
     let n_col = step[0];
-    // Later columns see more keys, so they start first.
-    let  first_row = (groups.y - 1u - group.y) * 64u;
+    // Another kernel computes the leading columns. Later ones see more keys, so they start first.
+    let  first_row = n_each() * HEADS + (groups.y - 1u - group.y) * 64u;
     if ( first_row >= n_col * HEADS) {
         return;
     }

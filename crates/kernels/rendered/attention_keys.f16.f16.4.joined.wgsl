@@ -6,6 +6,7 @@ override SG_MIN: u32 = 32u;
 override LANES: u32 = 8u;
 override N_HEAD: u32 = 1u;
 override SPLITS: u32 = 1u;
+override LEAST: u32 = 0u;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
 
@@ -25,6 +26,7 @@ override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
 // Number of pages of a sequence that are reused in turn, with sliding windows; 0: by the table.
 override WRAP: u32 = 0u;
+fn n_each() -> u32 { return step[2]; }
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
 // With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
@@ -139,8 +141,8 @@ const NO_KEY: f32 = -3.0e38;
 const MARGIN: f32 = 10.0;
 // Keys distributed together (cases.rs: DEALT).
 const RUN: u32 = 32u;
-// The i-th key of a split.
-fn dealt(i: u32, split: u32) -> u32 { return (i / RUN * SPLITS + split) * RUN + i % RUN; }
+// The i-th key of one of n splits.
+fn dealt(i: u32, split: u32, n: u32) -> u32 { return (i / RUN * n + split) * RUN + i % RUN; }
 // Results of the subgroups: sums [subgroup][head][channel]; maxima and denominators [subgroup][head].
 var<workgroup> sums: array<vec4<f32>, WG / SG_MIN * 4u * DV / 4u>;
 var<workgroup> tops: array<f32, WG / SG_MIN * 4u>;
@@ -163,7 +165,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let from_key = first_key(pos);
     let start = from_key / RUN * RUN;
     let n_run = (n_key - start + RUN - 1u) / RUN;
-    let n_mine = (n_run + SPLITS - 1u - split) / SPLITS * RUN;
+    var n_split = SPLITS;
+    if (LEAST > 0u) {
+        n_split = clamp((n_key - start) / max(LEAST, 1u), 1u, SPLITS);
+        if (split >= n_split) {
+            return;
+        }
+    }
+    let n_mine = (n_run + n_split - 1u - split) / n_split * RUN;
 
     let rows = WG / LANES;
     let my_row = tid / LANES;
@@ -173,9 +182,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let from_v = min(channel, DV - 8u);
     let first = kv_cell(page_of(seq, start), start % PAGE, kv_head);
     // The loads of a key run one iteration ahead of its products, the load of its page number two.
-    let key = start + dealt(my_row, split);
+    let key = start + dealt(my_row, split, n_split);
     let page0 = page_of(seq, min(key, N_PAGE * PAGE - 1u));
-    var next = start + dealt(rows + my_row, split);
+    var next = start + dealt(rows + my_row, split, n_split);
     var page = page_of(seq, min(next, N_PAGE * PAGE - 1u));
     let cell0 = select(first, kv_cell(page0, key % PAGE, kv_head), key < n_key);
     var k_ahead = k_load8(cell0, from_k);
@@ -219,9 +228,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let cell = select(first, kv_cell(page, next % PAGE, kv_head), next < n_key);
         k_ahead = k_load8(cell, from_k);
         v_ahead = v_load8(cell, from_v);
-        next = start + dealt(base + 2u * rows + my_row, split);
+        next = start + dealt(base + 2u * rows + my_row, split, n_split);
         page = page_of(seq, min(next, N_PAGE * PAGE - 1u));
-        let key = start + dealt(base + my_row, split);
+        let key = start + dealt(base + my_row, split, n_split);
         let live = key < n_key && key >= from_key;
         var s0 = dot(qa0, k.a) + dot(qb0, k.b);
         var s1 = dot(qa1, k.a) + dot(qb1, k.b);
@@ -405,7 +414,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (tid == 0u) {
         order = atomicAdd(&arrived[counter], 1u);
     }
-    if (workgroupUniformLoad(&order) != SPLITS - 1u) {
+    if (workgroupUniformLoad(&order) != n_split - 1u) {
         return;
     }
     storageBarrier();
@@ -424,43 +433,43 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         var top = NO_KEY;
         var den = 0.0;
         var o = vec4<f32>();
-        for (var s0 = team; s0 < SPLITS; s0 += 4u * n_team) {
+        for (var s0 = team; s0 < n_split; s0 += 4u * n_team) {
             var o0 = vec4<f32>();
             var d0 = vec2<f32>(NO_KEY, 0.0);
             if (0u * n_team < SPLITS) {
-                let part = (part0 + min(s0 + 0u * n_team, SPLITS - 1u)) * (DV / 4u + 1u);
+                let part = (part0 + min(s0 + 0u * n_team, n_split - 1u)) * (DV / 4u + 1u);
                 d0 = y[part + DV / 4u].xy;
                 o0 = y[part + i % (DV / 4u)];
             }
             var o1 = vec4<f32>();
             var d1 = vec2<f32>(NO_KEY, 0.0);
             if (1u * n_team < SPLITS) {
-                let part = (part0 + min(s0 + 1u * n_team, SPLITS - 1u)) * (DV / 4u + 1u);
+                let part = (part0 + min(s0 + 1u * n_team, n_split - 1u)) * (DV / 4u + 1u);
                 d1 = y[part + DV / 4u].xy;
                 o1 = y[part + i % (DV / 4u)];
             }
             var o2 = vec4<f32>();
             var d2 = vec2<f32>(NO_KEY, 0.0);
             if (2u * n_team < SPLITS) {
-                let part = (part0 + min(s0 + 2u * n_team, SPLITS - 1u)) * (DV / 4u + 1u);
+                let part = (part0 + min(s0 + 2u * n_team, n_split - 1u)) * (DV / 4u + 1u);
                 d2 = y[part + DV / 4u].xy;
                 o2 = y[part + i % (DV / 4u)];
             }
             var o3 = vec4<f32>();
             var d3 = vec2<f32>(NO_KEY, 0.0);
             if (3u * n_team < SPLITS) {
-                let part = (part0 + min(s0 + 3u * n_team, SPLITS - 1u)) * (DV / 4u + 1u);
+                let part = (part0 + min(s0 + 3u * n_team, n_split - 1u)) * (DV / 4u + 1u);
                 d3 = y[part + DV / 4u].xy;
                 o3 = y[part + i % (DV / 4u)];
             }
             var high = top;
-            d0.x = select(NO_KEY, d0.x, s0 + 0u * n_team < SPLITS);
+            d0.x = select(NO_KEY, d0.x, s0 + 0u * n_team < n_split);
             high = max(high, d0.x);
-            d1.x = select(NO_KEY, d1.x, s0 + 1u * n_team < SPLITS);
+            d1.x = select(NO_KEY, d1.x, s0 + 1u * n_team < n_split);
             high = max(high, d1.x);
-            d2.x = select(NO_KEY, d2.x, s0 + 2u * n_team < SPLITS);
+            d2.x = select(NO_KEY, d2.x, s0 + 2u * n_team < n_split);
             high = max(high, d2.x);
-            d3.x = select(NO_KEY, d3.x, s0 + 3u * n_team < SPLITS);
+            d3.x = select(NO_KEY, d3.x, s0 + 3u * n_team < n_split);
             high = max(high, d3.x);
             let fade = exp2(top - high);
             top = high;

@@ -6,6 +6,7 @@ override SG_MIN: u32 = 32u;
 override LANES: u32 = 8u;
 override N_HEAD: u32 = 1u;
 override SPLITS: u32 = 1u;
+override LEAST: u32 = 0u;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
 
@@ -22,6 +23,7 @@ override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
 // Number of pages of a sequence that are reused in turn, with sliding windows; 0: by the table.
 override WRAP: u32 = 0u;
+fn n_each() -> u32 { return step[2]; }
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
 // With a single sequence its number is not loaded, so that loads of its page table or state need not wait.
@@ -126,8 +128,8 @@ const NO_KEY: f32 = -3.0e38;
 override MARGIN: f32 = select(0.0, 10.0, SPLITS == 1u);
 // Keys distributed together (cases.rs: DEALT).
 const RUN: u32 = 32u;
-// The i-th key of a split.
-fn dealt(i: u32, split: u32) -> u32 { return (i / RUN * SPLITS + split) * RUN + i % RUN; }
+// The i-th key of one of n splits.
+fn dealt(i: u32, split: u32, n: u32) -> u32 { return (i / RUN * n + split) * RUN + i % RUN; }
 // Results of the subgroups: sums [subgroup][head][channel]; maxima and denominators [subgroup][head].
 var<workgroup> sums: array<vec4<f32>, WG / SG_MIN * 2u * DV / 4u>;
 var<workgroup> tops: array<f32, WG / SG_MIN * 2u>;
@@ -150,7 +152,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
     let from_key = first_key(pos);
     let start = from_key / RUN * RUN;
     let n_run = (n_key - start + RUN - 1u) / RUN;
-    let n_mine = (n_run + SPLITS - 1u - split) / SPLITS * RUN;
+    var n_split = SPLITS;
+    if (LEAST > 0u) {
+        n_split = clamp((n_key - start) / max(LEAST, 1u), 1u, SPLITS);
+        if (split >= n_split) {
+            return;
+        }
+    }
+    let n_mine = (n_run + n_split - 1u - split) / n_split * RUN;
 
     let rows = WG / LANES;
     let my_row = tid / LANES;
@@ -160,9 +169,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
     let from_v = min(channel, DV - 8u);
     let first = kv_cell(page_of(seq, start), start % PAGE, kv_head);
     // The loads of a key run one iteration ahead of its products, the load of its page number two.
-    let key = start + dealt(my_row, split);
+    let key = start + dealt(my_row, split, n_split);
     let page0 = page_of(seq, min(key, N_PAGE * PAGE - 1u));
-    var next = start + dealt(rows + my_row, split);
+    var next = start + dealt(rows + my_row, split, n_split);
     var page = page_of(seq, min(next, N_PAGE * PAGE - 1u));
     let cell0 = select(first, kv_cell(page0, key % PAGE, kv_head), key < n_key);
     var k_ahead = k_load8(cell0, from_k);
@@ -196,9 +205,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
         let cell = select(first, kv_cell(page, next % PAGE, kv_head), next < n_key);
         k_ahead = k_load8(cell, from_k);
         v_ahead = v_load8(cell, from_v);
-        next = start + dealt(base + 2u * rows + my_row, split);
+        next = start + dealt(base + 2u * rows + my_row, split, n_split);
         page = page_of(seq, min(next, N_PAGE * PAGE - 1u));
-        let key = start + dealt(base + my_row, split);
+        let key = start + dealt(base + my_row, split, n_split);
         let live = key < n_key && key >= from_key;
         var s0 = dot(qa0, k.a) + dot(qb0, k.b);
         var s1 = dot(qa1, k.a) + dot(qb1, k.b);

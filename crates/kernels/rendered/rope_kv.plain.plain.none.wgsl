@@ -18,6 +18,7 @@ override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
 // Number of pages of a sequence that are reused in turn, with sliding windows; 0: by the table.
 override WRAP: u32 = 0u;
+fn n_each() -> u32 { return step[2]; }
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
 // With a single sequence its number is not loaded, so that loads of its page table or state need not wait.

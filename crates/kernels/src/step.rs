@@ -24,6 +24,9 @@ pub const FIRST_ROW: u32 = 2;
 pub const N_COL: usize = 0;
 /// Header word: number of columns with logits.
 pub const N_PICK: usize = 1;
+/// Header word: number of leading columns, each of a sequence with few columns in this step, whose attention goes column
+/// by column; tiles take the others.
+pub const N_EACH: usize = 2;
 /// Maximum number of columns with logits per step.
 pub const MAX_PICK: usize = 64;
 /// Words per sequence: number of tokens written to its ring, and the last of them.

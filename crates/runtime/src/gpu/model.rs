@@ -15,7 +15,7 @@ use super::sent::Steps;
 use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::graph::LoraScale;
-use crate::plan::{BufferSpec, Memory, PlanConfig, Planned};
+use crate::plan::{BufferSpec, Columns, Memory, PlanConfig, Planned};
 use crate::step::Column;
 
 /// Loading times; compiling and uploading overlap if there are threads.
@@ -233,15 +233,10 @@ impl GpuModel {
     }
 
     /// Writes the columns of a step, and their picks.
-    pub(super) fn write(
-        &mut self,
-        columns: impl Iterator<Item = Column>,
-        picks: impl ExactSizeIterator<Item = u32>,
-    ) {
-        let mut n = 0;
+    pub(super) fn write(&mut self, columns: &[Column], picks: impl ExactSizeIterator<Item = u32>) -> Columns {
         self.shifts.clear();
-        for Column { token, pos, seq, row, components } in columns {
-            let at = step::HEADER + step::COLUMN * n;
+        for (i, Column { token, pos, seq, row, components }) in columns.iter().copied().enumerate() {
+            let at = step::HEADER + step::COLUMN * i;
             let source = match (row, token) {
                 (Some(row), _) => step::FIRST_ROW + row,
                 (None, Some(_)) => step::TOKEN,
@@ -252,14 +247,15 @@ impl GpuModel {
                 let components = components.unwrap_or([pos; step::SHIFT]);
                 self.shifts.extend(components.map(|c| c.wrapping_sub(pos)));
             }
-            n += 1;
         }
+        let all = Columns::of(columns.iter().map(|c| (c.seq, c.pos)));
         let mut rows = [0; step::MAX_PICK];
         let n_pick = picks.len();
         rows.iter_mut().zip(picks).for_each(|(row, pick)| *row = pick);
-        self.words[step::N_COL] = n as u32;
+        self.words[step::N_COL] = all.n;
         self.words[step::N_PICK] = n_pick as u32;
-        let words = &self.words[..step::HEADER + step::COLUMN * n];
+        self.words[step::N_EACH] = all.each;
+        let words = &self.words[..step::HEADER + step::COLUMN * columns.len()];
         for (gpu, buffers) in self.parts() {
             gpu.queue.write_buffer(&buffers.step, 0, bytemuck::cast_slice(words));
             if let Some(at) = self.config.shifts_at() {
@@ -271,6 +267,7 @@ impl GpuModel {
             self.gpu.queue.write_buffer(&self.buffers.step, at, bytemuck::cast_slice(&rows[..n_pick]));
             self.picks = rows[..n_pick].to_vec();
         }
+        all
     }
 
     pub(super) fn recorder(&self) -> Recorder<'_> {
@@ -309,31 +306,34 @@ impl GpuModel {
         self.gpu.finish().await
     }
 
-    /// Records one run of a batch of `n_col` columns for the profiler, with a callback after every dispatch.
+    /// Records one run of a batch of columns for the profiler, with a callback after every dispatch.
     pub(crate) fn record_timed(
         &self,
         pass: &mut wgpu::ComputePass<'_>,
-        n_col: u32,
+        columns: Columns,
         pos: u32,
         mut after: impl FnMut(&mut wgpu::ComputePass<'_>),
     ) {
-        for r in self.batch(n_col, pos).into_iter().flatten() {
-            pass.set_pipeline(&r.compiled.pipeline);
-            pass.set_bind_group(0, &r.group, &[]);
-            let [x, y, z] = r.planned.grid(n_col);
-            pass.dispatch_workgroups(x, y, z);
+        for r in self.batch(columns.n, pos).into_iter().flatten() {
+            let [x, y, z] = r.planned.grid(columns);
+            if x * y * z > 0 {
+                pass.set_pipeline(&r.compiled.pipeline);
+                pass.set_bind_group(0, &r.group, &[]);
+                pass.dispatch_workgroups(x, y, z);
+            }
             after(pass);
         }
     }
 
     /// Writes tokens of the first sequence without running them, for the profiler.
-    pub(crate) fn stage_columns(&mut self, tokens: &[u32], pos: u32) {
+    pub(crate) fn stage_columns(&mut self, tokens: &[u32], pos: u32) -> Columns {
         // The timed run changes the recurrent state and the picks, too.
         self.state_at[0] = None;
         self.picks.clear();
         let n = tokens.len() as u32;
         let column = |(token, pos): (&u32, u32)| Column::token(0, *token, pos);
-        self.write(tokens.iter().zip(pos..).map(column), n.saturating_sub(1)..n);
+        let columns: Vec<Column> = tokens.iter().zip(pos..).map(column).collect();
+        self.write(&columns, n.saturating_sub(1)..n)
     }
 }
 

@@ -140,7 +140,7 @@ impl Offload {
             if words != n.now {
                 // Recorded dispatches read the current route.
                 run.send(run.from..at);
-                let first = 4 * u64::from(experts.words(run.n_col).0);
+                let first = 4 * u64::from(experts.words(run.columns.n).0);
                 recorder.gpu.queue.write_buffer(
                     &recorder.buffers.acts[act],
                     first,
@@ -276,10 +276,10 @@ async fn read_names(
     experts: &OffloadedExperts,
     act: usize,
 ) -> Result<Vec<u32>, RuntimeError> {
-    let (first, n) = experts.words(run.n_col);
+    let (first, n) = experts.words(run.columns.n);
     let (from, n_byte) = (4 * u64::from(first), 4 * u64::from(n));
     let staging = recorder.buffers.route_staging.as_ref().expect("there is one where experts are offloaded");
-    let index = recorder.send(&run.body[run.from..at], run.n_col, |encoder| {
+    let index = recorder.send(&run.body[run.from..at], run.columns, |encoder| {
         encoder.copy_buffer_to_buffer(&recorder.buffers.acts[act], from, staging, 0, n_byte);
     });
     run.from = at;

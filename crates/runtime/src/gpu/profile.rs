@@ -88,13 +88,13 @@ impl GpuModel {
         let tokens: Vec<u32> = (0..n_col).collect();
         let mut runs: Vec<Vec<f64>> = Vec::new();
         for _ in 0..repeat.max(1) {
-            self.stage_columns(&tokens, pos);
+            let columns = self.stage_columns(&tokens, pos);
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             {
                 let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
                 pass.write_timestamp(&set, 0);
                 let mut i = 0;
-                self.record_timed(&mut pass, n_col, pos, |pass| {
+                self.record_timed(&mut pass, columns, pos, |pass| {
                     i += 1;
                     pass.write_timestamp(&set, i);
                 });

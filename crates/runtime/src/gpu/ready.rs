@@ -8,7 +8,7 @@ use super::buffers::{Buffers, Part};
 use super::device::Gpu;
 use super::pipeline::Compiled;
 use crate::error::RuntimeError;
-use crate::plan::{Crossing, Growth, Place, Planned, Stage, dispatches};
+use crate::plan::{Columns, Crossing, Growth, Place, Planned, Stage, dispatches};
 
 /// Objects to recreate for every dispatch, as engines without a plan do, to measure the benefit of reuse.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -169,15 +169,18 @@ impl ReadySegments {
 }
 
 impl Recorder<'_> {
-    pub(super) fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], n_col: u32) {
+    pub(super) fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], columns: Columns) {
         for r in segment {
+            let [x, y, z] = r.planned.grid(columns);
+            if x * y * z == 0 {
+                continue;
+            }
             pass.set_pipeline(&r.compiled.pipeline);
             if self.ablation == Ablation::default() {
                 pass.set_bind_group(0, &r.group, &[]);
             } else {
                 self.record_ablated(pass, r);
             }
-            let [x, y, z] = r.planned.grid(n_col);
             pass.dispatch_workgroups(x, y, z);
         }
         self.gpu.counters().dispatches.fetch_add(segment.len() as u64, Ordering::Relaxed);
@@ -206,14 +209,14 @@ impl Recorder<'_> {
     pub(super) fn send(
         &self,
         segment: &[Ready],
-        n_col: u32,
+        columns: Columns,
         after: impl FnOnce(&mut wgpu::CommandEncoder),
     ) -> wgpu::SubmissionIndex {
         let descriptor = wgpu::CommandEncoderDescriptor { label: Some("chaski") };
         let mut encoder = self.gpu.device.create_command_encoder(&descriptor);
         if !segment.is_empty() {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.record(&mut pass, segment, n_col);
+            self.record(&mut pass, segment, columns);
         }
         after(&mut encoder);
         self.gpu.submit(Some(encoder))
@@ -236,7 +239,7 @@ fn bind(gpu: &Gpu, buffers: &Buffers, compiled: &Compiled, p: &Planned) -> wgpu:
 /// The largest tile of columns of products and attention in a body: fewer columns take as long.
 pub(super) fn tile_of(body: &[Stage]) -> usize {
     let tile = |p: &Planned| match p.columns {
-        Growth::XTiles(tile) | Growth::YTiles(tile) => tile as usize,
+        Growth::XTiles(tile) | Growth::YTiles(tile) | Growth::YRest(tile) => tile as usize,
         _ => 1,
     };
     dispatches(body).map(tile).max().unwrap_or(1)

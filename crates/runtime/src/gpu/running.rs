@@ -4,13 +4,14 @@
 use std::ops::Range;
 
 use super::ready::{Devices, Ready};
+use crate::plan::Columns;
 
 /// A running body.
 #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "browsers run bodies of one stage only"))]
 pub(super) struct Run<'a> {
     pub(super) devices: Devices<'a>,
     pub(super) body: &'a [Ready],
-    pub(super) n_col: u32,
+    pub(super) columns: Columns,
     /// Maximum number of dispatches per submission.
     pub(super) per_submit: usize,
     /// The first unsubmitted dispatch.
@@ -25,7 +26,7 @@ impl Run<'_> {
         let Some(first) = self.body[part.clone()].first() else { return };
         let recorder = self.devices.recorder(first.device);
         for cut in self.body[part].chunks(self.per_submit) {
-            recorder.send(cut, self.n_col, |_| {});
+            recorder.send(cut, self.columns, |_| {});
         }
     }
 }

@@ -18,6 +18,7 @@ use super::running::Run;
 use super::sent::{STAGING, SampleMode, Sent, StepOptions};
 use super::tape::Tape;
 use crate::error::RuntimeError;
+use crate::plan::Columns;
 use crate::platform::promise;
 use crate::step::{Column, ColumnOutput, StepOutputs, check_runs};
 
@@ -149,7 +150,7 @@ impl GpuModel {
         let left = step.columns.len() - step.n_sent;
         let n = if step.options.repeat > 1 { left } else { self.pace.n_col(left) };
         let piece = step.n_sent..step.n_sent + n;
-        let picks = self.place(step, piece.clone());
+        let (picks, columns) = self.place(step, piece.clone());
         let start = Instant::now();
         let waits = picks.n_masked > 0 && step.masks.is_none();
         let mut tape = Tape::new(self.recorder());
@@ -160,7 +161,7 @@ impl GpuModel {
                 if cut > 0 {
                     tape.cut();
                 }
-                tape.run(part, n as u32);
+                tape.run(part, columns.later(i));
             }
             self.record_head(&mut tape, step, (n as u32, i), &picks);
             if !waits {
@@ -180,19 +181,19 @@ impl GpuModel {
 
     /// Runs all stages of a body except for the end of the last, which goes with the outputs; returns its first
     /// dispatch.
-    async fn stream(&mut self, body: Body, n_col: u32) -> Result<usize, RuntimeError> {
-        let per_submit = self.per_submit(body, n_col);
+    async fn stream(&mut self, body: Body, columns: Columns) -> Result<usize, RuntimeError> {
+        let per_submit = self.per_submit(body, columns.n);
         let Some(streams) = &mut self.streams else { return Ok(0) };
         let main = Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
         let devices = Devices { others: &self.others, main };
-        let run = Run { devices, body: self.ready.body(body), n_col, per_submit, from: 0 };
+        let run = Run { devices, body: self.ready.body(body), columns, per_submit, from: 0 };
         streams.run(run, self.ready.stages(body)).await
     }
 
     /// Runs a step with offloaded experts or on several devices, with readbacks on the way.
     async fn run_streamed(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
         let n = step.columns.len() as u32;
-        let picks = self.place(step, 0..step.columns.len());
+        let (picks, columns) = self.place(step, 0..step.columns.len());
         // Columns with chosen tokens, which only the main device knows.
         let mut chosen = None;
         if step.columns.iter().any(|c| c.token.is_none()) {
@@ -206,9 +207,10 @@ impl GpuModel {
                 self.share_columns(n, index).await?;
             }
             let body = body_of(step, i);
-            let from = self.stream(body, n).await?;
+            let columns = columns.later(i);
+            let from = self.stream(body, columns).await?;
             let mut tape = Tape::new(self.recorder());
-            tape.run(&self.ready.body(body)[from..], n);
+            tape.run(&self.ready.body(body)[from..], columns);
             self.record_head(&mut tape, step, (n, i), &picks);
             self.record_outputs(&mut tape, step, &picks);
             let is_last = i + 1 == step.options.repeat;
@@ -243,16 +245,16 @@ impl GpuModel {
         Ok(())
     }
 
-    /// Writes the columns of a piece; returns its picks.
-    fn place(&mut self, step: &Sent, piece: Range<usize>) -> PiecePicks {
+    /// Writes the columns of a piece; returns its picks, and what grids depend on.
+    fn place(&mut self, step: &Sent, piece: Range<usize>) -> (PiecePicks, Columns) {
         let picks = step.picks.within(piece.start as u32..piece.end as u32);
-        self.write(step.columns[piece].iter().copied(), picks.head.iter().copied());
+        let columns = self.write(&step.columns[piece], picks.head.iter().copied());
         if picks.n_choice > 0 && picks.head.len() == 1 {
             // A single chosen token becomes the first column of the next step.
             self.picks.clear();
             self.picks.push(0);
         }
-        picks
+        (picks, columns)
     }
 
     /// Records the replacement of columns' tokens by the last chosen ones.

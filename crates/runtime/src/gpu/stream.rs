@@ -20,9 +20,9 @@ impl Run<'_> {
         let end = before.range.end;
         self.send(self.from..end - (end - self.from).min(self.per_submit));
         let staging = from.buffers.crossing_staging.as_ref().expect("there is one where values cross");
-        let n_byte = |n_word: u32| 4 * u64::from(n_word) * u64::from(self.n_col);
+        let n_byte = |n_word: u32| 4 * u64::from(n_word) * u64::from(self.columns.n);
         let mut total = 0;
-        let index = from.send(&self.body[self.from..end], self.n_col, |encoder| {
+        let index = from.send(&self.body[self.from..end], self.columns, |encoder| {
             for given in &before.gives {
                 let (source, n) = (&from.buffers.acts[given.act], n_byte(given.n_word));
                 encoder.copy_buffer_to_buffer(source, 0, staging, total, n);

@@ -1,6 +1,7 @@
 //! Recorder of dispatches and copies.
 
 use super::ready::{Ready, Recorder};
+use crate::plan::Columns;
 
 /// Records a submission. A pass stays open during consecutive dispatches.
 pub(super) struct Tape<'a> {
@@ -14,8 +15,8 @@ impl<'a> Tape<'a> {
         Tape { recorder, encoder: encoder(recorder), pass: None }
     }
 
-    /// Adds dispatches of `n_col` columns.
-    pub(super) fn run(&mut self, segment: &[Ready], n_col: u32) {
+    /// Adds dispatches of columns.
+    pub(super) fn run(&mut self, segment: &[Ready], columns: impl Into<Columns>) {
         if segment.is_empty() {
             return;
         }
@@ -23,7 +24,7 @@ impl<'a> Tape<'a> {
         let pass = pass.get_or_insert_with(|| {
             encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime()
         });
-        recorder.record(pass, segment, n_col);
+        recorder.record(pass, segment, columns.into());
     }
 
     /// Adds a copy between buffers, at byte offsets.

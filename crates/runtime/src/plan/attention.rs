@@ -6,7 +6,7 @@ use chaski_kernels::ops::attention_merge::AttentionMerge;
 use chaski_kernels::ops::latent_kv::LatentKv;
 use chaski_kernels::ops::mul_mat_vec::{self, Epilogue, MulMatVec};
 use chaski_kernels::ops::rope_kv::RopeKvCols;
-use chaski_kernels::{DispatchError, KvLayout, RopeKv};
+use chaski_kernels::{DispatchError, KvLayout, RopeKv, step};
 
 use super::error::PlanError;
 use super::expand::{Expander, Input, f32s, ld};
@@ -14,6 +14,11 @@ use super::planned::{Growth, Slot};
 use super::steps::{HeadNorm, Heads, Norm, Part};
 use crate::graph::latent::Latent;
 use crate::graph::{ValueId, WeightId};
+
+/// Maximum number of parts of the keys of a column beside others, and the keys that a part is worth beside a few and
+/// beside many. A part costs a workgroup, and its result is read by the last.
+const MAX_PARTS: u32 = 16;
+const PART_KEYS: [u32; 2] = [64, 256];
 
 /// Destinations of the rows of q, k and v, and their cost.
 struct Rows {
@@ -206,65 +211,108 @@ impl Expander<'_> {
         let kv_layer = self.graph.kv[layer];
         let kv = self.config.kv_layout(&kv_layer);
         let sinks = sinks.map(|w| self.groups.vectors(self.graph, &[w]));
-        let spread = self.spread[usize::from(kv.d > 64)];
-        let share = spread / (kv.n_kv.max(1) * self.n_col);
-        let splits = match self.n_col {
-            _ if self.caps.alone => 1,
-            1 => share.clamp(1, 32),
-            // Tiles would process the few columns sequentially along all keys. The parts are one binding.
-            2..=mul_mat_vec::FewColumns::MAX => {
-                let range = 4 * u64::from(n_head) * u64::from(kv.d_v + 4) * u64::from(self.n_col);
-                let most = (self.caps.max_binding_bytes / range.max(1)).min(32) as u32;
-                share.max(2).min(most).max(1)
-            }
-            _ => 1,
-        };
         let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));
-        let f16_tiles = self.config.f16_tiles;
-        let call = Attention { n_head, kv, score, splits, ldq, ldy, n_col: self.n_col, f16_tiles };
-        let dispatch = call.dispatch(self.caps)?;
-        let columns = self.many(call.tile_cols(&dispatch).map_or(Growth::Z, Growth::YTiles));
-        // Keys and values are read once for all heads that share them; a score and its value are two products each.
-        let (wide, per_key) = (n_head * kv.d_v, kv.token_bytes());
-        let per_pair = 2 * u64::from(n_head) * u64::from(kv.d + kv.d_v);
-        let mut bind = vec![
+        let (n_col, f16_tiles) = (self.n_col, self.config.f16_tiles);
+        let call = Attention { n_head, kv, score, splits: 1, least: 0, ldq, ldy, n_col, f16_tiles };
+        let bind = vec![
             ("q", q_slot),
             ("k", Slot::Keys(layer)),
             ("v", Slot::Values(layer)),
             ("step", Slot::Step),
             ("sinks", Slot::Aux(sinks)),
         ];
-        if splits == 1 {
-            bind.push(("y", y_slot));
-            self.push(dispatch, bind, columns, "attention", 0).col(2 * f32s(wide), 0).key(per_key, per_pair);
-            return Ok(());
+        // Tiles would process columns of several sequences one after the other along all keys. The plans for few columns
+        // have at most twice as many.
+        let few = n_col <= mul_mat_vec::FewColumns::MAX;
+        let has_few = n_col <= 2 * mul_mat_vec::FewColumns::MAX || self.config.n_seq > 1;
+        if !self.caps.alone && has_few {
+            self.attention_each(&call, &bind, y_slot)?;
         }
-        let parts = self.pool.acquire(u64::from(call.parts_len()) * u64::from(self.n_col));
-        bind.push(("y", Slot::Act(parts)));
-        let n_part = call.parts_len();
-        if call.joins(self.caps) {
-            bind.extend([("out", y_slot), ("arrived", Slot::Arrived)]);
+        if self.caps.alone || !few {
+            self.attention_rest(&call, bind, y_slot)?;
+        }
+        Ok(())
+    }
+
+    /// The call for a single column, or for those that go one by one, in parts of their keys.
+    fn in_parts(&self, call: &Attention) -> Attention {
+        let kv = call.kv;
+        let n_col = call.n_col.min(step::MAX_PICK as u32);
+        let call = Attention { n_col, ..*call };
+        let share = self.spread[usize::from(kv.d > 64)] / (kv.n_kv.max(1) * n_col);
+        let joins = Attention { splits: 2, ..call }.joins(self.caps);
+        let (splits, least) = match n_col {
+            1 => (share.clamp(1, 32), 0),
+            _ if joins => (MAX_PARTS, PART_KEYS[usize::from(n_col > mul_mat_vec::FewColumns::MAX)]),
+            _ => (share.clamp(2, 32), 0),
+        };
+        // The parts are one binding.
+        let range = 4 * u64::from(call.n_head) * u64::from(kv.d_v + 4) * u64::from(n_col);
+        let most = self.caps.max_binding_bytes / range.max(1);
+        Attention { splits: u64::from(splits).min(most).max(1) as u32, least, ..call }
+    }
+
+    /// Attention of a single column, or of those that go one by one.
+    fn attention_each(
+        &mut self,
+        call: &Attention,
+        bind: &[(&'static str, Slot)],
+        y: Slot,
+    ) -> Result<(), PlanError> {
+        let call = self.in_parts(call);
+        let Attention { n_head, kv, splits, ldy, n_col, .. } = call;
+        let (each, merged) = match n_col {
+            1 => (Growth::Fixed, Growth::Fixed),
+            _ => (Growth::Each(call.least), Growth::YEach),
+        };
+        let dispatch = call.each(self.caps)?;
+        // Where tiles follow, the work of a sequence is theirs.
+        let counts = u64::from(self.n_col <= mul_mat_vec::FewColumns::MAX);
+        let (per_key, per_pair) = work_of(&call);
+        let (wide, n_part) = (f32s(n_head * kv.d_v), f32s(call.parts_len()));
+        let moved = counts * if splits == 1 { 2 * wide } else { wide + 2 * n_part };
+        let parts = (splits > 1).then(|| self.pool.acquire(u64::from(call.parts_len()) * u64::from(n_col)));
+        let mut bind = bind.to_vec();
+        bind.push(("y", parts.map_or(y, Slot::Act)));
+        let joins = call.joins(self.caps);
+        if joins {
+            bind.extend([("out", y), ("arrived", Slot::Arrived)]);
             self.arrived = self.arrived.max(call.n_counter());
-            self.push(dispatch, bind, columns, "attention", 0)
-                .col(f32s(wide) + 2 * f32s(n_part), 2 * u64::from(n_part))
-                .key(per_key, per_pair);
-            self.pool.release(parts);
-            return Ok(());
         }
-        self.push(dispatch, bind, columns, "attention", 0)
-            .col(f32s(wide) + f32s(n_part), 0)
-            .key(per_key, per_pair);
-        let merge = AttentionMerge { n_head, d: kv.d_v, splits, ldy, n_col: self.n_col };
-        let columns = self.many(Growth::Y);
-        self.push(
-            merge.dispatch(self.caps)?,
-            vec![("x", Slot::Act(parts)), ("y", y_slot)],
-            columns,
-            "attention",
-            0,
-        )
-        .col(f32s(n_part) + f32s(wide), 2 * u64::from(n_part));
+        self.push(dispatch, bind, each, "attention", 0)
+            .col(moved, counts * 2 * u64::from(call.parts_len()))
+            .key(counts * per_key, counts * per_pair);
+        let Some(parts) = parts else { return Ok(()) };
+        if !joins {
+            let merge = AttentionMerge { n_head, d: kv.d_v, splits, ldy, n_col }.dispatch(self.caps)?;
+            self.push(merge, vec![("x", Slot::Act(parts)), ("y", y)], merged, "attention", 0)
+                .col(counts * (n_part + wide), 0);
+        }
         self.pool.release(parts);
         Ok(())
     }
+
+    /// Attention of the other columns, in tiles that share the keys of a sequence.
+    fn attention_rest(
+        &mut self,
+        call: &Attention,
+        mut bind: Vec<(&'static str, Slot)>,
+        y: Slot,
+    ) -> Result<(), PlanError> {
+        let dispatch = call.dispatch(self.caps)?;
+        let columns = self.many(call.tile_cols(&dispatch).map_or(Growth::Z, Growth::YRest));
+        let (per_key, per_pair) = work_of(call);
+        bind.push(("y", y));
+        self.push(dispatch, bind, columns, "attention", 0)
+            .col(2 * f32s(call.n_head * call.kv.d_v), 0)
+            .key(per_key, per_pair);
+        Ok(())
+    }
+}
+
+/// Bytes per token of the sequence, and operations per pair of a column and a token that it sees: keys and values are read
+/// once for all heads that share them; a score and its value are two products each.
+fn work_of(call: &Attention) -> (u64, u64) {
+    let kv = &call.kv;
+    (kv.token_bytes(), 2 * u64::from(call.n_head) * u64::from(kv.d + kv.d_v))
 }

@@ -1,7 +1,7 @@
 //! A planned dispatch: what it binds, how its grid grows, and what it costs.
 
-use chaski_kernels::ops::mul_mat_vec::MulMatVec;
-use chaski_kernels::{Dispatch, Route};
+use chaski_kernels::ops::mul_mat_vec::{FewColumns, MulMatVec};
+use chaski_kernels::{Dispatch, Route, step};
 
 /// The buffer of a binding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +60,12 @@ pub enum Growth {
     YTiles(u32),
     /// Along z.
     Z,
+    /// Attention of [`Columns::each`], along z; parts along y, one for so many keys of the longest column (0: all).
+    Each(u32),
+    /// Along y, for [`Columns::each`] only.
+    YEach,
+    /// Along y, in tiles of this many of the columns that [`Columns::each`] leaves.
+    YRest(u32),
     /// Along y, this many per column.
     YTimes(u32),
     /// Along x, in tiles of the columns of an expert.
@@ -88,9 +94,56 @@ pub struct Planned {
     pub product: Option<MulMatVec>,
 }
 
+/// The columns of a step, as far as grids depend on them.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// All columns.
+    pub n: u32,
+    /// Leading columns whose attention goes column by column ([`step::N_EACH`]).
+    pub each: u32,
+    /// Maximum number of keys that one of these sees.
+    pub keys: u32,
+}
+
+impl From<u32> for Columns {
+    /// Columns, none of which goes by itself.
+    fn from(n: u32) -> Columns {
+        Columns { n, ..Columns::default() }
+    }
+}
+
+impl Columns {
+    /// Columns of sequences at positions, given as (sequence, position), the first of them by themselves if their
+    /// sequences have few columns: tiles would go through the keys of one sequence after the other.
+    pub fn of(columns: impl Iterator<Item = (u32, u32)> + Clone) -> Columns {
+        let mut all = Columns::default();
+        let mut rest = columns.clone().peekable();
+        while let Some((seq, _)) = rest.peek().copied() {
+            let n = rest.clone().take_while(|c| c.0 == seq).take(FEW + 1).count();
+            if n > FEW || all.each as usize + n > step::MAX_PICK {
+                break;
+            }
+            for (_, pos) in rest.by_ref().take(n) {
+                all.each += 1;
+                all.keys = all.keys.max(pos + 1);
+            }
+        }
+        Columns { n: columns.count() as u32, ..all }
+    }
+
+    /// The same after `n` more tokens of each sequence.
+    pub fn later(self, n: u32) -> Columns {
+        Columns { keys: self.keys + n, ..self }
+    }
+}
+
+/// Columns of a sequence up to which attention goes column by column.
+const FEW: usize = FewColumns::MAX as usize;
+
 impl Planned {
-    /// The grid for `n` columns.
-    pub fn grid(&self, n: u32) -> [u32; 3] {
+    /// The grid for columns; nothing is to be done if it is empty.
+    pub fn grid(&self, columns: Columns) -> [u32; 3] {
+        let n = columns.n;
         let mut g = self.dispatch.grid;
         match self.columns {
             Growth::Fixed => {}
@@ -99,6 +152,12 @@ impl Planned {
             Growth::XTiles(tile) => g[0] = n.div_ceil(tile),
             Growth::YTiles(tile) => g[1] = n.div_ceil(tile),
             Growth::Z => g[2] = n,
+            Growth::Each(least) => {
+                g[1] = columns.keys.checked_div(least).map_or(g[1], |n| n.clamp(1, g[1]));
+                g[2] = columns.each;
+            }
+            Growth::YEach => g[1] = columns.each,
+            Growth::YRest(tile) => g[1] = (n - columns.each).div_ceil(tile),
             Growth::YTimes(k) => g[1] = n * k,
             Growth::XExperts(route) => g[0] = route.tiles_of(n * route.n_used),
             Growth::XSlots(route) => g[0] = route.tiles_by_slot(n),

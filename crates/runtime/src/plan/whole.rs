@@ -4,7 +4,7 @@ use chaski_kernels::ops::adjust::{self, Adjust};
 use chaski_kernels::ops::argmax::Argmax;
 use chaski_kernels::ops::get_rows::GetRows;
 use chaski_kernels::ops::mask::{self, Mask};
-use chaski_kernels::ops::mul_mat_vec;
+use chaski_kernels::ops::mul_mat::MulMat;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
 use chaski_kernels::ops::take_chosen::{self, TakeChosen};
 use chaski_kernels::{Caps, Format, Matrix, step};
@@ -34,10 +34,24 @@ const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 25
 
 /// Maximum numbers of columns of the smaller prefill plans, in addition to that for a full chunk.
 ///
-/// The best kernels for a full chunk leave the device idle at the end of a prompt or with a short one: up to eight
-/// columns use teams of threads that read each weight once, some more use smaller tiles and split K. More such plans
-/// would save less than compiling their kernels costs.
-const PROMPTS: [u32; 3] = [mul_mat_vec::FewColumns::MAX, BATCH, 128];
+/// The best kernels for a full chunk leave the device idle at the end of a prompt or with a short one: a few columns use
+/// teams of threads that read each weight once, some more use smaller tiles and split K. More such plans would save less
+/// than compiling their kernels costs.
+fn smaller(devices: &[&Caps], config: &PlanConfig) -> Vec<u32> {
+    if devices.iter().all(|c| c.alone) {
+        // Alone kernels are the same for any number of columns.
+        return Vec::new();
+    }
+    let few = devices.iter().map(|c| MulMat::few(c)).min();
+    let narrow = devices.iter().any(|c| c.coop).then_some(NARROW);
+    // Half as many as the most: for batches of answers only.
+    let half = (config.n_seq > NARROW).then_some(BATCH / 2);
+    let all = few.into_iter().chain(narrow).chain(half).chain([BATCH, 128]);
+    all.filter(|n| *n < config.max_col).collect()
+}
+
+/// Columns of the narrowest tiles of cooperative matrices.
+const NARROW: u32 = 16;
 
 /// Maximum number of columns with logits, one for each of several answers.
 pub(super) const BATCH: u32 = step::MAX_PICK as u32;
@@ -123,10 +137,7 @@ pub fn plan_on(
     }
 
     let mut s = Segments { ld_logits, all_cols, n_layer: graph.n_layer, ..Segments::default() };
-    // Alone kernels are the same for any number of columns and keys.
-    let alone = devices.iter().all(|c| c.alone);
-    let smaller = PROMPTS.into_iter().filter(|n| *n < config.max_col && !alone);
-    for max_col in smaller.chain([config.max_col]) {
+    for max_col in smaller(devices, config).into_iter().chain([config.max_col]) {
         e.reset();
         let (_, groups, groups_of_large) = SPLITS[SPLITS.len() - 1];
         e.spread = [groups, groups_of_large];
@@ -134,6 +145,8 @@ pub fn plan_on(
     }
 
     let mut covered = 0;
+    // Alone kernels are the same for any number of keys.
+    let alone = devices.iter().all(|c| c.alone);
     let splits = if alone { &SPLITS[SPLITS.len() - 1..] } else { &SPLITS[..] };
     for (max_key, groups, groups_of_large) in splits.iter().copied() {
         if covered < config.n_ctx {
@@ -260,7 +273,7 @@ fn prompt_plan(
     let body = e.body(body, head, max_col)?;
     let max_row = all_cols.min(max_col);
     // One token of a prompt, few answers, many.
-    let fewer = [1, mul_mat_vec::FewColumns::MAX].into_iter().filter(|n| *n < max_row);
+    let fewer = [1, MulMat::few(e.caps)].into_iter().filter(|n| *n < max_row);
     let fewer = fewer.filter(|n| *n == 1 || !e.caps.alone).collect::<Vec<_>>();
     let mut heads = Vec::new();
     for n_row in fewer.into_iter().chain([max_row]) {

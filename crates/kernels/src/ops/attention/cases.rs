@@ -33,7 +33,11 @@ pub(super) struct Setting {
     pub(super) score: Score,
     pub(super) page: u32,
     pub(super) splits: u32,
+    /// Minimum number of keys per part; 0: as many parts as `splits`.
+    pub(super) least: u32,
     pub(super) cols: Vec<Column>,
+    /// Leading columns that tiles leave alone.
+    pub(super) each: u32,
     pub(super) f16_tiles: bool,
     /// Queries and cache hold f16 values, whatever their type.
     pub(super) exact: bool,
@@ -63,7 +67,9 @@ impl Setting {
             score: Score::scaled(1.0 / (d as f32).sqrt()),
             page: 32,
             splits: 1,
+            least: 0,
             cols,
+            each: 0,
             f16_tiles: false,
             exact: false,
             joined: false,
@@ -80,6 +86,7 @@ impl Setting {
             kv: self.kv(),
             score: self.score,
             splits: self.splits,
+            least: self.least,
             ldq,
             ldy,
             n_col: self.cols.len() as u32,
@@ -135,6 +142,7 @@ impl Setting {
         let n_seq = self.n_seq();
         let mut words = vec![0; step::n_word(self.cols.len(), n_seq as usize, kv.pages_per_seq as usize)];
         words[step::N_COL] = self.cols.len() as u32;
+        words[step::N_EACH] = self.each;
         for (c, (seq, pos)) in self.cols.iter().enumerate() {
             words[step::HEADER + step::COLUMN * c + 1] = *pos;
             words[step::HEADER + step::COLUMN * c + 2] = *seq;
@@ -207,7 +215,7 @@ impl Setting {
         let n_y = if whole { ldy } else { (self.n_head * self.splits) as usize * (dv + 4) };
         let before = random_values(5, n_y * self.cols.len());
         let mut values = before.clone();
-        for (c, (seq, pos)) in self.cols.iter().enumerate() {
+        for (c, (seq, pos)) in self.cols.iter().enumerate().skip(self.each as usize) {
             for h in 0..self.n_head {
                 let at = |j: usize| self.cell(&kv, *seq, j as u32, h / (self.n_head / self.n_kv));
                 let key = |j| &cache[at(j) * du..][..du];
@@ -232,7 +240,7 @@ impl Setting {
         let call = self.call(ldq as u32, ldy as u32);
         Case::new(
             format!(
-                "h{}/{} d{}/{}{} {}/{} page{} splits{} n{} from{:?} tiles{}{}",
+                "h{}/{} d{}/{}{} {}/{} page{} splits{}/{} n{} each{} from{:?} tiles{}{}",
                 self.n_head,
                 self.n_kv,
                 self.d,
@@ -242,7 +250,9 @@ impl Setting {
                 self.types.1,
                 self.page,
                 self.splits,
+                self.least,
                 self.cols.len(),
+                self.each,
                 self.cols.first(),
                 self.f16_tiles,
                 label(&self.score),
@@ -420,6 +430,15 @@ pub(super) fn key_cases() -> Vec<Case> {
             cases.push(Setting { splits, joined: true, ..setting }.case(by_itself, 1e-7));
         }
     }
+    // As many parts as the keys of a column are worth: one, some, all.
+    let cols = vec![(0, 0), (2, 63), (1, 64), (0, 299), (3, 130), (1, 31), (1, 32)];
+    for (splits, least) in [(4, 32), (7, 64), (16, 1), (3, 100)] {
+        let setting =
+            Setting { splits, least, joined: true, cols: cols.clone(), ..Setting::new(8, 2, 64, true, []) };
+        let score = Score { window: 100, ..setting.score };
+        cases.push(Setting { score, ..setting.clone() }.case(by_itself, 1e-7));
+        cases.push(setting.case(by_itself, 1e-7));
+    }
     let kinds = kinds(2).into_iter().map(|s| Setting { splits: 5, joined: true, ..s });
     cases.extend(kinds.map(|s| s.case(by_itself, 1e-7)));
     cases
@@ -476,6 +495,9 @@ fn many(f16: bool) -> Vec<Setting> {
     out.push(Setting { page: 64, ..Setting::new(8, 2, 32, f16, 150..260) });
     out.push(Setting { cols: mixed(50), ..Setting::new(8, 2, 64, f16, []) });
     out.push(Setting { cols: mixed(29), ..Setting::new(2, 2, 128, f16, []) });
+    for (n_head, n_kv, each) in [(8, 2, 3), (3, 1, 20), (4, 4, 1), (5, 1, 49)] {
+        out.push(Setting { each, cols: mixed(50), ..Setting::new(n_head, n_kv, 64, f16, []) });
+    }
     out
 }
 

@@ -153,6 +153,9 @@ pub struct Attention {
     pub score: Score,
     /// Number of ranges the keys are split into; more than one requires `attention_merge`.
     pub splits: u32,
+    /// Minimum number of keys per range: columns with fewer keys than `splits` times as many have fewer ranges. Only if
+    /// the kernel joins the ranges ([`Self::joins`]); 0: every column has `splits`.
+    pub least: u32,
     /// Column stride of q, in values.
     pub ldq: u32,
     /// Column stride of y (one split), in values.
@@ -192,6 +195,15 @@ impl Attention {
         let rows = [(TILES.name, TILE_ROWS), (COOP.name, COOP_ROWS)];
         let (_, rows) = rows.into_iter().find(|(op, _)| dispatch.kernel.name.starts_with(op))?;
         Some(rows / self.tile_heads(rows).0)
+    }
+
+    /// The call for columns that go one by one ([`step::N_EACH`](crate::step::N_EACH)), of which there are at most
+    /// `n_col`, each with its own number of ranges where devices join them.
+    ///
+    /// # Errors
+    /// As [`Self::dispatch`].
+    pub fn each(&self, caps: &Caps) -> Chosen {
+        self.one_by_one(caps)
     }
 
     /// Checks that query heads are a multiple of KV heads and channels a multiple of 8.
@@ -328,7 +340,8 @@ impl Attention {
         let gqa = self.n_head / kv.n_kv;
         let mut heads = HEADS.into_iter().rev().find(|h| *h < 2 * gqa || *h == 1).unwrap_or(1);
         // Heads of a group share loads, but too few workgroups would leave the device idle.
-        let groups = |heads: u32| kv.n_kv * gqa.div_ceil(heads) * self.splits * self.n_col;
+        let parts = if self.least > 0 { self.splits.min(2) } else { self.splits };
+        let groups = |heads: u32| kv.n_kv * gqa.div_ceil(heads) * parts * self.n_col;
         // Each lane of a key holds one head's score, so there are at most as many heads as lanes.
         while heads > 1 && (2 * groups(heads) <= ENOUGH_GROUPS || heads > self.lanes()) {
             heads /= 2;
@@ -346,6 +359,7 @@ impl Attention {
             ("SG_MIN", least.into()),
             ("LANES", self.lanes().into()),
             ("SPLITS", self.splits.into()),
+            ("LEAST", if self.joins(caps) { self.least } else { 0 }.into()),
         ]);
         let grid = [kv.n_kv * gqa.div_ceil(heads), self.splits, self.n_col];
         let keys = wg / self.lanes();

@@ -65,7 +65,7 @@ fn coop_variant(
 const EXPERT_TILES: [(u32, u32); 2] = [(64, 64), (64, 32)];
 
 /// Rows and columns of a workgroup's tile with cooperative matrices, large to small.
-const COOP_TILES: [(u32, u32); 4] = [(128, 128), (64, 128), (64, 64), (32, 16)];
+const COOP_TILES: [(u32, u32); 5] = [(128, 128), (64, 128), (64, 64), (32, 32), (32, 16)];
 
 /// The row of this operation. Its reference is that of `mul_mat_vec`, column by column; its grid includes products of
 /// few columns, which `mul_mat_vec` computes.
@@ -132,20 +132,25 @@ fn tile_variant(f: &Format, tile: Value, ids: &'static str) -> Variant {
     vec![("a", Value::Word(f.name)), ("tile", tile), ("ids", Value::Word(ids))]
 }
 
-/// Up to this many columns, teams of `mul_mat_vec` replace tiles, cooperative matrices included: they read as many
-/// weights and stage none. On an H200, four columns of Q4_K take 0.7 times as long as narrow tiles, eight about the
-/// same; f16 takes 0.6 and 0.9.
-const FEW: u32 = FewColumns::MAX;
-
 /// Length of each of `n` ranges of K, in whole stages of 64 values.
 const fn range_len(k: u32, n: u32) -> u32 {
     k.div_ceil(n).next_multiple_of(64)
 }
 
-/// Threads per workgroup for a tile: one subgroup per 32 x 32 of it, or per 16 x 16 if it has 16 columns.
+/// Rows and columns of a subgroup's part of a tile; the template chooses the same.
+const fn coop_part((bm, bn): (u32, u32)) -> (u32, u32) {
+    let rows = match (bm, bn) {
+        (128, 128) => 64,
+        (32, _) => 16,
+        _ => 32,
+    };
+    (rows, if bn == 16 { 16 } else { 32 })
+}
+
+/// Threads per workgroup for a tile.
 const fn coop_threads((bm, bn): (u32, u32)) -> u32 {
-    let side = if bn >= 32 { 32 } else { 16 };
-    bm / side * (bn / side) * 32
+    let (rows, cols) = coop_part((bm, bn));
+    bm / rows * (bn / cols) * 32
 }
 
 /// Rows and columns of a workgroup's register tile.
@@ -233,12 +238,21 @@ pub struct MulMat {
     pub splits: u32,
 }
 
-/// Threads that saturate a device, with cooperative matrices and with register tiles (measured on an H200).
-const ENOUGH_THREADS: [u32; 2] = [1 << 16, 1 << 17];
+/// Threads that saturate a device: with tiles of cooperative matrices of more and of at most 64 columns, and with register
+/// tiles (measured on an H200).
+const ENOUGH_THREADS: [u32; 3] = [1 << 16, 1 << 15, 1 << 17];
 /// Minimum length of a range of K: the reduction of shorter ranges costs more than they save.
 const LEAST_RUN: u32 = 256;
-/// Minimum and maximum number of ranges: two or three cost as much as they gain (512 tokens of F16: 10 % slower).
+/// Minimum number of ranges where two or three cost as much as they gain, in register tiles and in tiles of many columns,
+/// and maximum for all.
 const SPLITS: [u32; 2] = [4, 16];
+/// The largest tiles of cooperative matrices on an H200: how many run at once, microseconds that one takes for each value
+/// of K and besides, and those that a join takes for each byte and besides.
+const AT_ONCE: u32 = 132;
+const TILE: (f64, f64) = (1.0 / 49.0, 10.0);
+const JOIN: (f64, f64) = (1.0 / 6e6, 4.0);
+/// Fewest of them that are better than smaller ones.
+const MANY_LARGE: u32 = 64;
 
 impl MulMat {
     /// The kernel, its grid, and the columns of y per step of grid.x; `None` if the grid does not depend on the
@@ -262,8 +276,8 @@ impl MulMat {
         if let Some(alone) = alone::columns(self, caps) {
             return alone.map(|(dispatch, cols)| (dispatch, Some(cols)));
         }
-        if self.goes_by_teams() {
-            return Ok((self.few(caps)?, None));
+        if self.goes_by_teams(caps) {
+            return Ok((self.teams(caps)?, None));
         }
         let call = if self.splits > 1 { self.of_ranges() } else { *self };
         let (dispatch, tile) = match () {
@@ -274,8 +288,8 @@ impl MulMat {
         Ok((dispatch, Some(tile)))
     }
 
-    fn goes_by_teams(&self) -> bool {
-        let few = self.n_col <= FEW && self.tile.is_none() && !self.x_f16 && self.ldx % 4 == 0;
+    fn goes_by_teams(&self, caps: &Caps) -> bool {
+        let few = self.n_col <= Self::few(caps) && self.tile.is_none() && !self.x_f16 && self.ldx % 4 == 0;
         few && self.experts.is_none() && self.splits == 1
     }
 
@@ -298,24 +312,43 @@ impl MulMat {
 
     /// Splits K into enough ranges to saturate the device.
     pub fn spread(self, caps: &Caps) -> MulMat {
-        if self.experts.is_some() || self.goes_by_teams() || caps.alone {
+        if self.experts.is_some() || self.goes_by_teams(caps) || caps.alone {
             return self;
         }
-        let [enough_coop, enough] = ENOUGH_THREADS;
-        let (rows, cols, threads, enough) = match self.goes_by_coop(caps) {
-            true => {
-                let (bm, bn) = self.tile.unwrap_or_else(|| self.coop_tile(caps));
-                (bm, bn, coop_threads((bm, bn)), enough_coop)
-            }
-            false => (SIDE, SIDE, 64, enough),
-        };
-        let busy = self.w.n_row.div_ceil(rows) * self.n_col.div_ceil(cols) * threads;
         // The partial sums of all ranges are one binding.
         let bound = caps.max_binding_bytes / 4 / u64::from(self.part()[0].max(1));
         let [least, most] = SPLITS;
         let most = (self.w.n_col / LEAST_RUN).min(bound.min(u64::from(most)) as u32);
-        let n = (enough / busy.max(1)).min(most);
+        let [enough_many, enough_few, enough] = ENOUGH_THREADS;
+        if !self.goes_by_coop(caps) {
+            let busy = self.w.n_row.div_ceil(SIDE) * self.n_col.div_ceil(SIDE) * 64;
+            let n = (enough / busy.max(1)).min(most);
+            return if n < least { self } else { self.in_ranges(n) };
+        }
+        let (bm, bn) = self.tile.unwrap_or_else(|| self.coop_tile(caps));
+        let n_tile = self.w.n_row.div_ceil(bm) * self.n_col.div_ceil(bn);
+        if (bm, bn) == COOP_TILES[0] {
+            return self.in_waves(n_tile, most);
+        }
+        let busy = n_tile * coop_threads((bm, bn));
+        let (enough, least) = if bn > 64 { (enough_many, least) } else { (enough_few, 2) };
+        // The narrowest tiles do little per stage: many stages are better halved.
+        let is_long = bn == 16 && self.w.n_col >= 4096 && busy < 2 * enough;
+        let n = (enough / busy.max(1)).max(if is_long { 2 } else { 1 }).min(most);
         if n < least { self } else { self.in_ranges(n) }
+    }
+
+    /// Splits K so that the last wave of large tiles leaves few multiprocessors idle, if that gains more than the join
+    /// costs.
+    fn in_waves(self, n_tile: u32, most: u32) -> MulMat {
+        let sums = 4.0 * f64::from(self.w.n_row) * f64::from(self.n_col);
+        let time = |n: u32| {
+            let tile = TILE.0 * f64::from(self.w.n_col) / f64::from(n) + TILE.1;
+            let join = JOIN.0 * f64::from(n + 2) * sums + JOIN.1;
+            f64::from((n_tile * n).div_ceil(AT_ONCE)) * tile + if n > 1 { join } else { 0.0 }
+        };
+        let best = (1..=most.clamp(1, 4)).min_by(|a, b| time(*a).total_cmp(&time(*b)));
+        best.map_or(self, |n| self.in_ranges(n))
     }
 
     /// Words between the partial sums of ranges of K, and between columns.
@@ -362,7 +395,7 @@ impl MulMat {
     }
 
     /// Teams that read weights once for all columns.
-    fn few(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+    fn teams(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let call = MulMatVec {
             w: self.w,
             w2: None,
@@ -402,23 +435,29 @@ impl MulMat {
 
     /// True if they are used for `n_col` columns. They round x to f16, so they accept it in f16.
     pub fn takes_f16(caps: &Caps, k: u32, n_col: u32) -> bool {
-        n_col > FEW && Self::can_coop(caps, k)
+        n_col > Self::few(caps) && Self::can_coop(caps, k)
+    }
+
+    /// Up to this many columns, teams of `mul_mat_vec` replace tiles: they read as many weights and stage none. Tiles of 16
+    /// columns with cooperative matrices take as long for any number (on an H200, a step of 8B Q4_K: teams 7 ms for 2 to
+    /// 4 columns and 11 for 8, tiles 9).
+    pub fn few(caps: &Caps) -> u32 {
+        if caps.coop { 4 } else { FewColumns::MAX }
     }
 
     /// Size of cooperative-matrix tiles for this shape.
     fn coop_tile(&self, caps: &Caps) -> (u32, u32) {
         // Large tiles read less per product; small ones keep the device busy when there are few.
-        let [large, middle, small, narrow] = COOP_TILES;
+        let [large, middle, small, few, narrow] = COOP_TILES;
         let n_large = self.w.n_row.div_ceil(large.0) * self.n_col.div_ceil(large.1);
         let has = |n_thread, n_byte| caps.max_threads >= n_thread && caps.max_workgroup_bytes >= n_byte;
-        if self.n_col <= narrow.1 {
-            narrow
-        } else if n_large >= 80 && self.n_col > small.1 && has(512, 46080) {
-            large
-        } else if self.n_col > small.1 && has(256, 35840) {
-            middle
-        } else {
-            small
+        match self.n_col {
+            n if n <= narrow.1 => narrow,
+            n if n <= few.1 => few,
+            n if n <= small.1 => small,
+            _ if n_large >= MANY_LARGE && has(256, 45056) => large,
+            _ if has(256, 35840) => middle,
+            _ => small,
         }
     }
 
