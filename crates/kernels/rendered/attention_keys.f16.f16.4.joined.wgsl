@@ -524,4 +524,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             out[(col * LDY + head0 * DV) / 4u + i] = o / den;
         }
     }
+
 }

@@ -232,8 +232,13 @@ impl GpuModel {
         self.pace.set_bound(bound);
     }
 
-    /// Writes the columns of a step, and their picks.
-    pub(super) fn write(&mut self, columns: &[Column], picks: impl ExactSizeIterator<Item = u32>) -> Columns {
+    /// Writes columns of a step that runs the plan for `n_planned`, and their picks.
+    pub(super) fn write(
+        &mut self,
+        columns: &[Column],
+        n_planned: u32,
+        picks: impl ExactSizeIterator<Item = u32>,
+    ) -> Columns {
         self.shifts.clear();
         for (i, Column { token, pos, seq, row, components }) in columns.iter().copied().enumerate() {
             let at = step::HEADER + step::COLUMN * i;
@@ -248,7 +253,10 @@ impl GpuModel {
                 self.shifts.extend(components.map(|c| c.wrapping_sub(pos)));
             }
         }
-        let all = Columns::of(columns.iter().map(|c| (c.seq, c.pos)));
+        let all = match self.ready.prompt_of(n_planned).has_each() {
+            true => Columns::of(columns.iter().map(|c| (c.seq, c.pos))),
+            false => (columns.len() as u32).into(),
+        };
         let mut rows = [0; step::MAX_PICK];
         let n_pick = picks.len();
         rows.iter_mut().zip(picks).for_each(|(row, pick)| *row = pick);
@@ -333,7 +341,7 @@ impl GpuModel {
         let n = tokens.len() as u32;
         let column = |(token, pos): (&u32, u32)| Column::token(0, *token, pos);
         let columns: Vec<Column> = tokens.iter().zip(pos..).map(column).collect();
-        self.write(&columns, n.saturating_sub(1)..n)
+        self.write(&columns, n, n.saturating_sub(1)..n)
     }
 }
 

@@ -104,6 +104,11 @@ pub(super) struct ReadyHead {
 }
 
 impl ReadyPrompt {
+    /// Whether attention can go column by column: plans for long prompts of a single sequence cannot.
+    pub(super) fn has_each(&self) -> bool {
+        self.body.iter().any(|r| matches!(r.planned.columns, Growth::Each(_)))
+    }
+
     /// The head for `n_row` picks.
     pub(super) fn head_of(&self, n_row: u32) -> &ReadyHead {
         let heads = &self.heads;

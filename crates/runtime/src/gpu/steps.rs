@@ -248,7 +248,7 @@ impl GpuModel {
     /// Writes the columns of a piece; returns its picks, and what grids depend on.
     fn place(&mut self, step: &Sent, piece: Range<usize>) -> (PiecePicks, Columns) {
         let picks = step.picks.within(piece.start as u32..piece.end as u32);
-        let columns = self.write(&step.columns[piece], picks.head.iter().copied());
+        let columns = self.write(&step.columns[piece], step.options.n_planned, picks.head.iter().copied());
         if picks.n_choice > 0 && picks.head.len() == 1 {
             // A single chosen token becomes the first column of the next step.
             self.picks.clear();

@@ -218,3 +218,31 @@ impl Work {
 
 /// Dispatches that always run together.
 pub type Segment = Vec<Planned>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(runs: &[(u32, u32, u32)]) -> Columns {
+        // Sequence, first position, number of columns.
+        let columns: Vec<(u32, u32)> =
+            runs.iter().flat_map(|(seq, pos, n)| (*pos..pos + n).map(move |p| (*seq, p))).collect();
+        Columns::of(columns.iter().copied())
+    }
+
+    #[test]
+    fn leading_columns_of_sequences_with_few_go_one_by_one() {
+        let few = FEW as u32;
+        assert_eq!(of(&[]), Columns::default());
+        assert_eq!(of(&[(0, 9, 1)]), Columns { n: 1, each: 1, keys: 10 });
+        assert_eq!(of(&[(0, 0, few)]), Columns { n: few, each: few, keys: few });
+        assert_eq!(of(&[(0, 0, few + 1)]), Columns { n: few + 1, each: 0, keys: 0 });
+        // Answers, then a prompt; columns behind it are not leading.
+        let mixed = of(&[(3, 99, 1), (1, 40, 4), (2, 7, 100), (5, 500, 1)]);
+        assert_eq!(mixed, Columns { n: 106, each: 5, keys: 100 });
+        // No more than there are counters for, and no sequence is torn.
+        let many: Vec<_> = (0..30).map(|seq| (seq, 5, 5)).collect();
+        assert_eq!(of(&many), Columns { n: 150, each: 60, keys: 10 });
+        assert_eq!(mixed.later(3).keys, 103);
+    }
+}

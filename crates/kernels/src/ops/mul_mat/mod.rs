@@ -430,7 +430,8 @@ impl MulMat {
 
     /// True if cooperative matrices support products over `k` values, in columns aligned to 16 bytes.
     fn can_coop(caps: &Caps, k: u32) -> bool {
-        caps.coop && k % 64 == 0
+        // The web's build leaves out what browsers have no use for.
+        cfg!(not(target_arch = "wasm32")) && caps.coop && k % 64 == 0
     }
 
     /// True if they are used for `n_col` columns. They round x to f16, so they accept it in f16.
