@@ -115,20 +115,24 @@ impl From<u32> for Columns {
 impl Columns {
     /// Columns of sequences at positions, given as (sequence, position), the first of them by themselves if their
     /// sequences have few columns: tiles would go through the keys of one sequence after the other.
-    pub fn of(columns: impl Iterator<Item = (u32, u32)> + Clone) -> Columns {
+    pub fn of(columns: impl Iterator<Item = (u32, u32)>) -> Columns {
         let mut all = Columns::default();
-        let mut rest = columns.clone().peekable();
-        while let Some((seq, _)) = rest.peek().copied() {
-            let n = rest.clone().take_while(|c| c.0 == seq).take(FEW + 1).count();
-            if n > FEW || all.each as usize + n > step::MAX_PICK {
-                break;
+        // The run of the sequence that is being read: its sequence, columns, keys.
+        let (mut run, mut leads) = ((u32::MAX, 0, 0), true);
+        for (seq, pos) in columns.chain([(u32::MAX, 0)]) {
+            if seq != run.0 {
+                leads &= run.1 <= FEW && all.each + run.1 <= step::MAX_PICK as u32;
+                if leads {
+                    all.each += run.1;
+                    all.keys = all.keys.max(run.2);
+                }
+                all.n += run.1;
+                run = (seq, 0, 0);
             }
-            for (_, pos) in rest.by_ref().take(n) {
-                all.each += 1;
-                all.keys = all.keys.max(pos + 1);
-            }
+            run.1 += 1;
+            run.2 = run.2.max(pos + 1);
         }
-        Columns { n: columns.count() as u32, ..all }
+        all
     }
 
     /// The same after `n` more tokens of each sequence.
@@ -138,7 +142,7 @@ impl Columns {
 }
 
 /// Columns of a sequence up to which attention goes column by column.
-const FEW: usize = FewColumns::MAX as usize;
+const FEW: u32 = FewColumns::MAX;
 
 impl Planned {
     /// The grid for columns; nothing is to be done if it is empty.
@@ -232,7 +236,7 @@ mod tests {
 
     #[test]
     fn leading_columns_of_sequences_with_few_go_one_by_one() {
-        let few = FEW as u32;
+        let few = FEW;
         assert_eq!(of(&[]), Columns::default());
         assert_eq!(of(&[(0, 9, 1)]), Columns { n: 1, each: 1, keys: 10 });
         assert_eq!(of(&[(0, 0, few)]), Columns { n: few, each: few, keys: few });

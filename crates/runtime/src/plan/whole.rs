@@ -5,6 +5,7 @@ use chaski_kernels::ops::argmax::Argmax;
 use chaski_kernels::ops::get_rows::GetRows;
 use chaski_kernels::ops::mask::{self, Mask};
 use chaski_kernels::ops::mul_mat::MulMat;
+use chaski_kernels::ops::mul_mat_vec::FewColumns;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
 use chaski_kernels::ops::take_chosen::{self, TakeChosen};
 use chaski_kernels::{Caps, Format, Matrix, step};
@@ -38,16 +39,14 @@ const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 25
 /// teams of threads that read each weight once, some more use smaller tiles and split K. More such plans would save less
 /// than compiling their kernels costs.
 fn smaller(devices: &[&Caps], config: &PlanConfig) -> Vec<u32> {
-    if devices.iter().all(|c| c.alone) {
-        // Alone kernels are the same for any number of columns.
-        return Vec::new();
-    }
-    let few = devices.iter().map(|c| MulMat::few(c)).min();
-    let narrow = devices.iter().any(|c| c.coop).then_some(NARROW);
+    // Alone kernels are the same for any number of columns.
+    let shares = !devices.iter().all(|c| c.alone);
+    let has_narrow = cfg!(not(target_arch = "wasm32")) && devices.iter().any(|c| c.coop);
     // Half as many as the most: for batches of answers only.
-    let half = (config.n_seq > NARROW).then_some(BATCH / 2);
-    let all = few.into_iter().chain(narrow).chain(half).chain([BATCH, 128]);
-    all.filter(|n| *n < config.max_col).collect()
+    let has_half = has_narrow && config.n_seq > NARROW;
+    let few = if has_narrow { MulMat::few(devices[0]) } else { FewColumns::MAX };
+    let all = [(few, true), (NARROW, has_narrow), (BATCH / 2, has_half), (BATCH, true), (128, true)];
+    all.iter().filter(|(n, has)| *has && shares && *n < config.max_col).map(|(n, _)| *n).collect()
 }
 
 /// Columns of the narrowest tiles of cooperative matrices.

@@ -443,7 +443,7 @@ impl MulMat {
     /// columns with cooperative matrices take as long for any number (on an H200, a step of 8B Q4_K: teams 7 ms for 2 to
     /// 4 columns and 11 for 8, tiles 9).
     pub fn few(caps: &Caps) -> u32 {
-        if caps.coop { 4 } else { FewColumns::MAX }
+        if cfg!(not(target_arch = "wasm32")) && caps.coop { 4 } else { FewColumns::MAX }
     }
 
     /// Size of cooperative-matrix tiles for this shape.
