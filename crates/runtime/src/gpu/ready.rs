@@ -104,7 +104,7 @@ pub(super) struct ReadyHead {
 }
 
 impl ReadyPrompt {
-    /// Whether attention can go column by column: plans for long prompts of a single sequence cannot.
+    /// True where attention can go column by column: plans for long prompts of a single sequence cannot.
     pub(super) fn has_each(&self) -> bool {
         self.body.iter().any(|r| matches!(r.planned.columns, Growth::Each(_)))
     }
