@@ -3,5 +3,21 @@
 //! A folder of Hugging Face (config.json, safetensors, tokenizer) or of MLC becomes a virtual GGUF: metadata in memory, and
 //! tensors that are made from ranges of the folder's files whenever they are read. Nothing is written, and memory does not
 //! depend on the size of the model.
+//!
+//! - [`safetensors`]: headers and indexes of safetensors files, strictly;
+//! - [`Recipe`]: how rows of a tensor are made of ranges of files: renamed, permuted, transposed, stacked, dequantised;
+//! - [`VirtualGguf`] collects keys and tensors, [`VirtualSource`] is the file: a [`ggml_format::ByteSource`].
 
 #![forbid(unsafe_code)]
+
+mod folder;
+mod recipe;
+pub mod safetensors;
+mod virtual_gguf;
+
+pub use folder::{Folder, FolderError, MAX_SMALL_FILE};
+pub use recipe::{
+    Codes, Index, MAX_ROW, Microscaled, Order, Packing, Quantized, Recipe, RecipeError, Strides, View, Zero,
+};
+pub use safetensors::Dtype;
+pub use virtual_gguf::{VirtualError, VirtualGguf, VirtualSource, VirtualTensor};

@@ -39,8 +39,8 @@ pub use bounds::{MaybeSend, MaybeSync};
 pub use convert::{ConvertError, dequantize, quantize, quantize_cells};
 pub use file_type::{FILE_TYPES, FileType, FileTypeInfo};
 pub use gguf::{
-    ArrayBuf, ArrayIter, ArrayView, DEFAULT_ALIGNMENT, DataWriter, FromValue, Gguf, GgufError, GgufWriter,
-    HeaderBytes, Metadata, OwnedValue, StrIter, TensorInfo, Value, ValueType, WriteError,
+    ArrayBuf, ArrayIter, ArrayView, DEFAULT_ALIGNMENT, DataWriter, FromValue, Gguf, GgufError, GgufHead,
+    GgufWriter, HeaderBytes, Metadata, OwnedValue, StrIter, TensorInfo, Value, ValueType, WriteError,
 };
 pub use imatrix::{Imatrix, ImatrixEntry, ImatrixError};
 pub use mix::{MixCounters, MixError, ModelFacts, mix_order, needs_importance, tensor_type};

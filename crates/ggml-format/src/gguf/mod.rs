@@ -29,7 +29,7 @@ pub use metadata::Metadata;
 pub use owned::{ArrayBuf, OwnedValue};
 pub use tensor::TensorInfo;
 pub use value::{ArrayIter, ArrayView, FromValue, StrIter, Value, ValueType};
-pub use writer::{DataWriter, GgufWriter, WriteError};
+pub use writer::{DataWriter, GgufHead, GgufWriter, WriteError};
 
 use cursor::{Cursor, Field};
 use metadata::Entries;

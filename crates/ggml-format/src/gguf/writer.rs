@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
+use std::ops::Range;
 
 use super::directory::data_bytes;
 use super::metadata::Metadata;
@@ -48,6 +49,17 @@ struct Declared {
     n_byte: u64,
 }
 
+/// Everything of a file but its tensor data.
+#[derive(Clone, Debug)]
+pub struct GgufHead {
+    /// The file up to the data of the first tensor, with the padding before it.
+    pub bytes: Vec<u8>,
+    /// Place of each tensor in the file and its length without padding, in bytes, in the order of the declarations.
+    pub tensors: Vec<Range<u64>>,
+    /// Length of the whole file, in bytes.
+    pub n_byte: u64,
+}
+
 /// Collects metadata and the tensor directory; [`GgufWriter::begin`] writes them.
 ///
 /// # Example
@@ -71,7 +83,6 @@ pub struct GgufWriter {
     n_kv: u64,
     kv: Vec<u8>,
     keys: HashSet<String>,
-    directory: Vec<u8>,
     names: HashSet<String>,
     declared: Vec<(Vec<u8>, Declared)>,
 }
@@ -90,7 +101,6 @@ impl GgufWriter {
             n_kv: 0,
             kv: Vec::new(),
             keys: HashSet::new(),
-            directory: Vec::new(),
             names: HashSet::new(),
             declared: Vec::new(),
         }
@@ -182,32 +192,43 @@ impl GgufWriter {
         Ok(self)
     }
 
-    /// Writes everything but the tensor data, which goes to the returned writer.
+    /// Makes everything but the tensor data, for a file whose data come from elsewhere.
     ///
     /// # Errors
-    /// [`WriteError::Io`]; [`WriteError::TooLarge`] if the tensors together exceed the maximum file size.
-    pub fn begin<W: io::Write>(mut self, mut out: W) -> Result<DataWriter<W>, WriteError> {
+    /// [`WriteError::TooLarge`] if the tensors together exceed the maximum file size.
+    pub fn head(&self) -> Result<GgufHead, WriteError> {
+        let mut bytes = b"GGUF".to_vec();
+        bytes.extend(3u32.to_le_bytes());
+        bytes.extend((self.declared.len() as u64).to_le_bytes());
+        bytes.extend(self.n_kv.to_le_bytes());
+        bytes.extend(&self.kv);
         let mut offset = 0u64;
-        let mut queue = VecDeque::new();
-        for (record, declared) in self.declared {
-            self.directory.extend(record);
-            self.directory.extend(offset.to_le_bytes());
+        let mut tensors = Vec::with_capacity(self.declared.len());
+        for (record, declared) in &self.declared {
+            bytes.extend(record);
+            bytes.extend(offset.to_le_bytes());
+            tensors.push(offset..offset + declared.n_byte);
             offset = align_up(declared.n_byte, self.alignment)
                 .and_then(|n| offset.checked_add(n))
                 .filter(|&n| n <= i64::MAX as u64)
                 .ok_or_else(|| WriteError::TooLarge { tensor: declared.name.clone(), ne: Vec::new() })?;
-            queue.push_back(declared);
         }
-        out.write_all(b"GGUF")?;
-        out.write_all(&3u32.to_le_bytes())?;
-        out.write_all(&(queue.len() as u64).to_le_bytes())?;
-        out.write_all(&self.n_kv.to_le_bytes())?;
-        out.write_all(&self.kv)?;
-        out.write_all(&self.directory)?;
-        let n_byte_header = 24 + self.kv.len() as u64 + self.directory.len() as u64;
-        if !queue.is_empty() {
-            pad(&mut out, n_byte_header, self.alignment)?;
+        if !tensors.is_empty() {
+            let n_byte = bytes.len() as u64;
+            pad(&mut bytes, n_byte, self.alignment)?;
         }
+        let start = bytes.len() as u64;
+        tensors.iter_mut().for_each(|place| *place = place.start + start..place.end + start);
+        Ok(GgufHead { bytes, tensors, n_byte: start + offset })
+    }
+
+    /// Writes everything but the tensor data, which goes to the returned writer.
+    ///
+    /// # Errors
+    /// [`WriteError::Io`]; [`WriteError::TooLarge`] if the tensors together exceed the maximum file size.
+    pub fn begin<W: io::Write>(self, mut out: W) -> Result<DataWriter<W>, WriteError> {
+        out.write_all(&self.head()?.bytes)?;
+        let queue = self.declared.into_iter().map(|(_, declared)| declared).collect();
         let mut writer = DataWriter { out, alignment: self.alignment, queue, n_written: 0 };
         writer.step_over_finished()?;
         Ok(writer)

@@ -1,0 +1,385 @@
+//! Recipes: how the rows of a tensor are made of ranges of files.
+//!
+//! A [`Recipe`] is plain data. It gives any rows of a matrix (a tensor of more dimensions is a matrix whose rows are those of
+//! its last dimension) as f32, and often as the bytes of a ggml type, without rounding: [`Recipe::native`].
+
+mod blocks;
+mod context;
+mod eval;
+mod float8;
+mod microscaled;
+mod node;
+mod quantized;
+mod view;
+
+use ggml_format::{ByteSource, GgmlType, SourceError};
+
+pub(crate) use context::Context;
+pub use microscaled::Microscaled;
+pub use node::Strides;
+pub use quantized::{Codes, Index, Order, Packing, Quantized, Zero};
+pub use view::View;
+
+use eval::{Reader, WINDOW_BYTES, Window};
+use node::{Function, Node};
+
+/// Longest row of a matrix that is transposed or quantised, in values: rows of this length are read whole.
+pub const MAX_ROW: u64 = 1 << 24;
+
+/// Operands that do not fit an operation.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("expected {expected}, found {found}")]
+pub struct RecipeError {
+    expected: String,
+    found: String,
+}
+
+fn wrong<T>(expected: impl Into<String>, found: impl Into<String>) -> Result<T, RecipeError> {
+    Err(RecipeError { expected: expected.into(), found: found.into() })
+}
+
+/// The rows of a matrix, made of ranges of files.
+///
+/// # Example
+/// ```
+/// use chaski_checkpoint::{Dtype, Recipe, View};
+/// // The first tensor of file 0: 64 rows of 32 values in bf16, as a projection to 4 heads of RoPE.
+/// let view = View { file: 0, offset: 136, dtype: Dtype::BF16, n_row: 64, n_col: 32 };
+/// let recipe = Recipe::plain(view)?.rope_rows(4)?;
+/// assert_eq!((recipe.n_row(), recipe.n_col(), recipe.native().name()), (64, 32, "bf16"));
+/// # Ok::<(), chaski_checkpoint::RecipeError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    node: Node,
+    n_row: u64,
+    n_col: u64,
+    native: GgmlType,
+}
+
+impl Recipe {
+    /// The elements of a file.
+    ///
+    /// # Errors
+    /// [`RecipeError`] if they are no numbers, or too many.
+    pub fn plain(view: View) -> Result<Recipe, RecipeError> {
+        if !view::is_number(view.dtype) {
+            return wrong("numbers", format!("elements of type {:?}", view.dtype));
+        }
+        let (n_row, n_col) = (view.n_row, view.n_col);
+        if n_row.checked_mul(n_col).is_none_or(|n| n > i64::MAX as u64 / 16) {
+            return wrong("fewer than 2^59 values", format!("{n_row} x {n_col}"));
+        }
+        let native = view.dtype.ggml().unwrap_or(GgmlType::F32);
+        Ok(Recipe { node: Node::Plain(view), n_row, n_col, native })
+    }
+
+    /// Codes with scales.
+    ///
+    /// # Errors
+    /// [`RecipeError`] if codes, scales and zero points do not belong together.
+    pub fn quantized(quantized: Quantized) -> Result<Recipe, RecipeError> {
+        if let Some(expected) = quantized.mismatch() {
+            return wrong(expected, "parts of another matrix");
+        }
+        Recipe::plain(quantized.scale.clone())?;
+        let Codes { n_row, n_col, .. } = quantized.codes;
+        Ok(Recipe { node: Node::Quantized(Box::new(quantized)), n_row, n_col, native: GgmlType::F32 })
+    }
+
+    /// Codes with scale bytes, whose native type is theirs.
+    ///
+    /// # Errors
+    /// [`RecipeError`] if codes and scales do not belong together, or rows are no whole blocks.
+    pub fn microscaled(microscaled: Microscaled) -> Result<Recipe, RecipeError> {
+        if let Some(expected) = microscaled.mismatch() {
+            return wrong(expected, "parts of another matrix");
+        }
+        let (n_row, n_col, ty) = (microscaled.codes.n_row, microscaled.codes.n_col * 2, microscaled.ty);
+        if !n_col.is_multiple_of(ty.block_len() as u64) {
+            return wrong(format!("rows of whole blocks of {}", ty.block_len()), format!("{n_col} values"));
+        }
+        Ok(Recipe { node: Node::Microscaled(Box::new(microscaled)), n_row, n_col, native: ty })
+    }
+
+    /// Numbers in memory, in rows of `n_col`.
+    ///
+    /// # Errors
+    /// [`RecipeError`] unless they are whole rows.
+    pub fn numbers(values: Vec<f32>, n_col: u64) -> Result<Recipe, RecipeError> {
+        let n = values.len() as u64;
+        if n_col == 0 || !n.is_multiple_of(n_col) {
+            return wrong(format!("rows of {n_col} values"), format!("{n} values"));
+        }
+        Ok(Recipe { node: Node::Numbers { values, n_col }, n_row: n / n_col, n_col, native: GgmlType::F32 })
+    }
+
+    /// Matrices below each other, such as those of experts. The native type is f32 unless all have the same.
+    ///
+    /// # Errors
+    /// [`RecipeError`] unless there is one, and all have rows of one length.
+    pub fn concat(parts: Vec<Recipe>) -> Result<Recipe, RecipeError> {
+        let Some(first) = parts.first() else { return wrong("a matrix", "none") };
+        let (n_col, native) = (first.n_col, first.native);
+        if let Some(other) = parts.iter().find(|p| p.n_col != n_col) {
+            return wrong(format!("rows of {n_col} values"), format!("rows of {}", other.n_col));
+        }
+        let native = if parts.iter().all(|p| p.native == native) { native } else { GgmlType::F32 };
+        let mut n_row = 0u64;
+        let mut ends = Vec::with_capacity(parts.len());
+        for part in &parts {
+            n_row = n_row.saturating_add(part.n_row);
+            ends.push(n_row);
+        }
+        let node = Node::Concat { parts: parts.into_iter().map(|p| p.node).collect(), ends };
+        Ok(Recipe { node, n_row, n_col, native })
+    }
+
+    /// Number of rows.
+    pub fn n_row(&self) -> u64 {
+        self.n_row
+    }
+
+    /// Values of a row.
+    pub fn n_col(&self) -> u64 {
+        self.n_col
+    }
+
+    /// The type that the recipe gives without rounding; f32 if there is no other.
+    pub fn native(&self) -> GgmlType {
+        self.native
+    }
+
+    /// The rows with these numbers.
+    ///
+    /// # Errors
+    /// [`RecipeError`] if some do not exist.
+    pub fn rows(self, map: Strides) -> Result<Recipe, RecipeError> {
+        let Recipe { node, n_row: found, n_col, native } = self;
+        match (map.n(), map.end()) {
+            (Some(n_row), Some(end)) if end <= found => {
+                Ok(Recipe { node: Node::Rows { of: Box::new(node), map }, n_row, n_col, native })
+            }
+            (_, end) => wrong(format!("at least {} rows", end.unwrap_or(u64::MAX)), found.to_string()),
+        }
+    }
+
+    /// The columns with these numbers. The native type stays if it has no blocks.
+    ///
+    /// # Errors
+    /// [`RecipeError`] if some do not exist.
+    pub fn cols(self, map: Strides) -> Result<Recipe, RecipeError> {
+        let native = self.blockless();
+        let Recipe { node, n_row, n_col: found, .. } = self;
+        match (map.n(), map.end()) {
+            (Some(n_col), Some(end)) if end <= found && found <= MAX_ROW => {
+                Ok(Recipe { node: Node::Cols { of: Box::new(node), map }, n_row, n_col, native })
+            }
+            (_, end) => {
+                let expected = format!("{} to {MAX_ROW} columns", end.unwrap_or(u64::MAX));
+                wrong(expected, found.to_string())
+            }
+        }
+    }
+
+    /// Rows of RoPE as ggml's Llama has them: the two halves of each head become neighbours.
+    ///
+    /// # Errors
+    /// [`RecipeError`] unless the rows are heads of even size.
+    pub fn rope_rows(self, n_head: u64) -> Result<Recipe, RecipeError> {
+        if n_head == 0 || !self.n_row.is_multiple_of(n_head.saturating_mul(2)) {
+            return wrong(format!("rows of {n_head} heads of even size"), format!("{} rows", self.n_row));
+        }
+        let half = self.n_row / n_head / 2;
+        self.rows(Strides::swapped(n_head, 2, half, 1))
+    }
+
+    /// x + c of all values.
+    pub fn plus(self, c: f32) -> Recipe {
+        self.each(Function::Add(c))
+    }
+
+    /// x c of all values.
+    pub fn times(self, c: f32) -> Recipe {
+        self.each(Function::Scale(c))
+    }
+
+    /// -exp(x) of all values.
+    pub fn neg_exp(self) -> Recipe {
+        self.each(Function::NegExp)
+    }
+
+    fn each(self, f: Function) -> Recipe {
+        Recipe { node: Node::Each { of: Box::new(self.node), f }, native: GgmlType::F32, ..self }
+    }
+
+    /// The same values in rows of `n_col`. The native type stays if it has no blocks.
+    ///
+    /// # Errors
+    /// [`RecipeError`] unless the values are whole rows.
+    pub fn fold(self, n_col: u64) -> Result<Recipe, RecipeError> {
+        let n = self.n_row * self.n_col;
+        if n_col == self.n_col {
+            return Ok(self);
+        }
+        if n_col == 0 || !n.is_multiple_of(n_col) || n_col > MAX_ROW || self.n_col > MAX_ROW {
+            return wrong(
+                format!("rows of {n_col} values, at most {MAX_ROW}"),
+                format!("{} x {}", self.n_row, self.n_col),
+            );
+        }
+        let native = self.blockless();
+        // The elements of a file have any shape.
+        let node = match self.node {
+            Node::Plain(view) => Node::Plain(View { n_row: n / n_col, n_col, ..view }),
+            node => Node::Fold { of: Box::new(node), from: self.n_col, to: n_col },
+        };
+        Ok(Recipe { node, n_row: n / n_col, n_col, native })
+    }
+
+    /// Matrices of `n_row` rows below each other, each transposed. The native type stays if it has no blocks.
+    ///
+    /// # Errors
+    /// [`RecipeError`] unless the rows are whole matrices, for columns of more than [`MAX_ROW`] values, and for more than three
+    /// transpositions within each other.
+    pub fn transpose(self, n_row: u64) -> Result<Recipe, RecipeError> {
+        if n_row == 0 || !self.n_row.is_multiple_of(n_row) || n_row > MAX_ROW {
+            return wrong(
+                format!("matrices of {n_row} rows, at most {MAX_ROW}"),
+                format!("{} rows", self.n_row),
+            );
+        }
+        let native = self.blockless();
+        let n_col = self.n_col;
+        let node = Node::Transpose { of: Box::new(self.node), n_row, n_col };
+        if !node.fits_levels() {
+            return wrong("at most 3 transpositions within each other", "more");
+        }
+        Ok(Recipe { node, n_row: self.n_row / n_row * n_col, n_col: n_row, native })
+    }
+
+    /// Values of 4-bit integers (code - 8) * scale whose native type is q4_0.
+    ///
+    /// # Shapes
+    /// `self`: `[n_row, n_col]`; `scales`: `[n_row, n_col / 32]`
+    ///
+    /// # Errors
+    /// [`RecipeError`] if the shapes do not match.
+    pub fn as_q4_0(self, scales: Recipe) -> Result<Recipe, RecipeError> {
+        let is_whole = self.n_col.is_multiple_of(32);
+        if !is_whole || (scales.n_row, scales.n_col) != (self.n_row, self.n_col / 32) {
+            let expected = format!("a scale for each 32 of {} x {} values", self.n_row, self.n_col);
+            return wrong(expected, format!("{} x {}", scales.n_row, scales.n_col));
+        }
+        let node = Node::Blocks { values: Box::new(self.node), scales: Box::new(scales.node) };
+        Ok(Recipe { node, native: GgmlType::Q4_0, ..self })
+    }
+
+    /// The native type, or f32 if that has blocks.
+    fn blockless(&self) -> GgmlType {
+        if self.native.block_len() == 1 { self.native } else { GgmlType::F32 }
+    }
+
+    /// Fails if tensors of this type cannot be made.
+    ///
+    /// # Errors
+    /// [`RecipeError`]
+    pub fn check(&self, ty: GgmlType) -> Result<(), RecipeError> {
+        if !self.n_col.is_multiple_of(ty.block_len() as u64) {
+            return wrong(
+                format!("rows of a multiple of {} values for {ty}", ty.block_len()),
+                self.n_col.to_string(),
+            );
+        }
+        if ty == self.native || ty == GgmlType::F32 {
+            return Ok(());
+        }
+        if ty.info().quantize.is_none() {
+            return wrong("a type that can be quantised to", ty.name());
+        }
+        if self.n_col > MAX_ROW {
+            return wrong(format!("rows of at most {MAX_ROW} values"), self.n_col.to_string());
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with the bytes of a tensor of type `ty` from byte `offset` on.
+    pub(crate) async fn read_at<S: ByteSource>(
+        &self,
+        context: &Context<S>,
+        ty: GgmlType,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<(), SourceError> {
+        let reader = Reader { context, level: 0 };
+        if let (Node::Plain(view), true) = (&self.node, view_is(&self.node, ty)) {
+            return context.files[view.file].read_at(view.offset + offset, out).await;
+        }
+        let n_byte_row = ty.row_bytes(self.n_col).expect("the type was checked");
+        if n_byte_row == 0 {
+            return Ok(());
+        }
+        let (mut at, end) = (offset, offset + out.len() as u64);
+        let mut rest = out;
+        let mut cells = Vec::new();
+        while at < end {
+            let rows = at / n_byte_row;
+            let (window, start) = if self.n_col <= MAX_ROW {
+                let n_batch = (WINDOW_BYTES / (self.n_col * 4)).max(1);
+                let last = end.div_ceil(n_byte_row).min(rows + n_batch);
+                (Window { rows: rows..last, cols: 0..self.n_col }, rows * n_byte_row)
+            } else {
+                // Part of a long row, at whole blocks.
+                let (n, n_byte) = (ty.block_len() as u64, ty.block_bytes() as u64);
+                let block = (at - rows * n_byte_row) / n_byte;
+                let cols = block * n..((block * n) + WINDOW_BYTES / 4 / n * n).min(self.n_col);
+                (Window { rows: rows..rows + 1, cols }, rows * n_byte_row + block * n_byte)
+            };
+            let n_window = (window.rows.end - window.rows.start)
+                * ty.row_bytes(window.cols.end - window.cols.start).expect("whole blocks");
+            let n = (start + n_window).min(end) - at;
+            let (part, others) = rest.split_at_mut(n as usize);
+            if at == start && n == n_window {
+                self.fill(reader, ty, window, part).await?;
+            } else {
+                cells.resize(n_window as usize, 0);
+                self.fill(reader, ty, window, &mut cells).await?;
+                part.copy_from_slice(&cells[(at - start) as usize..][..n as usize]);
+            }
+            (rest, at) = (others, at + n);
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with a window, in its native type or quantised.
+    async fn fill<S: ByteSource>(
+        &self,
+        reader: Reader<'_, S>,
+        ty: GgmlType,
+        window: Window,
+        out: &mut [u8],
+    ) -> Result<(), SourceError> {
+        if ty == self.native || ty == GgmlType::F32 {
+            return self.node.read(reader, ty, window, out).await;
+        }
+        let n_col = (window.cols.end - window.cols.start) as usize;
+        let n = (window.rows.end - window.rows.start) as usize * n_col;
+        let mut bytes = vec![0; n * 4];
+        self.node.read(reader, GgmlType::F32, window.clone(), &mut bytes).await?;
+        let values = quantized::floats(&bytes);
+        let bad = |why: String| context::bad_data(&format!("rows from {} on", window.rows.start), why);
+        if let Some(x) = values.iter().find(|x| !x.is_finite()) {
+            return Err(bad(format!("expected finite values, found {x}")));
+        }
+        ggml_format::quantize(ty, &values, n_col, None, out).map_err(|e| bad(e.to_string()))?;
+        match (ty.info().invalid_block)(out) {
+            None => Ok(()),
+            Some(_) => Err(bad(format!("expected values within the range of {ty}, found larger ones"))),
+        }
+    }
+}
+
+/// True for a node whose bytes in a file are those of a tensor of this type.
+fn view_is(node: &Node, ty: GgmlType) -> bool {
+    matches!(node, Node::Plain(view) if view.dtype.ggml() == Some(ty))
+}
