@@ -137,6 +137,17 @@ impl Caps {
         }
     }
 
+    /// True if kernels with cooperative matrices are used here: the build for the web leaves them out, as browsers have
+    /// no use for them.
+    pub const fn uses_coop(&self) -> bool {
+        cfg!(not(target_arch = "wasm32")) && self.coop
+    }
+
+    /// The same for kernels whose workgroups read what others wrote.
+    pub const fn uses_coherent(&self) -> bool {
+        cfg!(not(target_arch = "wasm32")) && self.coherent
+    }
+
     /// Threads of a workgroup that reduces many values by a tree; four where barriers are expensive.
     pub(crate) fn tree_threads(&self) -> f64 {
         if self.alone { 4.0 } else { 256.0 }

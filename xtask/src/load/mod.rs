@@ -90,14 +90,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 let users = if args.mix == Mix::F { 4 * users } else { users };
                 closed(&client, &jobs, users, memory.as_ref())
             }
-            None => open(&client, &jobs, args.rate.unwrap_or(1.0), args.seed),
+            None => open(&client, &jobs, args.rate.unwrap_or(1.0), args.seed, memory.as_ref()),
         };
         let summary = summary(&jobs, &outcomes, start);
-        let n_wrong = compare(&client, &jobs, n_distinct, &outcomes, args.check)?;
+        let (n_wrong, n_check) = compare(&client, &jobs, n_distinct, &outcomes, args.check)?;
         if !args.json {
-            print_row(i == 0, users, &summary, n_wrong, args.check.min(n));
+            print_row(i == 0, users, &summary, n_wrong, n_check);
         }
-        let mut row = row(users, args, &summary, n_wrong);
+        let mut row = row(users, args, &summary, n_wrong, n_check);
         if let Some(memory) = &memory {
             row["resident"] = memory.json();
             growth = growth.max(memory.growth()?);
@@ -140,7 +140,13 @@ fn closed(client: &Client, jobs: &[Job], users: usize, memory: Option<&Memory>) 
 }
 
 /// Requests at random times; each counts from its own, even if the client is late.
-fn open(client: &Client, jobs: &[Job], rate: f64, seed: u64) -> Vec<Option<Outcome>> {
+fn open(
+    client: &Client,
+    jobs: &[Job],
+    rate: f64,
+    seed: u64,
+    memory: Option<&Memory>,
+) -> Vec<Option<Outcome>> {
     let mut random = mix::Random::new(seed ^ 0x9e37);
     let start = Instant::now();
     let mut at = Duration::ZERO;
@@ -151,22 +157,26 @@ fn open(client: &Client, jobs: &[Job], rate: f64, seed: u64) -> Vec<Option<Outco
                 at += Duration::from_secs_f64(-(1.0 - random.unit()).ln() / rate);
                 let due = start + at;
                 thread::sleep(due.saturating_duration_since(Instant::now()));
-                scope.spawn(move || client.ask(job, due))
+                scope.spawn(move || {
+                    let outcome = client.ask(job, due);
+                    memory.inspect(|memory| memory.ended());
+                    outcome
+                })
             })
             .collect();
         asked.into_iter().map(|one| one.join().ok()).collect()
     })
 }
 
-/// Asks some requests again, one at a time; the number of those whose text differs. Of `n_distinct` different ones each is asked
-/// once. An answer that was left begins as the whole one.
+/// Asks up to `n` of the requests that were answered again, one at a time; the number of those whose text differs, and of all
+/// that were compared. Of `n_distinct` different ones each is asked once. An answer that was left begins as the whole one.
 fn compare(
     client: &Client,
     jobs: &[Job],
     n_distinct: usize,
     outcomes: &[Option<Outcome>],
     n: usize,
-) -> anyhow::Result<usize> {
+) -> anyhow::Result<(usize, usize)> {
     let mut alone: Vec<Option<String>> = vec![None; n_distinct];
     let (mut n_wrong, mut n_check) = (0, 0);
     for (i, (job, outcome)) in jobs.iter().zip(outcomes).enumerate() {
@@ -193,15 +203,15 @@ fn compare(
             n_wrong += 1;
         }
     }
-    Ok(n_wrong)
+    Ok((n_wrong, n_check))
 }
 
-fn row(users: Option<usize>, args: &Args, summary: &Summary, n_wrong: usize) -> Value {
+fn row(users: Option<usize>, args: &Args, summary: &Summary, n_wrong: usize, n_check: usize) -> Value {
     let mut row = summary.json();
     row["users"] = json!(users);
     row["rate"] = json!(args.rate);
     row["mix"] = json!(format!("{:?}", args.mix).to_lowercase());
-    row["checked"] = json!(args.check);
+    row["checked"] = json!(n_check);
     row["wrong"] = json!(n_wrong);
     row
 }

@@ -7,6 +7,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub(super) fn allow_all() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
-        tracing::debug!("the limit of open files stays: {error}");
+        tracing::warn!("the limit of open files stays at {:?}: {error}", limit.current);
     }
 }

@@ -112,8 +112,17 @@ fn clients_that_send_a_byte_a_second_harm_nobody() {
     // Only macros are captured.
     writeln!(std::io::stderr(), "{said}").expect("it can be written");
     // A burst finds room in the queue of connections: one that does not tries again after a second.
-    assert!(opened < Duration::from_secs(1) || n_slow() > 1000, "connecting took {opened:?}");
+    assert!(opened < Duration::from_secs(5), "connecting took {opened:?}");
     assert!(n_ask > 3 && slowest < Duration::from_secs(2), "{n_ask} answers, the slowest after {slowest:?}");
-    assert!(each < 100 << 10 || n_slow() < 1000, "{each} bytes for each slow client");
+    if n_slow() < 1000 {
+        // Buffers of the server itself would count for as much.
+        writeln!(
+            std::io::stderr(),
+            "SKIPPED: memory of slow clients, for want of many (set CHASKI_TEST_FULL)"
+        )
+        .expect("it can be written");
+    } else {
+        assert!(each < 100 << 10, "{each} bytes for each slow client");
+    }
     assert_eq!(tell(&server), text);
 }

@@ -19,7 +19,8 @@ use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::{
-    Groups, HeadPlan, Memory, PlanConfig, PlanError, Segment, Segments, Stage as PlanStage, fuse, plan_on,
+    Groups, Growth, HeadPlan, Memory, PlanConfig, PlanError, Segment, Segments, Stage as PlanStage, fuse,
+    plan_on,
 };
 use crate::platform::{Aside, Clock};
 use crate::tensors::Tensors;
@@ -196,6 +197,7 @@ fn ready(devices: Devices<'_>, segments: &Segments) -> Result<ReadySegments, Run
         let (body, stages) = body(&p.body)?;
         prompt.push(ReadyPrompt {
             max_col: p.max_col,
+            has_each: body.iter().any(|r| matches!(r.planned.columns, Growth::Each(_))),
             body,
             stages,
             heads: p.heads.iter().map(head).collect::<Result<_, _>>()?,

@@ -253,7 +253,7 @@ impl GpuModel {
                 self.shifts.extend(components.map(|c| c.wrapping_sub(pos)));
             }
         }
-        let all = match self.ready.prompt_of(n_planned).has_each() {
+        let all = match self.ready.prompt_of(n_planned).has_each {
             true => Columns::of(columns.iter().map(|c| (c.seq, c.pos))),
             false => (columns.len() as u32).into(),
         };
@@ -323,8 +323,7 @@ impl GpuModel {
         mut after: impl FnMut(&mut wgpu::ComputePass<'_>),
     ) {
         for r in self.batch(columns.n, pos).into_iter().flatten() {
-            let [x, y, z] = r.planned.grid(columns);
-            if x * y * z > 0 {
+            if let Some([x, y, z]) = r.planned.grid(columns) {
                 pass.set_pipeline(&r.compiled.pipeline);
                 pass.set_bind_group(0, &r.group, &[]);
                 pass.dispatch_workgroups(x, y, z);

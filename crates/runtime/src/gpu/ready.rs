@@ -94,6 +94,8 @@ pub(super) struct ReadyPrompt {
     pub(super) hidden: ReadySegment,
     /// Activation buffer with the final hidden states.
     pub(super) hidden_at: usize,
+    /// True where attention can go column by column: plans for long prompts of a single sequence cannot.
+    pub(super) has_each: bool,
 }
 
 /// Logits of at most `max_row` picks.
@@ -104,11 +106,6 @@ pub(super) struct ReadyHead {
 }
 
 impl ReadyPrompt {
-    /// True where attention can go column by column: plans for long prompts of a single sequence cannot.
-    pub(super) fn has_each(&self) -> bool {
-        self.body.iter().any(|r| matches!(r.planned.columns, Growth::Each(_)))
-    }
-
     /// The head for `n_row` picks.
     pub(super) fn head_of(&self, n_row: u32) -> &ReadyHead {
         let heads = &self.heads;
@@ -175,11 +172,10 @@ impl ReadySegments {
 
 impl Recorder<'_> {
     pub(super) fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], columns: Columns) {
+        let mut n = 0;
         for r in segment {
-            let [x, y, z] = r.planned.grid(columns);
-            if x * y * z == 0 {
-                continue;
-            }
+            let Some([x, y, z]) = r.planned.grid(columns) else { continue };
+            n += 1;
             pass.set_pipeline(&r.compiled.pipeline);
             if self.ablation == Ablation::default() {
                 pass.set_bind_group(0, &r.group, &[]);
@@ -188,7 +184,7 @@ impl Recorder<'_> {
             }
             pass.dispatch_workgroups(x, y, z);
         }
-        self.gpu.counters().dispatches.fetch_add(segment.len() as u64, Ordering::Relaxed);
+        self.gpu.counters().dispatches.fetch_add(n, Ordering::Relaxed);
     }
 
     /// Creates and binds a dispatch's resources without reuse.

@@ -145,8 +145,8 @@ impl Columns {
 const FEW: u32 = FewColumns::MAX;
 
 impl Planned {
-    /// The grid for columns; nothing is to be done if it is empty.
-    pub fn grid(&self, columns: Columns) -> [u32; 3] {
+    /// The grid for columns; `None` if there is nothing to do.
+    pub fn grid(&self, columns: Columns) -> Option<[u32; 3]> {
         let n = columns.n;
         let mut g = self.dispatch.grid;
         match self.columns {
@@ -171,7 +171,7 @@ impl Planned {
                 g[axis] = (u64::from(g[axis]) * u64::from(n)).div_ceil(u64::from(whole.max(1))) as u32;
             }
         }
-        g
+        (!g.contains(&0)).then_some(g)
     }
 }
 

@@ -41,7 +41,7 @@ const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 25
 fn smaller(devices: &[&Caps], config: &PlanConfig) -> Vec<u32> {
     // Alone kernels are the same for any number of columns.
     let shares = !devices.iter().all(|c| c.alone);
-    let has_narrow = cfg!(not(target_arch = "wasm32")) && devices.iter().any(|c| c.coop);
+    let has_narrow = devices.iter().any(|c| c.uses_coop());
     // Half as many as the most: for batches of answers only.
     let has_half = has_narrow && config.n_seq > NARROW;
     let few = if has_narrow { MulMat::few(devices[0]) } else { FewColumns::MAX };

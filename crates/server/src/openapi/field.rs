@@ -90,7 +90,9 @@ impl Body {
             object["description"] =
                 "With `response_fields` only these, by the last names of their paths".into();
             object["additionalProperties"] = true.into();
-            object.as_object_mut().map(|object| object.remove("required"));
+            if let Some(object) = object.as_object_mut() {
+                object.remove("required");
+            }
         }
         let list = || json!({"type": "array", "items": object});
         match self.form {

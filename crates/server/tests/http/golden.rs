@@ -97,9 +97,8 @@ fn probabilities(body: &serde_json::Value) -> (Vec<u64>, Vec<f64>) {
 #[test]
 fn probabilities_after_sampling_are_those_of_llama_server() {
     let name = "completion-native-post-sampling-probs";
-    let Some(case) = all("story").and_then(|cases| cases.into_iter().find(|case| case.name == name)) else {
-        return;
-    };
+    let Some(cases) = all("story") else { return };
+    let case = cases.into_iter().find(|case| case.name == name).expect("the recorded case");
     let running = Setup::of("story").start();
     let answer = running.ask(&case);
     let (ids, probs) = probabilities(&answer.body);

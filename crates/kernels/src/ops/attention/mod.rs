@@ -274,8 +274,7 @@ impl Attention {
         let bytes = |tiles: u32| 2048 * tiles + 15376;
         let kv = &self.kv;
         let exact = [kv.k, kv.v].iter().all(|ty| *ty != GgmlType::F32);
-        let may = cfg!(not(target_arch = "wasm32"))
-            && caps.coop
+        let may = caps.uses_coop()
             && (exact || self.f16_tiles)
             && kv.page % COOP_KEYS == 0
             && kv.d == kv.d_v
@@ -374,8 +373,7 @@ impl Attention {
     /// True if the kernel merges its parts itself: it binds `out` for the result, `y` for the parts, and `arrived`, one
     /// counter per workgroup along x and z, which must be 0 before the first dispatch and is reset by each.
     pub fn joins(&self, caps: &Caps) -> bool {
-        // The web's build leaves out what browsers have no use for.
-        cfg!(not(target_arch = "wasm32")) && self.splits > 1 && caps.coherent && self.fits_keys(caps)
+        caps.uses_coherent() && self.splits > 1 && self.fits_keys(caps)
     }
 
     /// Maximum number of counters in `arrived`.

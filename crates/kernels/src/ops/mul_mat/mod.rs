@@ -5,9 +5,11 @@ pub(crate) mod cases;
 mod expert_cases;
 mod nd;
 mod nd_cases;
+mod ranges;
 
 pub use alone::ALONE;
 pub use nd::MulMatNd;
+use ranges::range_len;
 
 use crate::call::dispatch;
 use crate::caps::{Caps, Features};
@@ -132,11 +134,6 @@ fn tile_variant(f: &Format, tile: Value, ids: &'static str) -> Variant {
     vec![("a", Value::Word(f.name)), ("tile", tile), ("ids", Value::Word(ids))]
 }
 
-/// Length of each of `n` ranges of K, in whole stages of 64 values.
-const fn range_len(k: u32, n: u32) -> u32 {
-    k.div_ceil(n).next_multiple_of(64)
-}
-
 /// Rows and columns of a subgroup's part of a tile; the template chooses the same.
 const fn coop_part((bm, bn): (u32, u32)) -> (u32, u32) {
     let rows = match (bm, bn) {
@@ -238,20 +235,7 @@ pub struct MulMat {
     pub splits: u32,
 }
 
-/// Threads that saturate a device: with tiles of cooperative matrices of more and of at most 64 columns, and with register
-/// tiles (measured on an H200).
-const ENOUGH_THREADS: [u32; 3] = [1 << 16, 1 << 15, 1 << 17];
-/// Minimum length of a range of K: the reduction of shorter ranges costs more than they save.
-const LEAST_RUN: u32 = 256;
-/// Minimum number of ranges where two or three cost as much as they gain, in register tiles and in tiles of many columns,
-/// and maximum for all.
-const SPLITS: [u32; 2] = [4, 16];
-/// The largest tiles of cooperative matrices on an H200: how many run at once, microseconds that one takes for each value
-/// of K and besides, and those that a join takes for each byte and besides.
-const AT_ONCE: u32 = 132;
-const TILE: (f64, f64) = (1.0 / 49.0, 10.0);
-const JOIN: (f64, f64) = (1.0 / 6e6, 4.0);
-/// Fewest of them that are better than smaller ones.
+/// Fewest of the largest tiles that are better than smaller ones.
 const MANY_LARGE: u32 = 64;
 
 impl MulMat {
@@ -302,53 +286,6 @@ impl MulMat {
         // Runs have 16 values, two runs per stage.
         let fits = format.run == 4 && self.w.n_col % 32 == 0 && self.ldx % 4 == 0 && !self.x_f16;
         self.act == Some(ActivationPrecision::I8) && fits && self.experts.is_none()
-    }
-
-    /// Splits K into at most `n` ranges of whole stages.
-    pub fn in_ranges(self, n: u32) -> MulMat {
-        let splits = self.w.n_col.div_ceil(range_len(self.w.n_col, n));
-        MulMat { splits: splits.max(1), ..self }
-    }
-
-    /// Splits K into enough ranges to saturate the device.
-    pub fn spread(self, caps: &Caps) -> MulMat {
-        if self.experts.is_some() || self.goes_by_teams(caps) || caps.alone {
-            return self;
-        }
-        // The partial sums of all ranges are one binding.
-        let bound = caps.max_binding_bytes / 4 / u64::from(self.part()[0].max(1));
-        let [least, most] = SPLITS;
-        let most = (self.w.n_col / LEAST_RUN).min(bound.min(u64::from(most)) as u32);
-        let [enough_many, enough_few, enough] = ENOUGH_THREADS;
-        if !self.goes_by_coop(caps) {
-            let busy = self.w.n_row.div_ceil(SIDE) * self.n_col.div_ceil(SIDE) * 64;
-            let n = (enough / busy.max(1)).min(most);
-            return if n < least { self } else { self.in_ranges(n) };
-        }
-        let (bm, bn) = self.tile.unwrap_or_else(|| self.coop_tile(caps));
-        let n_tile = self.w.n_row.div_ceil(bm) * self.n_col.div_ceil(bn);
-        if (bm, bn) == COOP_TILES[0] {
-            return self.in_waves(n_tile, most);
-        }
-        let busy = n_tile * coop_threads((bm, bn));
-        let (enough, least) = if bn > 64 { (enough_many, least) } else { (enough_few, 2) };
-        // The narrowest tiles do little per stage: many stages are better halved.
-        let is_long = bn == 16 && self.w.n_col >= 4096 && busy < 2 * enough;
-        let n = (enough / busy.max(1)).max(if is_long { 2 } else { 1 }).min(most);
-        if n < least { self } else { self.in_ranges(n) }
-    }
-
-    /// Splits K so that the last wave of large tiles leaves few multiprocessors idle, if that gains more than the join
-    /// costs.
-    fn in_waves(self, n_tile: u32, most: u32) -> MulMat {
-        let sums = 4.0 * f64::from(self.w.n_row) * f64::from(self.n_col);
-        let time = |n: u32| {
-            let tile = TILE.0 * f64::from(self.w.n_col) / f64::from(n) + TILE.1;
-            let join = JOIN.0 * f64::from(n + 2) * sums + JOIN.1;
-            f64::from((n_tile * n).div_ceil(AT_ONCE)) * tile + if n > 1 { join } else { 0.0 }
-        };
-        let best = (1..=most.clamp(1, 4)).min_by(|a, b| time(*a).total_cmp(&time(*b)));
-        best.map_or(self, |n| self.in_ranges(n))
     }
 
     /// Words between the partial sums of ranges of K, and between columns.
@@ -430,8 +367,7 @@ impl MulMat {
 
     /// True if cooperative matrices support products over `k` values, in columns aligned to 16 bytes.
     fn can_coop(caps: &Caps, k: u32) -> bool {
-        // The web's build leaves out what browsers have no use for.
-        cfg!(not(target_arch = "wasm32")) && caps.coop && k % 64 == 0
+        caps.uses_coop() && k % 64 == 0
     }
 
     /// True if they are used for `n_col` columns. They round x to f16, so they accept it in f16.
@@ -443,7 +379,7 @@ impl MulMat {
     /// columns with cooperative matrices take as long for any number (on an H200, a step of 8B Q4_K: teams 7 ms for 2 to
     /// 4 columns and 11 for 8, tiles 9).
     pub fn few(caps: &Caps) -> u32 {
-        if cfg!(not(target_arch = "wasm32")) && caps.coop { 4 } else { FewColumns::MAX }
+        if caps.uses_coop() { 4 } else { FewColumns::MAX }
     }
 
     /// Size of cooperative-matrix tiles for this shape.

@@ -16,8 +16,8 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 fn case(n_row: u32, n_col: u32, splits: u32, add: bool, affine: bool) -> Case {
-    let (ldx, ldy, y0) = (n_row.next_multiple_of(4) + 4, n_row + 7, 2);
-    let part = ldx * n_col + 8;
+    let (ldx, ldy, y0) = (n_row + 3, n_row + 7, 2);
+    let part = ldx * n_col + 5;
     let x = random_values(1, (part * splits) as usize);
     let aux = random_values(2, 3 + 2 * n_row as usize);
     let before = random_values(3, (ldy * n_col) as usize);

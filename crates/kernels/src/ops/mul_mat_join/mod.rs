@@ -26,9 +26,9 @@ pub struct MulMatJoin {
     pub n_col: u32,
     /// Ranges of K, at least 1.
     pub splits: u32,
-    /// Words between ranges of x, a multiple of 4.
+    /// Words between ranges of x.
     pub part: u32,
-    /// Words between columns of x, a multiple of 4.
+    /// Words between columns of x.
     pub ldx: u32,
     /// Column stride of y, in values.
     pub ldy: u32,
@@ -58,7 +58,7 @@ impl MulMatJoin {
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
-        let grid = [self.n_row.div_ceil(4 * 128), self.n_col, 1];
+        let grid = [self.n_row.div_ceil(128), self.n_col, 1];
         dispatch(&OP, &[], constants, grid, format!("{} ranges of K", self.splits))
     }
 }
