@@ -4,6 +4,7 @@
 //! tensors that are made from ranges of the folder's files whenever they are read. Nothing is written, and memory does not
 //! depend on the size of the model.
 //!
+//! - [`TokenizerKeys`]: tokenizers and chat templates as GGUF's keys;
 //! - [`safetensors`]: headers and indexes of safetensors files, strictly;
 //! - [`Recipe`]: how rows of a tensor are made of ranges of files: renamed, permuted, transposed, stacked, dequantised;
 //! - [`VirtualGguf`] collects keys and tensors, [`VirtualSource`] is the file: a [`ggml_format::ByteSource`].
@@ -11,8 +12,10 @@
 #![forbid(unsafe_code)]
 
 mod folder;
+mod python_json;
 mod recipe;
 pub mod safetensors;
+mod tokenizer;
 mod virtual_gguf;
 
 pub use folder::{Folder, FolderError, MAX_SMALL_FILE};
@@ -20,4 +23,5 @@ pub use recipe::{
     Codes, Index, MAX_ROW, Microscaled, Order, Packing, Quantized, Recipe, RecipeError, Strides, View, Zero,
 };
 pub use safetensors::Dtype;
+pub use tokenizer::{PreTokenizer, TokenizerFileError, TokenizerFiles, TokenizerKeys, TokenizerOptions};
 pub use virtual_gguf::{VirtualError, VirtualGguf, VirtualSource, VirtualTensor};

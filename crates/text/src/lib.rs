@@ -30,7 +30,7 @@ pub use template::{
 };
 pub use tokenizer::{
     AddSpecial, FimTokens, ParseSpecial, RenderSpecial, TokenKind, Tokenizer, TokenizerError, TokenizerSpec,
-    byte_to_char,
+    byte_to_char, is_pre_tokenizer, pre_tokenizer_name,
 };
 
 /// Runs the examples of the readme.

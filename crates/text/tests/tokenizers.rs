@@ -389,3 +389,42 @@ fn types_can_be_shared_between_threads() {
     is_shared::<Sampler>();
     is_shared::<TextStream>();
 }
+
+/// Byte-level BPE over the letters of a few words, with one merge.
+fn letters(change: impl FnOnce(&mut TokenizerSpec)) -> Result<Tokenizer, TokenizerError> {
+    let mut spec = TokenizerSpec {
+        model: "gpt2".into(),
+        tokens: ["a", "b", "ab", "Ã", "©", "e", "Ì", "ģ", "<x>"].map(str::to_owned).to_vec(),
+        token_types: vec![1, 1, 1, 1, 1, 1, 1, 1, 3],
+        merges: vec!["a b".into()],
+        pre: Some("gpt-2".into()),
+        ..TokenizerSpec::default()
+    };
+    change(&mut spec);
+    Tokenizer::from_spec(spec)
+}
+
+#[test]
+fn a_model_may_bring_its_own_expressions_and_form_of_unicode() {
+    let usual = letters(|_| {}).unwrap();
+    assert_eq!(plain(&usual, "abe\u{301}"), [2, 5, 6, 7]);
+    let own = letters(|spec| {
+        spec.pre_expressions = vec!["a".into(), r"\w+|\s+(?!\S)|\s+".into()];
+        spec.normalizer = Some("nfc".into());
+        spec.eog = vec![8, 4000];
+    });
+    let own = own.unwrap();
+    assert_eq!(plain(&own, "abe\u{301}"), [0, 1, 3, 4]);
+    assert!(own.is_eog(8) && !usual.is_eog(8) && own.eog_ids() == [8]);
+}
+
+#[test]
+fn expressions_and_forms_that_are_not_known_are_refused() {
+    let look = letters(|spec| spec.pre_expressions = vec!["(?<=a)b".into()]).unwrap_err();
+    assert_eq!(
+        look.to_string(),
+        "pre-tokenizer expression \"(?<=a)b\": look-around is not supported; name a known pre-tokenizer instead"
+    );
+    let form = letters(|spec| spec.normalizer = Some("NFC".into())).unwrap_err();
+    assert_eq!(form.to_string(), "unknown normalizer `NFC` (known: nfc, nfd, nfkc, nfkd)");
+}

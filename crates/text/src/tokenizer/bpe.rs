@@ -1,11 +1,13 @@
 //! Byte-pair encoding with ranked merges: byte-level (`gpt2`) and on characters (`gemma4`).
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::pre::PreTokenizer;
+use super::unicode_form::Form;
 use super::vocab::Vocab;
 use super::words::{Seen, WordBounds};
 use super::{TokenizerError, bytes};
@@ -182,14 +184,17 @@ fn spell_chars(vocab: &Vocab, escaped: &str, out: &mut Vec<u32>) {
 #[derive(Debug)]
 pub(super) struct Bpe {
     pub(super) pre: PreTokenizer,
+    /// The form of Unicode that a text is brought into first.
+    pub(super) form: Option<Form>,
     pub(super) merges: Merges,
 }
 
 impl Bpe {
     /// Appends the ids of `text`.
     pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
+        let text = self.form.map_or(Cow::Borrowed(text), |form| form.of(text));
         let (mut escaped, mut seen) = (String::new(), Seen::default());
-        for word in self.pre.split(text) {
+        for word in self.pre.split(&text) {
             seen.encode(word, out, |out| {
                 bytes::escape(word, &mut escaped);
                 match vocab.id(&escaped) {

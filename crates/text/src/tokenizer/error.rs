@@ -25,6 +25,22 @@ pub enum TokenizerError {
         /// Value of `tokenizer.ggml.pre`.
         pre: String,
     },
+    /// An expression of a pre-tokenizer that comes with the model cannot be used.
+    #[error("pre-tokenizer expression {expression:?}: {why}; name a known pre-tokenizer instead")]
+    Expression {
+        /// The expression, in Hugging Face's syntax.
+        expression: String,
+        /// The reason.
+        why: String,
+    },
+    /// The metadata specifies an unknown form of Unicode.
+    #[error("unknown normalizer `{normalizer}` (known: {known})")]
+    UnknownNormalizer {
+        /// Value of `tokenizer.chaski.normalizer`.
+        normalizer: String,
+        /// The supported forms.
+        known: &'static str,
+    },
     /// The file has only token ids, no vocabulary.
     #[error("this model has no text vocabulary (tokenizer model `{model}`): use token ids")]
     NoText {

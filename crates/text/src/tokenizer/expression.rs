@@ -14,6 +14,15 @@ impl Expression {
         Expression(engine::Engine::new(text))
     }
 
+    /// Compiles an expression that comes with a model, from [`Given::regex`](super::pre::Given::regex).
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be used: its syntax, its size, or a match that may be empty.
+    pub(super) fn given(text: &str) -> Result<Expression, String> {
+        engine::Engine::given(text).map(Expression)
+    }
+
     /// A search through `text`, from start to end.
     pub(super) fn search<'r, 't>(&'r self, text: &'t str) -> Search<'r, 't> {
         Search(engine::Search::new(&self.0, text))
@@ -50,7 +59,11 @@ mod engine {
     use std::ops::Range;
     use std::sync::{Arc, Mutex, PoisonError};
 
-    use regex::Regex;
+    use regex::{Regex, RegexBuilder};
+
+    /// Upper limit on the compiled size of an expression that comes with a model, in bytes. The largest of the table takes
+    /// a twentieth.
+    const MAX_SIZE: usize = 8 << 20;
 
     /// The expressions of all tokenizers so far: one takes a millisecond to compile, and there are few.
     static COMPILED: Mutex<BTreeMap<String, Arc<Regex>>> = Mutex::new(BTreeMap::new());
@@ -67,6 +80,17 @@ mod engine {
             let regex = Arc::new(Regex::new(text).expect("our expressions are tested to compile"));
             compiled.insert(text.to_owned(), regex.clone());
             Engine(regex)
+        }
+
+        /// Such expressions are not kept: there is no limit to how many there are.
+        pub(super) fn given(text: &str) -> Result<Engine, String> {
+            let last_line = |e: String| e.lines().last().unwrap_or_default().to_owned();
+            let parsed = regex_syntax::parse(text).map_err(|e| last_line(e.to_string()))?;
+            if parsed.properties().minimum_len().unwrap_or(0) == 0 {
+                return Err("it may match nothing".to_owned());
+            }
+            let regex = RegexBuilder::new(text).size_limit(MAX_SIZE).build();
+            Ok(Engine(Arc::new(regex.map_err(|e| last_line(e.to_string()))?)))
         }
     }
 
@@ -109,6 +133,11 @@ mod engine {
     impl Engine {
         pub(super) fn new(text: &str) -> Engine {
             Engine(SendWrapper::new(RegExp::new(&super::for_browsers(text), "gu")))
+        }
+
+        /// A browser's engine backtracks: a foreign expression could stop the page.
+        pub(super) fn given(_: &str) -> Result<Engine, String> {
+            Err("expressions that come with a model are not run in browsers".to_owned())
         }
     }
 

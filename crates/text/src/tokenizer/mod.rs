@@ -12,6 +12,7 @@ mod pre;
 mod spec;
 mod special;
 mod spm;
+mod unicode_form;
 mod unigram;
 mod vocab;
 mod word_piece;
@@ -26,6 +27,7 @@ use chaski_jinja::Rendered;
 
 pub use bytes::byte_to_char;
 pub use error::TokenizerError;
+pub use pre::{is_pre_tokenizer, pre_tokenizer_name};
 pub use spec::{FimTokens, TokenizerSpec};
 pub use vocab::TokenKind;
 
@@ -35,6 +37,7 @@ use bpe::{Bpe, Gemma4, Merges};
 use pre::PreTokenizer;
 use special::{Fragment, SpecialTokens};
 use spm::Spm;
+use unicode_form::Form;
 use unigram::Unigram;
 use vocab::{SpecialIds, Vocab};
 use word_piece::WordPiece;
@@ -169,9 +172,9 @@ impl Tokenizer {
                 (Model::Spm(Spm::new(&vocab, spec.scores, spec.add_space_prefix.unwrap_or(true))), true)
             }
             "gpt2" => {
-                let pre = PreTokenizer::new(spec.pre.as_deref())?;
-                let add_bos = pre.add_bos();
-                (Model::Bpe(Bpe { pre, merges: Merges::new(&vocab, merges)? }), add_bos)
+                let pre = pre_tokenizer(&spec)?;
+                let (add_bos, form) = (pre.add_bos(), form(spec.normalizer.as_deref())?);
+                (Model::Bpe(Bpe { pre, form, merges: Merges::new(&vocab, merges)? }), add_bos)
             }
             "gemma4" => {
                 spec.add_bos = Some(true);
@@ -408,6 +411,25 @@ impl Tokenizer {
     pub fn suppressed(&self) -> &[u32] {
         &self.suppress
     }
+}
+
+/// The rule that splits texts into words: the model's own expressions, or one of the table.
+fn pre_tokenizer(spec: &TokenizerSpec) -> Result<PreTokenizer, TokenizerError> {
+    let mut pre = match spec.pre_expressions.is_empty() {
+        true => PreTokenizer::new(spec.pre.as_deref())?,
+        false => PreTokenizer::of_expressions(&spec.pre_expressions)?,
+    };
+    if let Some(ignore_merges) = spec.ignore_merges {
+        pre.set_ignore_merges(ignore_merges);
+    }
+    Ok(pre)
+}
+
+/// The form of Unicode called `name`.
+fn form(name: Option<&str>) -> Result<Option<Form>, TokenizerError> {
+    let Some(name) = name else { return Ok(None) };
+    let unknown = || TokenizerError::UnknownNormalizer { normalizer: name.to_owned(), known: Form::KNOWN };
+    Form::named(name).ok_or_else(unknown).map(Some)
 }
 
 /// Phi-3: white space after a special token is removed, except after the three that frame a text.

@@ -12,6 +12,17 @@ pub struct TokenizerSpec {
     pub model: String,
     /// `pre`: name of the rule that splits text into words before BPE.
     pub pre: Option<String>,
+    /// `tokenizer.chaski.pre_expressions`: the rule itself in place of its name, as expressions in the syntax of Hugging
+    /// Face's `tokenizer.json`; each splits what the one before left. No other engine knows this key.
+    pub pre_expressions: Vec<String>,
+    /// `tokenizer.chaski.ignore_merges`: a word that is itself a token is not merged from its bytes, whatever the rule
+    /// says.
+    pub ignore_merges: Option<bool>,
+    /// `tokenizer.chaski.normalizer`: the form of Unicode that texts are brought into (`nfc`, `nfd`, `nfkc` or `nfkd`); BPE
+    /// only.
+    pub normalizer: Option<String>,
+    /// `tokenizer.chaski.eog_token_ids`: tokens that end a generation, besides `eos` and those known by their texts.
+    pub eog: Vec<u32>,
     /// `general.name`: needed for Phi-3, because nothing else in the file tells how it treats white space.
     pub name: Option<String>,
     /// `tokens`: the text of each token; the index is the id.
@@ -88,10 +99,16 @@ impl TokenizerSpec {
         let flag = |name: &str| metadata.opt_bool(&key(name));
         // Signed or unsigned bytes, depending on the converter.
         let charsmap: Option<Vec<i32>> = metadata.opt_vec(&key("precompiled_charsmap"))?;
+        let ours = |name: &str| format!("tokenizer.chaski.{name}");
+        let expressions = metadata.opt_strings(&ours("pre_expressions"))?.into_iter().flatten();
         let arch = metadata.opt_str("general.architecture")?.unwrap_or_default();
         Ok(TokenizerSpec {
             model: metadata.str("tokenizer.ggml.model")?.to_owned(),
             pre: text("tokenizer.ggml.pre")?,
+            pre_expressions: expressions.map(str::to_owned).collect(),
+            ignore_merges: metadata.opt_bool(&ours("ignore_merges"))?,
+            normalizer: text(&ours("normalizer"))?,
+            eog: metadata.opt_vec(&ours("eog_token_ids"))?.unwrap_or_default(),
             name: text("general.name")?,
             tokens: strings("tokens")?,
             n_vocab: metadata.opt_u32(&format!("{arch}.vocab_size"))?,

@@ -186,6 +186,7 @@ impl Vocab {
             Vocab { tokens, kinds, n_vocab, ids: defaults, eog: BTreeSet::new(), shown: BTreeSet::new() };
         vocab.set_ids(spec, defaults);
         vocab.set_eog();
+        vocab.eog.extend(spec.eog.iter().filter(|&&id| id < n_vocab));
         Ok(vocab)
     }
 

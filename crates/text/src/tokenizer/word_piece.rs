@@ -1,6 +1,7 @@
 //! WordPiece: the tokenizer of BERT and of the embedding models derived from it.
 
 use super::expression::Expression;
+use super::unicode_form::Form;
 use super::vocab::Vocab;
 
 /// The characters removed from a text: control characters that are not white space, accents, and U+FFFD.
@@ -76,7 +77,7 @@ impl WordPiece {
 
 /// The text in lower case, without the removed characters.
 fn plain(dropped: &Expression, text: &str) -> String {
-    let text = nfd(text);
+    let text = Form::Nfd.of(text);
     let (mut out, mut from) = (String::with_capacity(text.len()), 0);
     for found in dropped.matches(&text) {
         out.push_str(&text[from..found.start]);
@@ -84,18 +85,6 @@ fn plain(dropped: &Expression, text: &str) -> String {
     }
     out.push_str(&text[from..]);
     out.to_lowercase()
-}
-
-/// The text in Unicode's decomposed form (NFD).
-#[cfg(not(target_arch = "wasm32"))]
-fn nfd(text: &str) -> String {
-    unicode_normalization::UnicodeNormalization::nfd(text).collect()
-}
-
-/// The same through the browser, which has the tables.
-#[cfg(target_arch = "wasm32")]
-fn nfd(text: &str) -> String {
-    js_sys::JsString::from(text).normalize("NFD").into()
 }
 
 /// All expressions of this file, for tests.

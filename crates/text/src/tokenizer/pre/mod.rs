@@ -1,9 +1,12 @@
 //! Pre-tokenizers, which split text into words before byte-pair merges, by name in `tokenizer.ggml.pre`.
 
+mod given;
 #[cfg(test)]
 mod published;
 mod rules;
 
+use self::given::Given;
+pub use self::given::{is_pre_tokenizer, pre_tokenizer_name};
 use self::rules::{RULES, Rule};
 use super::TokenizerError;
 use super::expression::Expression;
@@ -29,8 +32,9 @@ enum Cut {
 /// A rule with compiled patterns.
 #[derive(Debug)]
 pub(super) struct PreTokenizer {
-    rule: &'static Rule,
     patterns: Vec<(Expression, Cut)>,
+    ignore_merges: bool,
+    add_bos: bool,
 }
 
 impl PreTokenizer {
@@ -44,7 +48,28 @@ impl PreTokenizer {
         let unknown = || TokenizerError::UnknownPre { pre: name.unwrap_or_default().to_owned() };
         let rule = PreTokenizer::rule(name).ok_or_else(unknown)?;
         let patterns = rule.patterns.iter().map(|pattern| (Expression::new(pattern.regex), pattern.cut));
-        Ok(PreTokenizer { rule, patterns: patterns.collect() })
+        let Rule { ignore_merges, add_bos, .. } = *rule;
+        Ok(PreTokenizer { patterns: patterns.collect(), ignore_merges, add_bos })
+    }
+
+    /// A rule of expressions that come with the model, in Hugging Face's syntax; none is in the table.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenizerError::Expression`] if one cannot be searched for in linear time.
+    pub(super) fn of_expressions(expressions: &[String]) -> Result<PreTokenizer, TokenizerError> {
+        let compile = |text: &String| {
+            let given = Given::new(text);
+            let wrong = |why| TokenizerError::Expression { expression: text.clone(), why };
+            Ok((Expression::given(&given.regex().map_err(wrong)?).map_err(wrong)?, given.cut))
+        };
+        let patterns = expressions.iter().map(compile).collect::<Result<_, _>>()?;
+        Ok(PreTokenizer { patterns, ignore_merges: false, add_bos: false })
+    }
+
+    /// Overrides the rule: a word that is itself a token is, or is not, merged from its bytes.
+    pub(super) fn set_ignore_merges(&mut self, ignore_merges: bool) {
+        self.ignore_merges = ignore_merges;
     }
 
     /// True if a file with the rule called `name` has a BOS unless it says otherwise.
@@ -53,11 +78,11 @@ impl PreTokenizer {
     }
 
     pub(super) fn ignore_merges(&self) -> bool {
-        self.rule.ignore_merges
+        self.ignore_merges
     }
 
     pub(super) fn add_bos(&self) -> bool {
-        self.rule.add_bos
+        self.add_bos
     }
 
     /// Splits `text` into words; they concatenate to `text`, and none is empty.

@@ -1,6 +1,0 @@
-//! Folders of other programs, which are read only.
-
-mod ollama;
-
-pub use ollama::OllamaModel;
-pub(crate) use ollama::{find, list};
