@@ -1,0 +1,6 @@
+//! Folders of other programs, which are read only.
+
+mod ollama;
+
+pub use ollama::OllamaModel;
+pub(crate) use ollama::{find, list};

@@ -1,0 +1,209 @@
+//! The cache: read only, without links, shared, listed, verified, repaired, removed, pruned.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chaski_hub::{HubError, Links, ModelName, Verdict, Verified, Watch};
+
+use crate::fake::{Faults, sha256};
+use crate::{Client, NAME, SIZE, bytes, names, tiny};
+
+fn verify(client: &Client, name: Option<&str>) -> Vec<Verified> {
+    let name = name.map(|name| ModelName::parse(name).unwrap());
+    client.hub().verify(name.as_ref(), &mut Watch { cancel: Arc::default(), tell: &mut |_| {} }).unwrap()
+}
+
+fn remove(client: &Client, name: &str) -> Result<chaski_hub::Removed, HubError> {
+    client.hub().remove(&ModelName::parse(name).unwrap())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_read_only_cache_is_used_as_it_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+    fn set(folder: &Path, mode: u32) {
+        for entry in
+            std::fs::read_dir(folder).unwrap().map(Result::unwrap).filter(|e| e.file_type().unwrap().is_dir())
+        {
+            set(&entry.path(), mode);
+        }
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let hub = tiny();
+    let client = Client::of(&hub);
+    let found = client.pull(NAME).unwrap();
+    // A reference that cannot be renewed must not matter.
+    std::fs::write(client.repo().join("refs/main"), "0".repeat(40)).unwrap();
+    set(&client.config.cache, 0o555);
+    let is_root = std::fs::write(client.config.cache.join("probe"), "x").is_ok();
+    let cached = client.pull(NAME);
+    let other = client.pull("hf:org/tiny-GGUF:F32");
+    set(&client.config.cache, 0o755);
+    assert_eq!(cached.unwrap().path, found.path);
+    if is_root {
+        return crate::skipped(
+            "a_read_only_cache_is_used_as_it_is",
+            "its second half needs a user other than root",
+        );
+    }
+    assert!(matches!(other.unwrap_err(), HubError::File { .. }));
+}
+
+#[test]
+fn without_links_files_lie_in_the_snapshot() {
+    let hub = tiny();
+    let client = Client::of(&hub).with(|config| config.links = Links::Never);
+    let found = client.pull(NAME).unwrap();
+    assert!(std::fs::symlink_metadata(&found.path).unwrap().is_file() && client.blobs().is_empty());
+    hub.take_log();
+    assert_eq!(client.find(NAME), Some(found.clone()));
+    client.pull(NAME).unwrap();
+    assert!(hub.take_log().iter().all(|l| !l.is_storage()));
+    // The list of the commit has the digest.
+    let verified = verify(&client, None);
+    assert!(verified.len() == 1 && verified[0].verdict == Verdict::Intact, "{verified:?}");
+    // Of an old blob, which another snapshot links to, a copy is made.
+    let linked = Client::of(&hub);
+    linked.pull(NAME).unwrap();
+    hub.change("org/tiny-GGUF", |repo| drop(repo.files.insert("new.txt".into(), vec![1])));
+    let linked = linked.with(|config| config.links = Links::Never);
+    let copied = linked.pull(NAME).unwrap();
+    assert!(std::fs::symlink_metadata(&copied.path).unwrap().is_file() && linked.blobs().len() == 1);
+    assert_eq!(remove(&client, NAME).unwrap().n_byte, SIZE as u64);
+    assert!(client.find(NAME).is_none());
+}
+
+#[test]
+fn a_new_commit_shares_the_blobs_of_the_old_one() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    let old = client.pull(NAME).unwrap();
+    hub.change("org/tiny-GGUF", |repo| drop(repo.files.insert("README.md".into(), b"new".to_vec())));
+    hub.take_log();
+    let new = client.pull(NAME).unwrap();
+    assert!(new.path != old.path && old.path.exists());
+    assert!(hub.take_log().iter().all(|l| !l.is_storage()));
+    let models = client.hub().list(false);
+    assert_eq!((models.len(), models[0].n_byte, models[0].revisions.len()), (1, SIZE as u64, 2));
+    assert!(models[0].revisions.iter().all(|r| r.files[0].n_user == 2));
+    let current = hub.commit("org/tiny-GGUF");
+    for revision in &models[0].revisions {
+        assert_eq!(revision.refs == ["main"], revision.commit == current, "{revision:?}");
+    }
+}
+
+#[test]
+fn removal_leaves_what_others_use() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    client.pull(NAME).unwrap();
+    client.pull("hf:org/tiny-GGUF:F32").unwrap();
+    let removed = remove(&client, "hf:org/tiny-GGUF:F32").unwrap();
+    assert_eq!((removed.n_file, removed.n_byte, removed.n_kept), (1, 2 * SIZE as u64, 0));
+    assert!(client.find(NAME).is_some() && client.find("hf:org/tiny-GGUF:F32").is_none());
+    assert!(matches!(remove(&client, "hf:org/other"), Err(HubError::NotCached { .. })));
+    remove(&client, "hf:org/tiny-GGUF:F32").unwrap_err();
+    remove(&client, "hf:org/tiny-GGUF").unwrap();
+    assert!(!client.repo().exists() && client.hub().list(true).is_empty());
+}
+
+#[cfg(unix)]
+#[test]
+fn blobs_shared_by_repositories_are_followed_and_never_written_or_removed() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    let blob = sha256(&bytes(SIZE, 1));
+    // As huggingface_hub 2 lays them out.
+    let shared = client.config.cache.join("blobs/ab/abcd");
+    std::fs::create_dir_all(shared.parent().unwrap()).unwrap();
+    std::fs::create_dir_all(client.repo().join("blobs")).unwrap();
+    std::fs::write(&shared, bytes(SIZE, 1)).unwrap();
+    std::os::unix::fs::symlink("../../blobs/ab/abcd", client.repo().join("blobs").join(&blob)).unwrap();
+    let found = client.pull(NAME).unwrap();
+    assert_eq!(std::fs::read(&found.path).unwrap(), bytes(SIZE, 1));
+    assert!(hub.take_log().iter().all(|l| !l.is_storage()));
+    assert_eq!(verify(&client, Some(NAME))[0].verdict, Verdict::Intact);
+    // A damaged one is replaced by a blob of this repository alone.
+    std::fs::write(&shared, bytes(SIZE, 8)).unwrap();
+    let verified = verify(&client, None);
+    assert!(matches!(verified[0].verdict, Verdict::Damaged { .. }));
+    let mut watch = Watch { cancel: Arc::default(), tell: &mut |_| {} };
+    assert_eq!(client.hub().repair(&verified, &mut watch).unwrap(), 1);
+    assert_eq!(std::fs::read(&found.path).unwrap(), bytes(SIZE, 1));
+    assert_eq!(std::fs::read(&shared).unwrap(), bytes(SIZE, 8));
+    remove(&client, "hf:org/tiny-GGUF").unwrap();
+    assert!(shared.exists());
+}
+
+#[test]
+fn verification_finds_damage_and_repair_mends_it() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    let found = client.pull(NAME).unwrap();
+    client.pull("hf:org/tiny-GGUF/README.md").unwrap();
+    let verified = verify(&client, None);
+    assert!(verified.len() == 2 && verified.iter().all(|v| v.verdict == Verdict::Intact), "{verified:?}");
+    let blob = client.repo().join("blobs").join(sha256(&bytes(SIZE, 1)));
+    std::fs::write(&blob, bytes(SIZE, 9)).unwrap();
+    // A blob of the right size is trusted until somebody asks.
+    assert!(client.find(NAME).is_some());
+    let verified = verify(&client, Some(NAME));
+    let [Verified { verdict: Verdict::Damaged { expected, found: digest }, .. }] = &verified[..] else {
+        panic!("{verified:?}")
+    };
+    assert_eq!(expected.digits(), sha256(&bytes(SIZE, 1)));
+    assert_eq!(digest.digits(), sha256(&bytes(SIZE, 9)));
+    let mut watch = Watch { cancel: Arc::default(), tell: &mut |_| {} };
+    assert_eq!(client.hub().repair(&verified, &mut watch).unwrap(), 1);
+    assert_eq!(std::fs::read(&found.path).unwrap(), bytes(SIZE, 1));
+    assert!(matches!(
+        client.hub().verify(Some(&ModelName::parse("hf:org/other").unwrap()), &mut watch),
+        Err(HubError::NotCached { .. })
+    ));
+}
+
+#[test]
+fn pruning_takes_old_parts_and_unnamed_blobs() {
+    let hub = tiny();
+    let client = Client::of(&hub).with(|config| config.limits.delays.clear());
+    client.pull(NAME).unwrap();
+    hub.set(Faults { cut: Some((100_000, 1)), ..Faults::default() });
+    client.pull("hf:org/tiny-GGUF:F32").unwrap_err();
+    let blobs = client.repo().join("blobs");
+    let unnamed = "ab".repeat(32);
+    std::fs::write(blobs.join(&unnamed), [0; 10]).unwrap();
+    std::fs::write(blobs.join(format!("{unnamed}.1234abcd.incomplete")), [0; 20]).unwrap();
+    let names = names(&blobs);
+    assert_eq!(names.len(), 5);
+    assert_eq!(client.hub().prune(Duration::from_secs(3600), false).unwrap().files.len(), 0);
+    let trial = client.hub().prune(Duration::ZERO, true).unwrap();
+    assert_eq!((trial.files.len(), trial.n_byte), (3, 100_030));
+    // A locked part is somebody's.
+    let lock = client
+        .config
+        .cache
+        .join(".locks/models--org--tiny-GGUF")
+        .join(format!("{}.lock", sha256(&bytes(2 * SIZE, 2))));
+    let file = std::fs::File::options().create(true).append(true).open(lock).unwrap();
+    file.lock().unwrap();
+    assert_eq!(client.hub().prune(Duration::ZERO, true).unwrap().n_byte, 30);
+    file.unlock().unwrap();
+    assert_eq!(client.hub().prune(Duration::ZERO, false).unwrap(), trial);
+    assert_eq!(client.blobs(), [sha256(&bytes(SIZE, 1))]);
+    assert!(client.find(NAME).is_some());
+}
+
+#[test]
+fn a_damaged_reference_or_list_is_as_none() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    client.pull(NAME).unwrap();
+    let tree = client.repo().join("trees").join(format!("{}.json", hub.commit("org/tiny-GGUF")));
+    std::fs::write(&tree, "{").unwrap();
+    assert!(client.find(NAME).is_some());
+    std::fs::write(client.repo().join("refs/main"), "../../../x").unwrap();
+    assert!(client.find(NAME).is_none());
+    client.pull(NAME).unwrap();
+    assert!(client.find(NAME).is_some());
+}

@@ -1,0 +1,295 @@
+//! Downloads: fresh, cached, cut, changed and damaged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use chaski_hub::{Event, HubError, ModelName, Wait, Watch};
+
+use crate::fake::{Faults, Logged, sha256};
+use crate::{Client, NAME, SIZE, bytes, tiny};
+
+#[test]
+fn a_fresh_download_is_whole_and_linked() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    let mut events = Vec::new();
+    let found = client.pull_with(NAME, &mut |event| events.push(event)).unwrap();
+    assert_eq!(std::fs::read(&found.path).unwrap(), bytes(SIZE, 1));
+    let commit = hub.commit("org/tiny-GGUF");
+    assert_eq!(found.commit.as_deref(), Some(commit.as_str()));
+    assert_eq!(found.path, client.repo().join("snapshots").join(&commit).join("tiny-Q4_0.gguf"));
+    let target = std::fs::read_link(&found.path).unwrap();
+    assert_eq!(target.to_str().unwrap(), format!("../../blobs/{}", sha256(&bytes(SIZE, 1))));
+    assert_eq!(std::fs::read_to_string(client.repo().join("refs/main")).unwrap(), commit);
+    assert_eq!(client.blobs(), [sha256(&bytes(SIZE, 1))]);
+    assert!(client.config.cache.join("CACHEDIR.TAG").exists());
+    // The list names size and digest, so there is one request for contents and none for a head.
+    let log = hub.take_log();
+    let paths: Vec<&str> = log.iter().map(|l| l.path.split('?').next().unwrap()).collect();
+    assert_eq!(paths.len(), 4, "{paths:?}");
+    assert!(paths[0].ends_with("/revision/main") && paths[1].ends_with(&format!("/tree/{commit}")));
+    assert!(log.iter().all(|l| l.header("accept-encoding") == Some("identity")));
+    assert!(log[2].path.contains(&format!("/resolve/{commit}/")) && log[3].is_storage());
+    assert!(matches!(&events[0], Event::Planned(plan) if plan.n_missing() == SIZE as u64));
+    assert!(matches!(events[1], Event::Started { file: 0, n_present: 0 }));
+    let n = events.len();
+    assert!(matches!(events[n - 2], Event::Verified { file: 0, .. }), "{events:?}");
+    assert!(matches!(events[n - 1], Event::Done { was_cached: false, .. }), "{events:?}");
+}
+
+#[test]
+fn a_cached_model_needs_no_request_to_start_and_no_body_to_pull() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    let found = client.pull(NAME).unwrap();
+    hub.take_log();
+    assert_eq!(client.find(NAME).unwrap().path, found.path);
+    assert!(client.find("hf:org/tiny-GGUF:Q8_0").is_none() && client.find("hf:org/tiny-GGUF:F32").is_none());
+    assert!(hub.take_log().is_empty());
+    let mut was_cached = None;
+    let tell = &mut |event| {
+        if let Event::Done { was_cached: cached, .. } = event {
+            was_cached = Some(cached);
+        }
+    };
+    assert_eq!(client.pull_with(NAME, tell).unwrap().path, found.path);
+    assert_eq!(was_cached, Some(true));
+    let log = hub.take_log();
+    assert!(log.len() == 1 && log[0].path.ends_with("/revision/main"), "{log:?}");
+}
+
+#[test]
+fn finding_a_cached_model_takes_less_than_five_milliseconds() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    client.pull(NAME).unwrap();
+    let mut times: Vec<Duration> = (0..9)
+        .map(|_| {
+            let start = Instant::now();
+            client.find(NAME).unwrap();
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    assert!(times[4] < Duration::from_millis(5), "{times:?}");
+}
+
+#[test]
+fn a_cut_body_goes_on_by_range_and_gives_the_same_bytes() {
+    let hub = tiny();
+    for at in [1, 100, 65_535, 65_536, 131_072, 200_000, SIZE - 1] {
+        let client = Client::of(&hub);
+        hub.set(Faults { cut: Some((at, 3)), ..Faults::default() });
+        hub.take_log();
+        let found = client.pull(NAME).unwrap();
+        assert_eq!(std::fs::read(found.path).unwrap(), bytes(SIZE, 1), "{at}");
+        let ranges: Vec<Logged> =
+            hub.take_log().into_iter().filter(|l| l.header("range").is_some() && l.is_storage()).collect();
+        assert!(!ranges.is_empty(), "{at}");
+        let first = &ranges[0];
+        assert_eq!((first.header("range"), first.status), (Some(format!("bytes={at}-").as_str()), 206));
+        assert!(first.header("if-range").unwrap().starts_with('"'));
+    }
+}
+
+#[test]
+fn tries_that_bring_bytes_do_not_count() {
+    let hub = tiny();
+    hub.set(Faults { cut: Some((20_000, 12)), ..Faults::default() });
+    let client = Client::of(&hub);
+    let found = client.pull(NAME).unwrap();
+    assert_eq!(std::fs::read(found.path).unwrap(), bytes(SIZE, 1));
+    hub.set(Faults { cut: Some((0, 100)), ..Faults::default() });
+    let client = Client::of(&hub);
+    let error = client.pull(NAME).unwrap_err();
+    assert!(matches!(error, HubError::Cut { .. } | HubError::Connection { .. }), "{error:?}");
+    let n = hub.take_log().iter().filter(|l| l.is_storage()).count();
+    assert_eq!(n, 13 + 6, "a first try and five more");
+}
+
+#[test]
+fn a_part_of_an_earlier_run_is_used() {
+    let hub = tiny();
+    let client = Client::of(&hub).with(|config| config.limits.delays.clear());
+    hub.set(Faults { cut: Some((150_000, 1)), ..Faults::default() });
+    client.pull(NAME).unwrap_err();
+    let part = format!("{}.chaski-part", sha256(&bytes(SIZE, 1)));
+    assert_eq!(client.blobs(), [part.clone(), format!("{part}.json")]);
+    assert_eq!(client.plan(NAME).unwrap().n_missing(), SIZE as u64 - 150_000);
+    assert!(client.find(NAME).is_none());
+    hub.take_log();
+    let mut start = None;
+    let tell = &mut |event| {
+        if let Event::Started { n_present, .. } = event {
+            start = Some(n_present);
+        }
+    };
+    let found = client.pull_with(NAME, tell).unwrap();
+    assert_eq!((std::fs::read(found.path).unwrap(), start), (bytes(SIZE, 1), Some(150_000)));
+    let log = hub.take_log();
+    let storage: Vec<&Logged> = log.iter().filter(|l| l.is_storage()).collect();
+    assert_eq!((storage.len(), storage[0].n_byte), (1, SIZE - 150_000));
+    assert_eq!(client.blobs(), [sha256(&bytes(SIZE, 1))]);
+}
+
+#[test]
+fn a_changed_validator_or_a_server_without_ranges_begins_again() {
+    let hub = tiny();
+    for fault in
+        [Faults { new_etag: true, ..Faults::default() }, Faults { no_ranges: true, ..Faults::default() }]
+    {
+        let client = Client::of(&hub).with(|config| config.limits.delays.clear());
+        hub.set(Faults { cut: Some((150_000, 1)), ..Faults::default() });
+        client.pull(NAME).unwrap_err();
+        hub.set(fault);
+        hub.take_log();
+        let found = client.pull(NAME).unwrap();
+        assert_eq!(std::fs::read(found.path).unwrap(), bytes(SIZE, 1));
+        let log = hub.take_log();
+        let storage: Vec<&Logged> = log.iter().filter(|l| l.is_storage()).collect();
+        assert_eq!((storage.len(), storage[0].status, storage[0].n_byte), (1, 200, SIZE));
+    }
+}
+
+#[test]
+fn a_part_with_other_bytes_is_thrown_away() {
+    let hub = tiny();
+    let client = Client::of(&hub).with(|config| config.limits.delays.clear());
+    hub.set(Faults { cut: Some((150_000, 1)), ..Faults::default() });
+    client.pull(NAME).unwrap_err();
+    let part = client.repo().join("blobs").join(format!("{}.chaski-part", sha256(&bytes(SIZE, 1))));
+    let mut half = std::fs::read(&part).unwrap();
+    half[7] ^= 1;
+    std::fs::write(&part, half).unwrap();
+    let found = client.pull(NAME).unwrap();
+    assert_eq!(std::fs::read(found.path).unwrap(), bytes(SIZE, 1));
+}
+
+#[test]
+fn damaged_bytes_are_refused_and_nothing_is_left() {
+    let hub = tiny();
+    hub.set(Faults { corrupt: 10, ..Faults::default() });
+    let client = Client::of(&hub);
+    let error = client.pull(NAME).unwrap_err();
+    let HubError::Damaged { file, expected, found } = &error else { panic!("{error:?}") };
+    assert_eq!((file.as_str(), expected.digits()), ("tiny-Q4_0.gguf", sha256(&bytes(SIZE, 1)).as_str()));
+    assert_ne!(expected, found);
+    assert!(client.blobs().is_empty() && client.find(NAME).is_none());
+    assert!(!client.repo().join("snapshots").exists() && !client.repo().join("refs").exists());
+    assert_eq!(
+        hub.take_log().iter().filter(|l| l.is_storage()).count(),
+        1,
+        "no second try of a whole answer"
+    );
+    // Behind a cut, the pieces may belong to different files: once more from the beginning.
+    hub.set(Faults { corrupt: 2, cut: Some((100_000, 1)), ..Faults::default() });
+    assert_eq!(std::fs::read(client.pull(NAME).unwrap().path).unwrap(), bytes(SIZE, 1));
+}
+
+#[test]
+fn small_files_are_verified_by_git() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    let found = client.pull("hf:org/tiny-GGUF/README.md").unwrap();
+    assert_eq!(std::fs::read(&found.path).unwrap(), b"# tiny\n");
+    let name = std::fs::read_link(&found.path).unwrap();
+    assert_eq!(name.file_name().unwrap().to_str().unwrap(), crate::fake::git_oid(b"# tiny\n"));
+}
+
+#[test]
+fn a_stop_keeps_the_part_and_returns_at_once() {
+    let hub = tiny();
+    hub.set(Faults { silent_after: Some(100_000), ..Faults::default() });
+    let client = Client::of(&hub);
+    let cancel = Arc::new(AtomicBool::new(false));
+    let flag = cancel.clone();
+    let mut tell = |event| {
+        if matches!(event, Event::Started { .. }) {
+            let flag = flag.clone();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(300));
+                flag.store(true, Ordering::Relaxed);
+            });
+        }
+    };
+    let plan = client.plan(NAME).unwrap();
+    let start = Instant::now();
+    let error = client.hub().fetch(&plan, &mut Watch { cancel, tell: &mut tell }).unwrap_err();
+    assert!(matches!(error, HubError::Interrupted), "{error:?}");
+    // The server is silent for 20 s.
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    // At least the bytes of the first flush; the thread that is stuck in a read does not flush the rest.
+    let left = client.plan(NAME).unwrap().n_missing();
+    assert!(left < SIZE as u64 && left >= SIZE as u64 - 100_000, "{left}");
+}
+
+#[test]
+fn silence_is_a_broken_connection() {
+    let hub = tiny();
+    hub.set(Faults { silent_after: Some(100_000), ..Faults::default() });
+    let client = Client::of(&hub).with(|config| {
+        config.limits.silence = Duration::from_millis(200);
+        config.limits.delays.truncate(1);
+    });
+    let waits = &mut Vec::new();
+    let start = Instant::now();
+    let tell = &mut |event| {
+        if let Event::Waiting { reason, .. } = event {
+            waits.push(reason);
+            hub.set(Faults::default());
+        }
+    };
+    let found = client.pull_with(NAME, tell).unwrap();
+    assert_eq!(std::fs::read(found.path).unwrap(), bytes(SIZE, 1));
+    assert!(matches!(&waits[..], [Wait::Retry(text)] if text.contains("/cdn/")), "{waits:?}");
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn several_files_come_at_once_and_the_vision_part_on_request() {
+    let files: Vec<(String, Vec<u8>)> =
+        (1..=6).map(|i| (format!("a-Q8_0-{i:05}-of-00006.gguf"), bytes(50_000 + i, i as u64))).collect();
+    let rows: Vec<(&str, Vec<u8>)> =
+        files.iter().map(|(path, bytes)| (path.as_str(), bytes.clone())).collect();
+    let hub = tiny().with("org/split", &rows);
+    hub.set(Faults { slow: Some((5_000, Duration::from_millis(20))), ..Faults::default() });
+    let client = Client::of(&hub);
+    let start = Instant::now();
+    let found = client.pull("hf:org/split:Q8_0").unwrap();
+    // One after another would take 1.2 s.
+    assert!(start.elapsed() < Duration::from_millis(1100), "{:?}", start.elapsed());
+    assert_eq!(found.files.len(), 6);
+    for (path, (name, bytes)) in found.files.iter().zip(&files) {
+        assert!(path.ends_with(name) && std::fs::read(path).unwrap() == *bytes);
+    }
+    assert_eq!(found.path, found.files[0]);
+    hub.set(Faults::default());
+    let mut watch = Watch { cancel: Arc::default(), tell: &mut |_| {} };
+    let plan = client.hub().plan_with_projector(&ModelName::parse(NAME).unwrap(), &mut watch).unwrap();
+    let found = client.hub().fetch(&plan, &mut watch).unwrap();
+    assert!(found.files.len() == 1 && found.projector.unwrap().ends_with("mmproj-F16.gguf"));
+    assert!(client.find(NAME).unwrap().projector.is_some());
+}
+
+#[test]
+fn a_header_is_read_by_ranges() {
+    let hub = tiny().with("org/large", &[("a-Q4_0.gguf", bytes(5 << 20, 9))]);
+    let client = Client::of(&hub);
+    let plan = client.plan("hf:org/large").unwrap();
+    let file = client.hub().remote(&plan, 0).unwrap();
+    let mut watch = Watch { cancel: Arc::default(), tell: &mut |_| {} };
+    let whole = bytes(5 << 20, 9);
+    hub.take_log();
+    let mut read = |at: usize, n: usize| {
+        let mut out = vec![0; n];
+        file.read_at(at as u64, &mut out, &mut watch).map(|()| assert_eq!(out, whole[at..at + n]))
+    };
+    read(0, 24).unwrap();
+    read(24, 1000).unwrap();
+    assert_eq!(hub.take_log().iter().filter(|l| l.is_storage()).count(), 1);
+    read(500_000, 2_000_000).unwrap();
+    read((5 << 20) - 10, 10).unwrap();
+    assert!(matches!(read((5 << 20) - 10, 11), Err(HubError::Size { .. })));
+    assert!(file.n_fetched() < 5 << 20 && client.blobs().is_empty());
+}

@@ -1,0 +1,114 @@
+//! Recorded exchanges of huggingface_hub with the hub's protocol, and the cache that it left.
+
+use std::path::{Path, PathBuf};
+
+use chaski_hub::{Digest, RepoId, read_commit, read_page, strong_etag};
+use serde_json::Value;
+
+use crate::{Client, skipped, tiny};
+
+/// A file of golden data, if it is here.
+fn golden(test: &str, name: &str) -> Option<String> {
+    let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
+    let base = base.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
+    let text = std::fs::read_to_string(base.join("weights/hub").join(name)).ok();
+    if text.is_none() {
+        skipped(test, "for want of weights/hub (set CHASKI_TEST_DATA)");
+    }
+    text
+}
+
+#[test]
+fn recorded_answers_are_understood() {
+    let test = "recorded_answers_are_understood";
+    let (Some(transcript), Some(ranges)) = (golden(test, "transcript.jsonl"), golden(test, "ranges.jsonl"))
+    else {
+        return;
+    };
+    let (mut n_digest, mut n_list, mut n_commit, mut n_strong) = (0, 0, 0, 0);
+    for line in transcript.lines().chain(ranges.lines()) {
+        let exchange: Value = serde_json::from_str(line).unwrap();
+        let (path, answer) = (exchange["request"]["path"].as_str().unwrap(), &exchange["response"]);
+        let header = |name: &str| answer["headers"][name].as_str();
+        if let Some(etag) = header("X-Linked-ETag") {
+            assert!(matches!(Digest::of_etag(etag), Some(Digest::Sha256(_))), "{etag}");
+            n_digest += 1;
+        }
+        if let Some(etag) = header("ETag") {
+            assert_eq!(Digest::of_etag(etag).is_some(), !path.starts_with("/cdn/"), "{path} {etag}");
+            n_strong += u32::from(strong_etag(etag).is_some());
+        }
+        let body = answer["body"].as_str().unwrap_or_default();
+        let is_ok = answer["status"] == 200;
+        if is_ok && path.contains("/revision/") && body.ends_with('}') {
+            read_commit(path, body.as_bytes()).unwrap();
+            n_commit += 1;
+        }
+        if is_ok && path.contains("/tree/") && body.ends_with("}]") {
+            let mut files = Vec::new();
+            read_page(&RepoId::parse("org/tiny").unwrap(), path, body.as_bytes(), &mut files).unwrap();
+            n_list += usize::from(!files.is_empty());
+        }
+    }
+    // Long bodies are cut in the record.
+    assert!(
+        n_digest >= 5 && n_strong >= 5,
+        "{n_digest} digests, {n_list} lists, {n_commit} commits, {n_strong}"
+    );
+}
+
+#[test]
+fn our_cache_has_the_form_of_theirs() {
+    let Some(theirs) = golden("our_cache_has_the_form_of_theirs", "cache-tree.txt") else { return };
+    let hub = tiny();
+    let client = Client::of(&hub);
+    for name in ["tiny-Q4_0.gguf", "tiny-f32.gguf", "README.md"] {
+        client.pull(&format!("hf:org/tiny-GGUF/{name}")).unwrap();
+    }
+    let mut ours = Vec::new();
+    walk(&client.config.cache, "", &mut ours);
+    // Names by digests differ with the contents; lists of commits are of later versions.
+    let plain = |line: &str| {
+        let mut text = String::new();
+        for word in line.split_inclusive(['/', ' ', '.']) {
+            let digits = word.trim_end_matches(['/', ' ', '.']);
+            let is_digest = digits.len() >= 40 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+            text.push_str(&if is_digest {
+                word.replace(digits, &format!("<{}>", digits.len()))
+            } else {
+                word.into()
+            });
+        }
+        text
+    };
+    let of_repo = |line: &&str| {
+        line.contains("models--org--tiny-GGUF") || line.contains("CACHEDIR") || line.ends_with(" .locks")
+    };
+    let mut theirs: Vec<String> = theirs.lines().filter(of_repo).map(plain).collect();
+    let mut ours: Vec<String> = ours
+        .iter()
+        .map(String::as_str)
+        .filter(|l| !l.contains("/trees"))
+        .filter(of_repo)
+        .map(plain)
+        .collect();
+    theirs.sort();
+    ours.sort();
+    assert_eq!(ours, theirs);
+}
+
+/// Lists a folder as the record does: kind, path, target of a link.
+fn walk(folder: &Path, prefix: &str, lines: &mut Vec<String>) {
+    for name in crate::names(folder) {
+        let (path, place) = (format!("{prefix}{name}"), folder.join(&name));
+        let kind = std::fs::symlink_metadata(&place).unwrap().file_type();
+        if kind.is_dir() {
+            lines.push(format!("d {path}"));
+            walk(&place, &format!("{path}/"), lines);
+        } else if kind.is_symlink() {
+            lines.push(format!("l {path} -> {}", std::fs::read_link(&place).unwrap().display()));
+        } else {
+            lines.push(format!("f {path}"));
+        }
+    }
+}
