@@ -12,10 +12,12 @@
 #![forbid(unsafe_code)]
 
 mod folder;
+pub mod hf;
 mod python_json;
 mod recipe;
 pub mod safetensors;
 mod tokenizer;
+mod types;
 mod virtual_gguf;
 
 pub use folder::{Folder, FolderError, MAX_SMALL_FILE};
@@ -24,4 +26,5 @@ pub use recipe::{
 };
 pub use safetensors::Dtype;
 pub use tokenizer::{PreTokenizer, TokenizerFileError, TokenizerFiles, TokenizerKeys, TokenizerOptions};
+pub use types::Types;
 pub use virtual_gguf::{VirtualError, VirtualGguf, VirtualSource, VirtualTensor};

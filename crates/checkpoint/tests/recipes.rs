@@ -283,8 +283,8 @@ fn bad_data_is_an_error_that_names_the_tensor() {
     assert!(pollster::block_on(source.read_at(source.len() - 1, &mut part)).is_err());
     let nan = View { file: 0, offset: 0, dtype: Dtype::F8_E4M3, n_row: 1, n_col: 32 };
     let recipe = Recipe::plain(nan).unwrap();
-    let mut gguf = VirtualGguf::default();
-    gguf.tensors = vec![VirtualTensor::new("t", &[], recipe).unwrap()];
+    let tensors = vec![VirtualTensor::new("t", &[], recipe).unwrap()];
+    let gguf = VirtualGguf { tensors, ..VirtualGguf::default() };
     let source = gguf.finish("virtual", vec![MemorySource::new("file", vec![0x7f; 32])]).unwrap();
     let error = pollster::block_on(source.read_at(source.len() - 64, &mut part)).unwrap_err();
     let mut chain = vec![error.to_string()];

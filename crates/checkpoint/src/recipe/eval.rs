@@ -350,6 +350,18 @@ impl Node {
         self.depth() <= N_LEVEL
     }
 
+    /// True if values are made of codes.
+    pub(super) fn is_coded(&self) -> bool {
+        match self {
+            Node::Plain(view) => view.dtype.ggml().is_none(),
+            Node::Numbers { .. } => false,
+            Node::Quantized(_) | Node::Microscaled(_) | Node::Blocks { .. } => true,
+            Node::Rows { of, .. } | Node::Cols { of, .. } | Node::Each { of, .. } => of.is_coded(),
+            Node::Fold { of, .. } | Node::Transpose { of, .. } => of.is_coded(),
+            Node::Concat { parts, .. } => parts.iter().any(Node::is_coded),
+        }
+    }
+
     /// A file that the node reads.
     fn file(&self) -> Option<usize> {
         match self {

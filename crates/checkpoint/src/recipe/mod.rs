@@ -150,6 +150,11 @@ impl Recipe {
         self.native
     }
 
+    /// True if values are made of codes with scales.
+    pub fn is_coded(&self) -> bool {
+        self.node.is_coded()
+    }
+
     /// The rows with these numbers.
     ///
     /// # Errors

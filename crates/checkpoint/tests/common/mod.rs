@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use chaski_checkpoint::{TokenizerFiles, TokenizerKeys};
+use chaski_checkpoint::{Folder, TokenizerFiles, TokenizerKeys};
 use chaski_text::Tokenizer;
-use ggml_format::{Gguf, GgufWriter};
+use ggml_format::{Gguf, GgufWriter, MemorySource};
 use serde_json::Value;
 
 /// A folder of golden data: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the repository. Says that the
@@ -61,4 +61,15 @@ pub(crate) fn tokenizer(keys: &TokenizerKeys) -> Tokenizer {
 pub(crate) fn say(line: &str) {
     use std::io::Write;
     writeln!(std::io::stderr(), "{line}").expect("stderr can be written");
+}
+
+/// The files of a folder.
+pub(crate) fn folder(path: &Path) -> Folder<MemorySource> {
+    let entries = std::fs::read_dir(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let files = entries.map(|entry| {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, MemorySource::new(path.display().to_string(), read(&path)))
+    });
+    Folder::new(path.display().to_string(), files)
 }

@@ -1,0 +1,154 @@
+//! Rules and checks that families share.
+
+use ggml_format::OwnedValue;
+use serde_json::Value;
+
+use crate::hf::config::{Config, ConfigError};
+use crate::hf::keys::rope_type;
+use crate::hf::part::{rope_k, rope_q, same};
+use crate::hf::rules::{Rule, module};
+use crate::recipe::Recipe;
+use crate::virtual_gguf::{VirtualError, VirtualTensor};
+
+/// Embeddings, the last norm, and the output matrix.
+pub(in crate::hf) const TOP: &[Rule] = &[
+    module("token_embd", "model.embed_tokens", same),
+    module("output_norm", "model.norm", same),
+    module("output", "lm_head", same).head(),
+];
+
+/// Norms before attention and before the feed-forward part.
+pub(super) const NORMS_BEFORE: &[Rule] =
+    &[module("attn_norm", "input_layernorm", same), module("ffn_norm", "post_attention_layernorm", same)];
+
+/// Attention whose RoPE turns neighbours, as ggml's Llama.
+pub(super) const ATTENTION_PAIRS: &[Rule] = &[
+    module("attn_q", "self_attn.q_proj", rope_q),
+    module("attn_k", "self_attn.k_proj", rope_k),
+    module("attn_v", "self_attn.v_proj", same),
+    module("attn_output", "self_attn.o_proj", same),
+];
+
+/// Attention as it is.
+pub(super) const ATTENTION: &[Rule] = &[
+    module("attn_q", "self_attn.q_proj", same),
+    module("attn_k", "self_attn.k_proj", same),
+    module("attn_v", "self_attn.v_proj", same),
+    module("attn_output", "self_attn.o_proj", same),
+];
+
+/// Norms of the heads of q and k.
+pub(super) const QK_NORMS: &[Rule] =
+    &[module("attn_q_norm", "self_attn.q_norm", same), module("attn_k_norm", "self_attn.k_norm", same)];
+
+/// A gated feed-forward part.
+pub(super) const MLP: &[Rule] = &[
+    module("ffn_gate", "mlp.gate_proj", same),
+    module("ffn_up", "mlp.up_proj", same),
+    module("ffn_down", "mlp.down_proj", same),
+];
+
+/// Experts with a router.
+pub(super) const EXPERT_MLPS: &[Rule] = &[
+    module("ffn_gate_inp", "mlp.gate", same),
+    module("ffn_gate_exps", "mlp.experts.{e}.gate_proj", same),
+    module("ffn_up_exps", "mlp.experts.{e}.up_proj", same),
+    module("ffn_down_exps", "mlp.experts.{e}.down_proj", same),
+];
+
+/// The activation must be one of these.
+pub(super) fn activation(c: &Config, names: &[&str]) -> Result<(), ConfigError> {
+    let found = c.str(&["hidden_activation", "hidden_act"]);
+    c.refuse_unless(found.is_none_or(|found| names.contains(&found)), || format!("activation {found:?}"))
+}
+
+/// SiLU, and no window.
+pub(super) fn plain(c: &Config) -> Result<(), ConfigError> {
+    activation(c, &["silu", "swish"])?;
+    no_window(c)
+}
+
+/// No window of attention, or one that is switched off.
+pub(super) fn no_window(c: &Config) -> Result<(), ConfigError> {
+    let is_off = c.get(&["use_sliding_window"]).is_some_and(|v| v == false);
+    let window = c.u32(&["sliding_window"])?;
+    c.refuse_unless(is_off || window.is_none(), || format!("sliding_window {window:?}"))
+}
+
+/// Every layer has experts.
+pub(super) fn experts_everywhere(c: &Config) -> Result<(), ConfigError> {
+    let dense = c.get(&["mlp_only_layers"]).and_then(Value::as_array).map_or(0, Vec::len);
+    let step = c.u32(&["decoder_sparse_step"])?.unwrap_or(1);
+    c.refuse_unless(dense == 0 && step == 1, || "layers without experts between those with them".into())
+}
+
+/// An array of whole numbers, as a key has it.
+pub(super) fn i32s(values: impl Iterator<Item = u32>) -> OwnedValue {
+    OwnedValue::from(values.map(|n| n as i32).collect::<Vec<_>>())
+}
+
+/// Tensors that no file has: factors of RoPE's frequencies.
+pub(in crate::hf) fn rope_tensors(c: &Config) -> Result<Vec<VirtualTensor>, RopeError> {
+    let tensor = |name: &str, values: Vec<f32>| {
+        let n = values.len() as u64;
+        let recipe = Recipe::numbers(values, n)
+            .map_err(|source| VirtualError::Recipe { tensor: name.into(), source })?;
+        Ok(VirtualTensor::new(name, &[], recipe)?)
+    };
+    match rope_type(c) {
+        Some("llama3") => Ok(vec![tensor("rope_freqs.weight", llama3_factors(c)?)?]),
+        Some("longrope" | "su") => ["long", "short"]
+            .iter()
+            .map(|kind| tensor(&format!("rope_factors_{kind}.weight"), long_factors(c, kind)?))
+            .collect(),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Factors of RoPE that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RopeError {
+    /// A number is missing.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// There are none.
+    #[error(transparent)]
+    Tensor(#[from] VirtualError),
+}
+
+/// A number of RoPE's scaling.
+fn rope_number(c: &Config, name: &str) -> Result<f64, ConfigError> {
+    let missing =
+        || ConfigError::Missing { key: format!("rope_scaling.{name}"), expected: "a number".into() };
+    c.rope(&[name]).and_then(Value::as_f64).ok_or_else(missing)
+}
+
+/// Divisors of the frequencies, one per pair: 1 for short waves, the factor for long ones, and between them a mixture.
+fn llama3_factors(c: &Config) -> Result<Vec<f32>, ConfigError> {
+    let (dim, base) = (c.head_dim()?, rope_number(c, "rope_theta")?);
+    let (low, high) = (rope_number(c, "low_freq_factor")?, rope_number(c, "high_freq_factor")?);
+    let (factor, trained) = (rope_number(c, "factor")?, rope_number(c, "original_max_position_embeddings")?);
+    let [base, low, high, factor, trained] = [base, low, high, factor, trained].map(|x| x as f32);
+    // In f32, as the original.
+    let of = |i: u32| {
+        let frequency = 1.0 / base.powf(i as f32 / dim as f32);
+        let wave = 2.0 * std::f32::consts::PI / frequency;
+        if wave < trained / high {
+            return 1.0;
+        }
+        if wave > trained / low {
+            return factor;
+        }
+        let smooth = (trained / wave - low) / (high - low);
+        1.0 / ((1.0 - smooth) / factor + smooth)
+    };
+    Ok((0..dim).step_by(2).map(of).collect())
+}
+
+/// The list of factors of longrope.
+fn long_factors(c: &Config, kind: &str) -> Result<Vec<f32>, ConfigError> {
+    let name = format!("{kind}_factor");
+    let missing = || ConfigError::Missing { key: format!("rope_scaling.{name}"), expected: "numbers".into() };
+    let list = c.rope(&[&name]).and_then(Value::as_array).ok_or_else(missing)?;
+    list.iter().map(|v| v.as_f64().map(|x| x as f32).ok_or_else(missing)).collect()
+}

@@ -1,0 +1,9 @@
+//! The classes, by family.
+
+pub(super) mod common;
+pub(super) mod deepseek;
+pub(super) mod gemma;
+mod gpt_oss;
+pub(super) mod llama;
+pub(super) mod qwen_hybrid;
+pub(super) mod recurrent;

@@ -1,0 +1,263 @@
+//! config.json: numbers by the names that versions of transformers and families gave them.
+
+use ggml_format::OwnedValue;
+use serde_json::{Map, Value};
+
+use crate::python_json;
+
+/// A key of config.json that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum ConfigError {
+    #[error("config.json: expected JSON")]
+    Json(#[source] serde_json::Error),
+    #[error("config.json: expected an object, found another value")]
+    NoObject,
+    #[error("config.json: key `{key}`: expected {expected}, found {found}")]
+    Value { key: String, expected: String, found: String },
+    #[error("config.json: key `{key}`: expected {expected}, found nothing")]
+    Missing { key: String, expected: String },
+    #[error(
+        "config.json: {what}: a GGUF file cannot describe this, and the model would compute something else"
+    )]
+    Unsupported { what: String },
+}
+
+/// Most layers of a model: lists per layer have as many entries.
+const MAX_LAYER: u32 = 65_536;
+
+/// A configuration. Keys of a `text_config` come before those around it.
+#[derive(Clone, Debug)]
+pub struct Config {
+    text: Map<String, Value>,
+    outer: Map<String, Value>,
+}
+
+impl Config {
+    /// Parses config.json, with the numbers that Python writes for NaN and infinities.
+    ///
+    /// # Errors
+    /// [`ConfigError::Json`], [`ConfigError::NoObject`]
+    pub fn parse(json: &[u8]) -> Result<Config, ConfigError> {
+        match python_json::parse(json).map_err(ConfigError::Json)? {
+            Value::Object(outer) => {
+                let text = outer.get("text_config").and_then(Value::as_object).cloned().unwrap_or_default();
+                Ok(Config { text, outer })
+            }
+            _ => Err(ConfigError::NoObject),
+        }
+    }
+
+    /// Adds values of keys that the file leaves out, as JSON.
+    ///
+    /// # Errors
+    /// As [`Config::parse`].
+    pub(super) fn add_defaults(&mut self, json: &str) -> Result<(), ConfigError> {
+        let defaults = Config::parse(json.as_bytes())?;
+        for (key, value) in defaults.outer {
+            if self.get(&[&key]).is_none() && self.rope_of("full_attention", &[&key]).is_none() {
+                self.outer.insert(key, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The classes under `architectures`.
+    pub fn classes(&self) -> Vec<&str> {
+        let names = self.outer.get("architectures").and_then(Value::as_array);
+        names.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// A value that is not null, by the first of these names that has one.
+    pub fn get<'c>(&'c self, names: &[&str]) -> Option<&'c Value> {
+        let of = |map: &'c Map<String, Value>| {
+            names.iter().find_map(|name| map.get(*name).filter(|v| !v.is_null()))
+        };
+        of(&self.text).or_else(|| of(&self.outer))
+    }
+
+    /// A value about RoPE in all layers, or in those without windows: in `rope_parameters` (transformers 5), `rope_scaling`, or
+    /// beside them.
+    pub fn rope<'c>(&'c self, names: &[&str]) -> Option<&'c Value> {
+        self.rope_of("full_attention", names).or_else(|| self.get(names))
+    }
+
+    /// The same for layers of a kind.
+    pub fn rope_of<'c>(&'c self, layers: &str, names: &[&str]) -> Option<&'c Value> {
+        let parameters = self.get(&["rope_parameters", "rope_scaling"])?;
+        // By kind of layer, or the same for all.
+        let own = parameters.get(layers).or_else(|| (layers == "full_attention").then_some(parameters))?;
+        names.iter().find_map(|name| own.get(*name).filter(|v| !v.is_null()))
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] for another value.
+    pub fn u32(&self, names: &[&str]) -> Result<Option<u32>, ConfigError> {
+        self.get(names).map(|v| whole(names[0], v)).transpose()
+    }
+
+    /// A whole number that must be there.
+    ///
+    /// # Errors
+    /// [`ConfigError::Missing`], [`ConfigError::Value`]
+    pub fn need(&self, names: &[&str]) -> Result<u32, ConfigError> {
+        let missing = || ConfigError::Missing { key: names[0].into(), expected: "a number".into() };
+        self.u32(names)?.ok_or_else(missing)
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] for another value.
+    pub fn f32(&self, names: &[&str]) -> Result<Option<f32>, ConfigError> {
+        self.get(names).map(|v| real(names[0], v)).transpose()
+    }
+
+    /// Numbers.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] unless it is a list of `n`.
+    pub fn f32s(&self, name: &str, n: usize) -> Result<Vec<f32>, ConfigError> {
+        let list = self.get(&[name]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        if list.len() != n {
+            return Err(unexpected(name, &format!("{n} numbers"), &Value::from(list)));
+        }
+        list.iter().map(|v| real(name, v)).collect()
+    }
+
+    /// A truth value; false if it is not there.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(&[name]).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// A text.
+    pub fn str(&self, names: &[&str]) -> Option<&str> {
+        self.get(names).and_then(Value::as_str)
+    }
+
+    /// Number of layers.
+    ///
+    /// # Errors
+    /// [`ConfigError::Missing`]; [`ConfigError::Value`] for more than 65,536.
+    pub fn n_layer(&self) -> Result<u32, ConfigError> {
+        const NAMES: &[&str] = &["num_hidden_layers", "n_layer", "n_layers", "num_layers"];
+        let n = self.need(NAMES)?;
+        if n > MAX_LAYER {
+            return Err(unexpected(NAMES[0], &format!("at most {MAX_LAYER}"), &n.into()));
+        }
+        Ok(n)
+    }
+
+    /// Channels of the residual stream.
+    ///
+    /// # Errors
+    /// [`ConfigError::Missing`], [`ConfigError::Value`]
+    pub fn n_embd(&self) -> Result<u32, ConfigError> {
+        self.need(&["hidden_size", "n_embd", "d_model", "dim"])
+    }
+
+    /// Number of query heads.
+    ///
+    /// # Errors
+    /// [`ConfigError::Missing`]; [`ConfigError::Value`] for 0.
+    pub fn n_head(&self) -> Result<u32, ConfigError> {
+        match self.need(&["num_attention_heads", "n_head", "n_heads"])? {
+            0 => Err(unexpected("num_attention_heads", "a positive number", &0.into())),
+            n => Ok(n),
+        }
+    }
+
+    /// Number of KV heads.
+    ///
+    /// # Errors
+    /// As [`Config::n_head`].
+    pub fn n_head_kv(&self) -> Result<u32, ConfigError> {
+        match self.u32(&["num_key_value_heads", "n_kv_heads"])? {
+            Some(n) => Ok(n),
+            None => self.n_head(),
+        }
+    }
+
+    /// Channels of a head.
+    ///
+    /// # Errors
+    /// As [`Config::n_head`].
+    pub fn head_dim(&self) -> Result<u32, ConfigError> {
+        match self.u32(&["head_dim"])? {
+            Some(n) => Ok(n),
+            None => Ok(self.n_embd()? / self.n_head()?),
+        }
+    }
+
+    /// The kind of each layer, by transformers' names.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] unless there are as many as layers.
+    pub fn layer_types(&self) -> Result<Option<Vec<&str>>, ConfigError> {
+        let Some(value) = self.get(&["layer_types", "layers_block_type"]) else { return Ok(None) };
+        let list: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if list.len() != self.n_layer()? as usize {
+            return Err(unexpected("layer_types", &format!("{} names", self.n_layer()?), value));
+        }
+        Ok(Some(list))
+    }
+
+    /// True if layer `i` is one of these kinds; false if the configuration has no kinds.
+    ///
+    /// # Errors
+    /// As [`Config::layer_types`].
+    pub fn is_kind(&self, i: u32, kinds: &[&str]) -> Result<bool, ConfigError> {
+        Ok(self
+            .layer_types()?
+            .is_some_and(|list| list.get(i as usize).is_some_and(|kind| kinds.contains(kind))))
+    }
+
+    /// An error unless a condition holds.
+    ///
+    /// # Errors
+    /// [`ConfigError::Unsupported`]
+    pub fn refuse_unless(&self, holds: bool, what: impl FnOnce() -> String) -> Result<(), ConfigError> {
+        if holds { Ok(()) } else { Err(ConfigError::Unsupported { what: what() }) }
+    }
+}
+
+fn unexpected(key: &str, expected: &str, found: &Value) -> ConfigError {
+    let mut found = found.to_string();
+    if let Some((i, _)) = found.char_indices().nth(60) {
+        found.truncate(i);
+        found.push('…');
+    }
+    ConfigError::Value { key: key.to_owned(), expected: expected.to_owned(), found }
+}
+
+/// A number of a key as u32.
+pub(super) fn whole(key: &str, value: &Value) -> Result<u32, ConfigError> {
+    let n = value.as_u64().and_then(|n| u32::try_from(n).ok());
+    // Some files have 1e6 where they mean 1000000.
+    let n = n.or_else(|| {
+        let x = value.as_f64()?;
+        (x.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&x)).then_some(x as u32)
+    });
+    n.ok_or_else(|| unexpected(key, "a whole number", value))
+}
+
+/// A number of a key as f32.
+pub(super) fn real(key: &str, value: &Value) -> Result<f32, ConfigError> {
+    // As transformers 5 writes numbers that JSON does not have.
+    let special = value.get("__float__").and_then(Value::as_str).and_then(|text| match text {
+        "Infinity" => Some(f64::INFINITY),
+        "-Infinity" => Some(f64::NEG_INFINITY),
+        "NaN" => Some(f64::NAN),
+        _ => None,
+    });
+    match value.as_f64().or(special) {
+        Some(x) => Ok(x as f32),
+        None => Err(unexpected(key, "a number", value)),
+    }
+}
+
+/// A value of a key that is there.
+pub(super) type Found = Result<Option<OwnedValue>, ConfigError>;

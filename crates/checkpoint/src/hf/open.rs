@@ -1,0 +1,158 @@
+//! Opens a folder as a virtual GGUF file.
+
+use std::collections::HashMap;
+
+use ggml_format::{ByteSource, FileType, MixError, ModelFacts, OwnedValue};
+
+use super::class::HfArch;
+use super::config::{Config, ConfigError};
+use super::plan::{PlanError, tensors};
+use super::scheme::{Scheme, SchemeError};
+use super::weights::{Weights, WeightsError};
+use super::{HF_ARCHS, class};
+use crate::folder::{Folder, FolderError};
+use crate::types::Types;
+use crate::virtual_gguf::{VirtualError, VirtualGguf, VirtualSource};
+
+/// The configuration of a checkpoint.
+const CONFIG: &str = "config.json";
+
+/// A folder that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum HfError {
+    #[error("config.json: class {found:?} is not known (known: {})", known())]
+    Class { found: String },
+    #[error(
+        "config.json: the rules of class {class} were never compared with the original, so its results may be wrong"
+    )]
+    Unproven { class: &'static str },
+    #[error(
+        "config.json: weights of {method} were never compared with the original, so results may be wrong"
+    )]
+    UnprovenScheme { method: &'static str },
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Scheme(#[from] SchemeError),
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Types(#[from] MixError),
+    #[error(transparent)]
+    Virtual(#[from] VirtualError),
+}
+
+/// Names of all classes that are opened.
+fn known() -> String {
+    let names: Vec<&str> =
+        HF_ARCHS.iter().copied().flatten().filter(|a| a.is_proven()).map(|a| a.class).collect();
+    names.join(", ")
+}
+
+/// The caller's part in opening a folder.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// Types of the tensors.
+    pub types: Types,
+    /// Open classes and formats of weights that were never compared with the original.
+    pub allow_unproven: bool,
+}
+
+/// An opened folder.
+#[derive(Debug)]
+pub struct Opened<S> {
+    /// The file.
+    pub source: VirtualSource<S>,
+    /// The class of the model.
+    pub class: &'static str,
+    /// Facts that a user should know, as sentences without a full stop.
+    pub notes: Vec<String>,
+}
+
+/// Opens a folder: reads config.json, the tokenizer, and the headers of the weights.
+///
+/// # Errors
+/// For classes without rules, configurations that GGUF cannot describe, and tensors that are missing or that no rule takes.
+pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Result<Opened<S>, HfError> {
+    let mut config = Config::parse(&folder.read(CONFIG).await?)?;
+    let arch = arch_of(&config, options)?;
+    config.add_defaults(arch.defaults)?;
+    (arch.check)(&config)?;
+    let scheme = Scheme::of(&config)?;
+    if let (Some(method), false) = (scheme.unproven(), options.allow_unproven) {
+        return Err(HfError::UnprovenScheme { method });
+    }
+    let mut weights = Weights::read(&folder, scheme).await?;
+    let mut gguf = VirtualGguf { keys: keys(arch, &config, folder.name())?, tensors: Vec::new() };
+    gguf.tensors = tensors(arch, &config, &mut weights)?;
+    let facts = facts(arch, &config, &gguf)?;
+    let file_type = options.types.apply(&mut gguf, weights.dtype(), facts)?;
+    set_file_type(&mut gguf, file_type);
+    let name = folder.name().to_owned();
+    let source = gguf.finish(name, folder.into_sources())?;
+    Ok(Opened { source, class: arch.class, notes: Vec::new() })
+}
+
+/// The row of the first class that has one.
+fn arch_of(config: &Config, options: &OpenOptions) -> Result<&'static HfArch, HfError> {
+    let classes = config.classes();
+    let found = classes.iter().find_map(|name| class(name));
+    let arch = found.ok_or_else(|| HfError::Class { found: classes.join(", ") })?;
+    if !arch.is_proven() && !options.allow_unproven {
+        return Err(HfError::Unproven { class: arch.class });
+    }
+    Ok(arch)
+}
+
+/// The keys of the file.
+fn keys(arch: &HfArch, config: &Config, folder: &str) -> Result<Vec<(String, OwnedValue)>, HfError> {
+    let name = folder.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or(folder);
+    let mut keys: Vec<(String, OwnedValue)> =
+        vec![("general.architecture".into(), arch.arch.into()), ("general.name".into(), name.into())];
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for key in arch.keys.iter().copied().flatten() {
+        let Some(value) = (key.value)(config)? else { continue };
+        match places.get(key.name) {
+            Some(&i) => keys[i].1 = value,
+            None => {
+                places.insert(key.name, keys.len());
+                keys.push((format!("{}.{}", arch.arch, key.name), value));
+            }
+        }
+    }
+    Ok(keys)
+}
+
+/// The model's part in the choice of types.
+fn facts(arch: &HfArch, c: &Config, gguf: &VirtualGguf) -> Result<ModelFacts, HfError> {
+    let is_value = |name: &str| {
+        ["attn_v.weight", "attn_qkv.weight", "attn_kv_b.weight"].iter().any(|end| name.ends_with(end))
+    };
+    let n_layer = c.n_layer()?;
+    let (n_head, n_head_kv) = match c.n_head() {
+        Ok(n) => (n, c.n_head_kv()?),
+        // Models without attention.
+        Err(_) => (1, 1),
+    };
+    Ok(ModelFacts {
+        n_layer,
+        n_attn_v: gguf.tensors.iter().filter(|t| is_value(&t.name)).count() as u32,
+        gqa: n_head.checked_div(n_head_kv).unwrap_or(0),
+        n_expert: c.u32(&["num_local_experts", "num_experts", "n_routed_experts"])?.unwrap_or(0),
+        has_output: gguf.tensors.iter().any(|t| t.name == "output.weight"),
+        is_70b: arch.arch == "llama" && n_layer == 80 && n_head != n_head_kv,
+        is_falcon: false,
+        has_importance: false,
+    })
+}
+
+fn set_file_type(gguf: &mut VirtualGguf, file_type: FileType) {
+    gguf.set("general.file_type", file_type.id());
+    gguf.set("general.quantization_version", 2u32);
+}

@@ -1,0 +1,338 @@
+//! Quantised checkpoints: `quantization_config` of config.json, and the tensors that store a weight.
+
+use ggml_format::GgmlType;
+use serde_json::Value;
+
+use super::config::Config;
+use super::part::Part;
+use super::weights::{Entry, Weights, WeightsError};
+use crate::recipe::{Codes, Index, Microscaled, Order, Packing, Quantized, Recipe, RecipeError, View, Zero};
+use crate::safetensors::Dtype;
+
+/// A quantisation that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum SchemeError {
+    #[error("config.json: quantisation of {method:?} cannot be read (known: {}); {advice}", KNOWN.join(", "))]
+    Method { method: String, advice: &'static str },
+    #[error("config.json: quantization_config: {what}")]
+    Config { what: String },
+    #[error("tensor `{module}.weight`: expected {expected}, found {found}")]
+    Layout { module: String, expected: String, found: String },
+    #[error("tensor `{tensor}`: needed for the weight of its module, not found")]
+    Missing { tensor: String },
+    #[error("tensor `{module}.weight`: its parts do not fit each other")]
+    Parts {
+        module: String,
+        #[source]
+        source: RecipeError,
+    },
+}
+
+/// Methods that can be read.
+const KNOWN: &[&str] = &["fp8", "compressed-tensors", "gptq", "awq", "mxfp4"];
+
+/// How weights are stored.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Scheme {
+    /// As they are.
+    Plain,
+    /// Floats of 8 bits with scales, for blocks of these rows and columns if there are several.
+    Float8 { block: Option<(u64, u64)> },
+    /// Integers of so many bits in words, with scales and perhaps zero points.
+    Packed { bits: u32 },
+    /// Words down the columns, with groups by number.
+    Gptq { bits: u32, plus: f32 },
+    /// Words along the output, in an order of its own.
+    Awq,
+    /// Experts of gpt-oss, which its rules know.
+    Mxfp4,
+}
+
+impl Scheme {
+    /// Reads the scheme of a configuration.
+    pub(super) fn of(config: &Config) -> Result<Scheme, SchemeError> {
+        let Some(q) = config.get(&["quantization_config", "compression_config"]) else {
+            return Ok(Scheme::Plain);
+        };
+        let text = |name: &str| q.get(name).and_then(Value::as_str).unwrap_or_default();
+        let number = |name: &str| q.get(name).and_then(Value::as_u64);
+        let method = text("quant_method");
+        match method {
+            "fp8" => Ok(Scheme::Float8 { block: block(q.get("weight_block_size"))? }),
+            "mxfp4" => Ok(Scheme::Mxfp4),
+            "compressed-tensors" => compressed(q, text("format")),
+            "gptq" => Ok(Scheme::Gptq {
+                bits: word_bits(number("bits"))?,
+                plus: if text("checkpoint_format") == "gptq_v2" { 0.0 } else { 1.0 },
+            }),
+            "awq" if number("bits") == Some(4) && matches!(text("version"), "" | "gemm" | "GEMM") => {
+                Ok(Scheme::Awq)
+            }
+            "awq" => refuse(format!("awq: expected version gemm of 4 bits, found {q}")),
+            _ => {
+                let advice = match method {
+                    "bitsandbytes" | "hqq" => {
+                        "take the checkpoint that was quantised, and quantise it with --type"
+                    }
+                    _ => "take a checkpoint in bf16, or a GGUF file",
+                };
+                Err(SchemeError::Method { method: method.to_owned(), advice })
+            }
+        }
+    }
+
+    /// The name of a scheme that was never compared with the original.
+    pub(super) fn unproven(&self) -> Option<&'static str> {
+        matches!(self, Scheme::Awq).then_some("awq")
+    }
+
+    /// The weight of a module, if it is stored by the scheme.
+    pub(super) fn part(self, weights: &mut Weights, module: &str) -> Result<Option<Part>, WeightsError> {
+        let name = |end: &str| format!("{module}.{end}");
+        let built = match self {
+            Scheme::Plain | Scheme::Mxfp4 => None,
+            Scheme::Float8 { block } => match weights.find(&name("weight")).map(Entry::dtype) {
+                Some(Dtype::F8_E4M3 | Dtype::F8_E5M2 | Dtype::I8) => Some(float8(weights, module, block)?),
+                _ => None,
+            },
+            Scheme::Packed { bits } => match weights.find(&name("weight_packed")) {
+                Some(_) => Some(packed(weights, module, bits)?),
+                None => None,
+            },
+            Scheme::Gptq { bits, plus } => match weights.find(&name("qweight")) {
+                Some(_) => Some(gptq(weights, module, bits, plus)?),
+                None => None,
+            },
+            Scheme::Awq => match weights.find(&name("qweight")) {
+                Some(_) => Some(awq(weights, module)?),
+                None => None,
+            },
+        };
+        let Some(recipe) = built else { return Ok(None) };
+        Ok(Some(Part { shape: vec![recipe.n_row(), recipe.n_col()], recipe }))
+    }
+}
+
+impl Scheme {
+    /// Experts of a layer that mxfp4 stores: `[n_expert, rows, columns]`.
+    pub(super) fn experts(self, weights: &mut Weights, name: &str) -> Result<Option<Part>, WeightsError> {
+        if self != Scheme::Mxfp4 || weights.find(&format!("{name}_blocks")).is_none() {
+            return Ok(None);
+        }
+        let take = |weights: &mut Weights, end| {
+            let tensor = format!("{name}_{end}");
+            weights.take(&tensor).ok_or(SchemeError::Missing { tensor })
+        };
+        let (blocks, scales) = (take(weights, "blocks")?, take(weights, "scales")?);
+        let ([n_expert, n_row, n_block, 16], true) = (blocks.shape(), blocks.shape()[..3] == *scales.shape())
+        else {
+            return Ok(layout(name, "blocks of 16 bytes, each with a scale", blocks.shape())?);
+        };
+        let shape = vec![*n_expert, *n_row, n_block.saturating_mul(32)];
+        let n_all = n_expert.saturating_mul(*n_row);
+        let codes = View { n_row: n_all, n_col: n_block.saturating_mul(16), ..blocks.view() };
+        let scales = View { n_row: n_all, n_col: *n_block, ..scales.view() };
+        let microscaled = Microscaled { codes, scales, ty: GgmlType::MXFP4 };
+        let recipe = Recipe::microscaled(microscaled).map_err(located(name))?;
+        Ok(Some(Part { shape, recipe }))
+    }
+}
+
+/// Ends of names of tensors beside weights that say how activations were scaled, which are not quantised here.
+pub(super) const ACTIVATION_SCALES: &[&str] =
+    &[".input_scale", ".output_scale", ".k_scale", ".v_scale", ".input_global_scale", ".activation_scale"];
+
+fn refuse<T>(what: String) -> Result<T, SchemeError> {
+    Err(SchemeError::Config { what })
+}
+
+fn block(value: Option<&Value>) -> Result<Option<(u64, u64)>, SchemeError> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            match value.as_array().map(|list| list.iter().map(Value::as_u64).collect::<Vec<_>>()).as_deref() {
+                Some([Some(rows @ 1..), Some(cols @ 1..)]) => Ok(Some((*rows, *cols))),
+                _ => refuse(format!("weight_block_size: expected two numbers, found {value}")),
+            }
+        }
+    }
+}
+
+fn word_bits(found: Option<u64>) -> Result<u32, SchemeError> {
+    match found {
+        Some(bits @ (2 | 4 | 8)) => Ok(bits as u32),
+        // Codes of 3 bits cross words.
+        _ => refuse(format!("expected 2, 4 or 8 bits, found {found:?}")),
+    }
+}
+
+/// The scheme of compressed-tensors: that of its groups, which must be the same.
+fn compressed(q: &Value, format: &str) -> Result<Scheme, SchemeError> {
+    let groups: Vec<&Value> =
+        q.get("config_groups").and_then(Value::as_object).into_iter().flat_map(|map| map.values()).collect();
+    let schemes: Vec<Scheme> =
+        groups.iter().map(|group| compressed_group(group, format)).collect::<Result<_, _>>()?;
+    match schemes.split_first() {
+        Some((first, rest)) if rest.iter().all(|other| other == first) => Ok(first.clone()),
+        _ => refuse(format!("expected config_groups of one scheme, found {}", groups.len())),
+    }
+}
+
+fn compressed_group(group: &Value, format: &str) -> Result<Scheme, SchemeError> {
+    let weights = group.get("weights").unwrap_or(&Value::Null);
+    let format = group.get("format").and_then(Value::as_str).unwrap_or(format);
+    let bits = weights.get("num_bits").and_then(Value::as_u64);
+    if weights.get("actorder").is_some_and(|v| v.as_str() == Some("group")) {
+        return refuse("actorder \"group\": expected groups in the order of columns".into());
+    }
+    match format {
+        "pack-quantized" => Ok(Scheme::Packed { bits: word_bits(bits)? }),
+        "float-quantized" | "naive-quantized" | "int-quantized" if bits == Some(8) => {
+            Ok(Scheme::Float8 { block: block(weights.get("block_structure"))? })
+        }
+        other => refuse(format!(
+            "format {other:?} of {bits:?} bits: expected pack-quantized, float-quantized or naive-quantized"
+        )),
+    }
+}
+
+/// Takes a tensor that a weight needs.
+fn take(weights: &mut Weights, module: &str, end: &str) -> Result<Entry, SchemeError> {
+    let tensor = format!("{module}.{end}");
+    weights.take(&tensor).ok_or(SchemeError::Missing { tensor })
+}
+
+fn located(module: &str) -> impl FnOnce(RecipeError) -> SchemeError + use<> {
+    let module = module.to_owned();
+    |source| SchemeError::Parts { module, source }
+}
+
+fn layout<T>(module: &str, expected: &str, found: &[u64]) -> Result<T, SchemeError> {
+    Err(SchemeError::Layout {
+        module: module.to_owned(),
+        expected: expected.to_owned(),
+        found: format!("{found:?}"),
+    })
+}
+
+/// Rows and columns of a matrix.
+fn sizes(module: &str, entry: &Entry) -> Result<(u64, u64), SchemeError> {
+    match entry.shape() {
+        [n_row, n_col] => Ok((*n_row, *n_col)),
+        other => layout(module, "a matrix", other),
+    }
+}
+
+/// 8-bit codes: one scale, one per row, or one per block.
+fn float8(weights: &mut Weights, module: &str, block: Option<(u64, u64)>) -> Result<Recipe, SchemeError> {
+    let codes = take(weights, module, "weight")?;
+    let (n_row, n_col) = sizes(module, &codes)?;
+    let inverse = format!("{module}.weight_scale_inv");
+    let scale = match weights.take(&inverse) {
+        Some(scale) => scale,
+        None => take(weights, module, "weight_scale")?,
+    };
+    let mut view = scale.view();
+    let (row, col) = match (scale.shape(), block) {
+        ([] | [1] | [1, 1], _) => (Index::One, Index::One),
+        (shape, _) if shape == [n_row, 1] => (Index::Groups(1), Index::One),
+        (shape, _) if shape == [n_row] => {
+            (view.n_row, view.n_col) = (n_row, 1);
+            (Index::Groups(1), Index::One)
+        }
+        (_, Some((rows, cols))) => (Index::Groups(rows), Index::Groups(cols)),
+        (shape, None) => return layout(module, "one scale, or one per row", shape),
+    };
+    let codes = Codes { view: codes.view(), packing: Packing::Elements, n_row, n_col };
+    Recipe::quantized(Quantized { codes, scale: view, row, col, zero: Zero::Number(0.0) })
+        .map_err(located(module))
+}
+
+/// Words along rows; the zero points are words down columns.
+fn packed(weights: &mut Weights, module: &str, bits: u32) -> Result<Recipe, SchemeError> {
+    let words = take(weights, module, "weight_packed")?;
+    let scale = take(weights, module, "weight_scale")?;
+    let zero = weights.take(&format!("{module}.weight_zero_point"));
+    // Two numbers, which the other shapes tell, too.
+    weights.take(&format!("{module}.weight_shape"));
+    let (n_row, n_word) = sizes(module, &words)?;
+    let (n_scale_row, n_group) = sizes(module, &scale)?;
+    let n_col = n_word.saturating_mul(u64::from(32 / bits));
+    if n_group == 0 || !n_col.is_multiple_of(n_group) {
+        return layout(module, &format!("a scale per group of {n_col} columns"), scale.shape());
+    }
+    let group = n_col / n_group;
+    let middle = (1u32 << (bits - 1)) as f32;
+    let is_symmetric = zero.is_none();
+    let zero = match zero {
+        None => Zero::Number(middle),
+        Some(zero) => {
+            let packing = Packing::DownColumn { bits };
+            Zero::Codes {
+                codes: Codes { view: zero.view(), packing, n_row: n_scale_row, n_col: n_group },
+                plus: 0.0,
+            }
+        }
+    };
+    let packing = Packing::AlongRow { bits, order: Order::Plain };
+    let codes = Codes { view: words.view(), packing, n_row, n_col };
+    let quantized =
+        Quantized { codes, scale: scale.view(), row: Index::Groups(1), col: Index::Groups(group), zero };
+    let values = Recipe::quantized(quantized).map_err(located(module))?;
+    if bits != 4 || !is_symmetric || !group.is_multiple_of(32) {
+        return Ok(values);
+    }
+    // The same numbers as q4_0: each scale for its blocks of 32.
+    let scales = Recipe::plain(scale.view())
+        .and_then(|scales| scales.cols(crate::Strides::new(0, &[(n_group, 1), (group / 32, 0)])));
+    scales.and_then(|scales| values.as_q4_0(scales)).map_err(located(module))
+}
+
+/// Words down columns; the group of each row by number.
+fn gptq(weights: &mut Weights, module: &str, bits: u32, plus: f32) -> Result<Recipe, SchemeError> {
+    let words = take(weights, module, "qweight")?;
+    let zeros = take(weights, module, "qzeros")?;
+    let scale = take(weights, module, "scales")?;
+    let groups = take(weights, module, "g_idx")?;
+    let (n_word, n_out) = sizes(module, &words)?;
+    let (n_group, _) = sizes(module, &scale)?;
+    let n_in = n_word.saturating_mul(u64::from(32 / bits));
+    let codes =
+        Codes { view: words.view(), packing: Packing::DownColumn { bits }, n_row: n_in, n_col: n_out };
+    let packing = Packing::AlongRow { bits, order: Order::Plain };
+    let zeros = Codes { view: zeros.view(), packing, n_row: n_group, n_col: n_out };
+    let quantized = Quantized {
+        codes,
+        scale: scale.view(),
+        row: Index::Table(groups.view()),
+        col: Index::Groups(1),
+        zero: Zero::Codes { codes: zeros, plus },
+    };
+    Recipe::quantized(quantized).and_then(|r| r.transpose(n_in)).map_err(located(module))
+}
+
+/// Words along the output, groups in order.
+fn awq(weights: &mut Weights, module: &str) -> Result<Recipe, SchemeError> {
+    let words = take(weights, module, "qweight")?;
+    let zeros = take(weights, module, "qzeros")?;
+    let scale = take(weights, module, "scales")?;
+    let (n_in, n_word) = sizes(module, &words)?;
+    let (n_group, n_out) = sizes(module, &scale)?;
+    if n_group == 0 || !n_in.is_multiple_of(n_group) || n_word.checked_mul(8) != Some(n_out) {
+        return layout(module, &format!("scales of {n_in} x {n_word} words of 8 codes"), scale.shape());
+    }
+    let packing = Packing::AlongRow { bits: 4, order: Order::Awq };
+    let quantized = Quantized {
+        codes: Codes { view: words.view(), packing, n_row: n_in, n_col: n_out },
+        scale: scale.view(),
+        row: Index::Groups(n_in / n_group),
+        col: Index::Groups(1),
+        zero: Zero::Codes {
+            codes: Codes { view: zeros.view(), packing, n_row: n_group, n_col: n_out },
+            plus: 0.0,
+        },
+    };
+    Recipe::quantized(quantized).and_then(|r| r.transpose(n_in)).map_err(located(module))
+}
