@@ -11,11 +11,15 @@ use super::scheme::{Scheme, SchemeError};
 use super::weights::{Weights, WeightsError};
 use super::{HF_ARCHS, class};
 use crate::folder::{Folder, FolderError};
+use crate::tokenizer::{TokenizerFileError, TokenizerFiles, TokenizerKeys, TokenizerOptions};
 use crate::types::Types;
 use crate::virtual_gguf::{VirtualError, VirtualGguf, VirtualSource};
 
 /// The configuration of a checkpoint.
 const CONFIG: &str = "config.json";
+
+/// The tensor whose rows are tokens.
+const EMBEDDINGS: &str = "token_embd.weight";
 
 /// A folder that cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +46,8 @@ pub enum HfError {
     Weights(#[from] WeightsError),
     #[error(transparent)]
     Plan(#[from] PlanError),
+    #[error("in the tokenizer")]
+    Tokenizer(#[from] TokenizerFileError),
     #[error(transparent)]
     Types(#[from] MixError),
     #[error(transparent)]
@@ -60,6 +66,8 @@ fn known() -> String {
 pub struct OpenOptions {
     /// Types of the tensors.
     pub types: Types,
+    /// A value for `tokenizer.ggml.pre`, instead of the rule that the files describe.
+    pub pre: Option<String>,
     /// Open classes and formats of weights that were never compared with the original.
     pub allow_unproven: bool,
 }
@@ -91,12 +99,27 @@ pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Re
     let mut weights = Weights::read(&folder, scheme).await?;
     let mut gguf = VirtualGguf { keys: keys(arch, &config, folder.name())?, tensors: Vec::new() };
     gguf.tensors = tensors(arch, &config, &mut weights)?;
+    let n_vocab = gguf.tensors.iter().find(|t| t.name == EMBEDDINGS).and_then(|t| t.ne.get(1)).copied();
+    let tokenizer = tokenizer(&folder, TokenizerOptions { n_vocab, pre: options.pre.as_deref() }).await?;
+    gguf.keys.extend(tokenizer.entries);
     let facts = facts(arch, &config, &gguf)?;
     let file_type = options.types.apply(&mut gguf, weights.dtype(), facts)?;
     set_file_type(&mut gguf, file_type);
     let name = folder.name().to_owned();
     let source = gguf.finish(name, folder.into_sources())?;
-    Ok(Opened { source, class: arch.class, notes: Vec::new() })
+    Ok(Opened { source, class: arch.class, notes: tokenizer.notes })
+}
+
+/// The tokenizer of the folder.
+async fn tokenizer<S: ByteSource>(
+    folder: &Folder<S>,
+    options: TokenizerOptions<'_>,
+) -> Result<TokenizerKeys, HfError> {
+    let mut files = TokenizerFiles::new();
+    for name in folder.names().filter(|name| TokenizerFiles::wants(name)) {
+        files.insert(name, folder.read(name).await?)?;
+    }
+    Ok(TokenizerKeys::read(&files, options)?)
 }
 
 /// The row of the first class that has one.
