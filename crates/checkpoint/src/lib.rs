@@ -4,6 +4,7 @@
 //! tensors that are made from ranges of the folder's files whenever they are read. Nothing is written, and memory does not
 //! depend on the size of the model.
 //!
+//! - [`hf`] and [`mlc`]: folders as files, by tables of classes and families;
 //! - [`TokenizerKeys`]: tokenizers and chat templates as GGUF's keys;
 //! - [`safetensors`]: headers and indexes of safetensors files, strictly;
 //! - [`Recipe`]: how rows of a tensor are made of ranges of files: renamed, permuted, transposed, stacked, dequantised;
@@ -13,6 +14,7 @@
 
 mod folder;
 pub mod hf;
+pub mod mlc;
 mod python_json;
 mod recipe;
 pub mod safetensors;

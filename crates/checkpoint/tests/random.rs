@@ -9,3 +9,13 @@ mod drive;
 fn folder_tokenizers() {
     drive::drive("folder_tokenizer", bodies::folder_tokenizer);
 }
+
+#[test]
+fn folders_of_mlc() {
+    for entry in std::fs::read_dir("../../fuzz/seeds/mlc").unwrap() {
+        let path = entry.unwrap().path();
+        bodies::open_mlc(&std::fs::read(&path).unwrap())
+            .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+    drive::drive("mlc", bodies::mlc);
+}

@@ -12,16 +12,19 @@ mod part;
 mod plan;
 mod rules;
 mod scheme;
+mod source;
 mod weights;
 
 pub use class::{HfArch, Proof};
 pub use config::{Config, ConfigError};
 pub use keys::Key;
 pub use open::{HfError, OpenOptions, Opened, open};
+pub(crate) use open::{model, n_vocab, prepare, set_types};
 pub use part::{Part, PartError};
 pub use plan::PlanError;
 pub use rules::{Kind, Rule, When};
 pub use scheme::SchemeError;
+pub(crate) use source::WeightSource;
 pub use weights::WeightsError;
 
 /// All classes, by family.

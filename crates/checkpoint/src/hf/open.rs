@@ -8,9 +8,11 @@ use super::class::HfArch;
 use super::config::{Config, ConfigError};
 use super::plan::{PlanError, tensors};
 use super::scheme::{Scheme, SchemeError};
+use super::source::WeightSource;
 use super::weights::{Weights, WeightsError};
 use super::{HF_ARCHS, class};
 use crate::folder::{Folder, FolderError};
+use crate::safetensors::Dtype;
 use crate::tokenizer::{TokenizerFileError, TokenizerFiles, TokenizerKeys, TokenizerOptions};
 use crate::types::Types;
 use crate::virtual_gguf::{VirtualError, VirtualGguf, VirtualSource};
@@ -88,26 +90,69 @@ pub struct Opened<S> {
 /// # Errors
 /// For classes without rules, configurations that GGUF cannot describe, and tensors that are missing or that no rule takes.
 pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Result<Opened<S>, HfError> {
-    let mut config = Config::parse(&folder.read(CONFIG).await?)?;
-    let arch = arch_of(&config, options)?;
-    config.add_defaults(arch.defaults)?;
-    (arch.check)(&config)?;
+    let (arch, config) = prepare(Config::parse(&folder.read(CONFIG).await?)?, options)?;
     let scheme = Scheme::of(&config)?;
     if let (Some(method), false) = (scheme.unproven(), options.allow_unproven) {
         return Err(HfError::UnprovenScheme { method });
     }
     let mut weights = Weights::read(&folder, scheme).await?;
-    let mut gguf = VirtualGguf { keys: keys(arch, &config, folder.name())?, tensors: Vec::new() };
-    gguf.tensors = tensors(arch, &config, &mut weights)?;
-    let n_vocab = gguf.tensors.iter().find(|t| t.name == EMBEDDINGS).and_then(|t| t.ne.get(1)).copied();
-    let tokenizer = tokenizer(&folder, TokenizerOptions { n_vocab, pre: options.pre.as_deref() }).await?;
+    let mut gguf = model(arch, &config, &mut weights, folder.name())?;
+    let tokenizer = TokenizerOptions { n_vocab: n_vocab(&gguf), pre: options.pre.as_deref() };
+    let tokenizer = self::tokenizer(&folder, tokenizer).await?;
     gguf.keys.extend(tokenizer.entries);
-    let facts = facts(arch, &config, &gguf)?;
-    let file_type = options.types.apply(&mut gguf, weights.dtype(), facts)?;
-    set_file_type(&mut gguf, file_type);
+    set_types(&mut gguf, arch, &config, options, weights.dtype())?;
     let name = folder.name().to_owned();
     let source = gguf.finish(name, folder.into_sources())?;
     Ok(Opened { source, class: arch.class, notes: tokenizer.notes })
+}
+
+/// The class of a configuration, and the configuration with the defaults of the class.
+///
+/// # Errors
+/// For classes without rules, and configurations that GGUF cannot describe.
+pub(crate) fn prepare(
+    mut config: Config,
+    options: &OpenOptions,
+) -> Result<(&'static HfArch, Config), HfError> {
+    let arch = arch_of(&config, options)?;
+    config.add_defaults(arch.defaults)?;
+    (arch.check)(&config)?;
+    Ok((arch, config))
+}
+
+/// Keys of the model and its tensors.
+///
+/// # Errors
+/// [`HfError::Plan`], [`HfError::Config`]
+pub(crate) fn model(
+    arch: &'static HfArch,
+    config: &Config,
+    weights: &mut dyn WeightSource,
+    folder: &str,
+) -> Result<VirtualGguf, HfError> {
+    Ok(VirtualGguf { keys: keys(arch, config, folder)?, tensors: tensors(arch, config, weights)? })
+}
+
+/// Number of tokens: rows of the embeddings.
+pub(crate) fn n_vocab(gguf: &VirtualGguf) -> Option<u64> {
+    gguf.tensors.iter().find(|t| t.name == EMBEDDINGS).and_then(|t| t.ne.get(1)).copied()
+}
+
+/// Chooses the types of the tensors; `dtype` is that of numbers that are not quantised.
+///
+/// # Errors
+/// [`HfError::Types`]
+pub(crate) fn set_types(
+    gguf: &mut VirtualGguf,
+    arch: &HfArch,
+    config: &Config,
+    options: &OpenOptions,
+    dtype: Option<Dtype>,
+) -> Result<(), HfError> {
+    let facts = facts(arch, config, gguf)?;
+    let file_type = options.types.apply(gguf, dtype, facts)?;
+    set_file_type(gguf, file_type);
+    Ok(())
 }
 
 /// The tokenizer of the folder.

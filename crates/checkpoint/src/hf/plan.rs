@@ -6,7 +6,7 @@ use super::config::{Config, ConfigError};
 use super::part::{Part, PartError};
 use super::rules::{Kind, Rule, When};
 use super::scheme::ACTIVATION_SCALES;
-use super::weights::{Weights, WeightsError};
+use super::source::WeightSource;
 use crate::recipe::{Recipe, RecipeError};
 use crate::virtual_gguf::{VirtualError, VirtualTensor};
 
@@ -36,8 +36,12 @@ pub enum PlanError {
     Rope(#[from] RopeError),
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error(transparent)]
-    Weights(#[from] WeightsError),
+    #[error("tensor `{tensor}`: cannot be read from the checkpoint")]
+    Weight {
+        tensor: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error(transparent)]
     Tensor(#[from] VirtualError),
 }
@@ -70,7 +74,7 @@ const MAX_EXPERT: u32 = 65_536;
 pub(super) fn tensors(
     arch: &HfArch,
     c: &Config,
-    weights: &mut Weights,
+    weights: &mut dyn WeightSource,
 ) -> Result<Vec<VirtualTensor>, PlanError> {
     let mut plan = Plan { arch, c, weights, tensors: rope_tensors(c)? };
     let (heads, others): (Vec<&Rule>, Vec<&Rule>) =
@@ -90,7 +94,7 @@ pub(super) fn tensors(
 struct Plan<'a> {
     arch: &'a HfArch,
     c: &'a Config,
-    weights: &'a mut Weights,
+    weights: &'a mut dyn WeightSource,
     tensors: Vec<VirtualTensor>,
 }
 
@@ -138,7 +142,8 @@ impl Plan<'_> {
 
     /// A transformed tensor of the checkpoint.
     fn part(&mut self, rule: &Rule, from: &str) -> Result<Option<Part>, PlanError> {
-        let Some(part) = self.weights.part(from)? else { return Ok(None) };
+        let unreadable = |source| PlanError::Weight { tensor: from.to_owned(), source };
+        let Some(part) = self.weights.part(from).map_err(unreadable)? else { return Ok(None) };
         let class = self.arch.class;
         let located = |source| PlanError::Part { tensor: from.to_owned(), class, source };
         (rule.how)(self.c, part).map(Some).map_err(located)
@@ -175,7 +180,7 @@ impl Plan<'_> {
                 || drafts.iter().any(|start| name.starts_with(start))
                 || is_tied && name.starts_with("lm_head.")
         };
-        let mut left = self.weights.left().filter(|name| !is_known(name));
+        let mut left = self.weights.left().into_iter().filter(|name| !is_known(name));
         match left.next() {
             None => Ok(()),
             Some(tensor) => {

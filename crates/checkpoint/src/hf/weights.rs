@@ -1,11 +1,13 @@
 //! The tensors of a checkpoint by name, plain or quantised, and which of them were taken.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 
 use ggml_format::ByteSource;
 
 use super::part::Part;
 use super::scheme::{Scheme, SchemeError};
+use super::source::WeightSource;
 use crate::folder::{Folder, FolderError};
 use crate::recipe::{Recipe, RecipeError, View};
 use crate::safetensors::{Dtype, SafetensorsError, ShardIndex, TensorEntry, read_header};
@@ -157,9 +159,14 @@ impl Weights {
         matrices.sort_by_key(|e| (e.file, e.tensor.offset));
         matrices.into_iter().map(Entry::dtype).find(|dtype| dtype.ggml().is_some())
     }
+}
 
-    /// Names that were not taken.
-    pub(super) fn left(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().filter(|name| !self.taken.contains(*name)).map(String::as_str)
+impl WeightSource for Weights {
+    fn part(&mut self, name: &str) -> Result<Option<Part>, Box<dyn Error + Send + Sync>> {
+        Ok(Weights::part(self, name)?)
+    }
+
+    fn left(&self) -> Vec<&str> {
+        self.tensors.keys().filter(|name| !self.taken.contains(*name)).map(String::as_str).collect()
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use ggml_format::{ByteSource, GgmlType, SourceError};
 
-use super::blocks::q4_0;
+use super::blocks::{q4_0, q4_0_of_words};
 use super::context::{Context, N_LEVEL, PANEL_BYTES, Panel, Reading, keep};
 use super::node::{Function, Node, Strides};
 use super::quantized::floats;
@@ -239,11 +239,25 @@ async fn read_blocks<S: ByteSource>(
         return values.read(reader, form, window, out).await;
     }
     let n_value = (window.n_row() * window.n_col()) as usize;
-    let (mut x, mut d) = (vec![0; n_value * 4], vec![0; n_value / 32 * 4]);
+    let mut d = vec![0; n_value / 32 * 4];
     let cols = window.cols.start / 32..window.cols.end / 32;
     scales.read(reader, GgmlType::F32, Window { rows: window.rows.clone(), cols }, &mut d).await?;
-    values.read(reader, GgmlType::F32, window, &mut x).await?;
-    q4_0(&floats(&x), &floats(&d), out).map_err(|why| {
+    let direct = match values {
+        Node::Quantized(quantized) => quantized.q4_0_plus().map(|plus| (quantized, plus)),
+        _ => None,
+    };
+    let made = match direct {
+        Some((quantized, plus)) => {
+            let words = quantized.words(reader.context, window.rows, window.cols).await?;
+            q4_0_of_words(&words, plus, &floats(&d), out)
+        }
+        None => {
+            let mut x = vec![0; n_value * 4];
+            values.read(reader, GgmlType::F32, window, &mut x).await?;
+            q4_0(&floats(&x), &floats(&d), out)
+        }
+    };
+    made.map_err(|why| {
         let name = values.file().map_or_else(String::new, |i| reader.context.files[i].name().to_owned());
         super::context::bad_data(&name, why)
     })

@@ -222,6 +222,31 @@ impl Quantized {
         Ok(())
     }
 
+    /// The difference between codes of q4_0 and these, if they are such codes in groups of 32 along rows.
+    pub(super) fn q4_0_plus(&self) -> Option<u8> {
+        let is_row = self.codes.packing == Packing::AlongRow { bits: 4, order: Order::Plain };
+        let is_grouped = matches!((&self.row, &self.col), (Index::Groups(1), Index::Groups(32)));
+        match self.zero {
+            Zero::Number(7.0) if is_row && is_grouped => Some(1),
+            Zero::Number(8.0) if is_row && is_grouped => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Reads the words of codes; `cols` are whole words.
+    pub(super) async fn words<S: ByteSource>(
+        &self,
+        context: &Context<S>,
+        rows: Range<u64>,
+        cols: Range<u64>,
+    ) -> Result<Vec<u32>, SourceError> {
+        let (across, _) = self.codes.packing.per_element();
+        let cols = cols.start / across..cols.end / across;
+        let mut bytes = vec![0; ((rows.end - rows.start) * (cols.end - cols.start) * 4) as usize];
+        self.codes.view.bytes(context, rows, cols, &mut bytes).await?;
+        Ok(bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b)).collect())
+    }
+
     /// The reason why these parts do not belong together, if any.
     pub(super) fn mismatch(&self) -> Option<String> {
         let fits = |codes: &Codes| {

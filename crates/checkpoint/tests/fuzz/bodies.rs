@@ -1,8 +1,10 @@
 //! Bodies of the fuzz targets: any bytes give a result or an error. `random.rs` drives them, too.
 
-use chaski_checkpoint::{TokenizerFiles, TokenizerKeys, TokenizerOptions};
+use chaski_checkpoint::hf::{OpenOptions, Opened};
+use chaski_checkpoint::mlc::MlcError;
+use chaski_checkpoint::{Folder, TokenizerFiles, TokenizerKeys, TokenizerOptions, mlc};
 use chaski_text::{AddSpecial, ChatTemplates, ParseSpecial, RenderSpecial, Tokenizer};
-use ggml_format::{Gguf, GgufWriter};
+use ggml_format::{ByteSource, Gguf, GgufWriter, MemorySource};
 
 /// The files that a text has, with zero bytes between them.
 const NAMES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "config.json", "added_tokens.json"];
@@ -38,4 +40,26 @@ pub(crate) fn folder_tokenizer(bytes: &[u8]) {
         assert!(ids.iter().all(|id| (*id as usize) < tokenizer.n_vocab()));
         tokenizer.decode(&ids, RenderSpecial::Yes);
     }
+}
+
+/// Opens a folder of MLC: configuration, index, and the bytes of its only shard, with zero bytes between them.
+pub(crate) fn open_mlc(bytes: &[u8]) -> Result<Opened<MemorySource>, MlcError> {
+    const TOKENIZER: &str = r#"{"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": {"vocab": {"a": 0}, "merges": ["a a"]}}"#;
+    let mut parts = bytes.splitn(3, |byte| *byte == 0);
+    let mut part = || parts.next().unwrap_or_default();
+    let names = ["mlc-chat-config.json", "tensor-cache.json", "params_shard_0.bin"];
+    let files =
+        names.map(|name| (name, part())).into_iter().chain([("tokenizer.json", TOKENIZER.as_bytes())]);
+    let files = files.map(|(name, bytes)| (name.to_owned(), MemorySource::new(name, bytes.to_vec())));
+    let options = OpenOptions { allow_unproven: true, ..OpenOptions::default() };
+    pollster::block_on(mlc::open(Folder::new("folder", files), &options))
+}
+
+/// Opens a folder of MLC and reads its beginning.
+pub(crate) fn mlc(bytes: &[u8]) {
+    let Ok(opened) = open_mlc(bytes) else { return };
+    let mut piece = vec![0; opened.source.len().min(1 << 20) as usize];
+    let _ = pollster::block_on(opened.source.read_at(0, &mut piece));
+    Gguf::parse(opened.source.head().to_vec().into(), opened.source.len())
+        .expect("our own header can be read");
 }

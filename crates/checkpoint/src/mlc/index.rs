@@ -1,0 +1,154 @@
+//! `tensor-cache.json`, or `ndarray-cache.json` of older converters: the tensors and the files that they are in.
+
+use std::collections::BTreeMap;
+
+use ggml_format::ByteSource;
+use serde::Deserialize;
+
+use super::MlcError;
+use crate::folder::Folder;
+use crate::recipe::View;
+use crate::safetensors::{Dtype, TensorEntry};
+
+/// Names of the index, today's first.
+const NAMES: [&str; 2] = ["tensor-cache.json", "ndarray-cache.json"];
+/// Upper limits on tensors and on their dimensions.
+const MAX_TENSORS: usize = 1_000_000;
+const MAX_RANK: usize = 8;
+
+/// Types of elements by name.
+const DTYPES: &[(&str, Dtype)] = &[
+    ("float32", Dtype::F32),
+    ("float16", Dtype::F16),
+    ("bfloat16", Dtype::BF16),
+    ("uint32", Dtype::U32),
+    ("int32", Dtype::I32),
+    ("uint8", Dtype::U8),
+    ("int8", Dtype::I8),
+    ("float8_e4m3fn", Dtype::F8_E4M3),
+    ("e4m3_float8", Dtype::F8_E4M3),
+    ("float8_e5m2", Dtype::F8_E5M2),
+    ("e5m2_float8", Dtype::F8_E5M2),
+];
+
+#[derive(Deserialize)]
+struct Cache {
+    records: Vec<Shard>,
+}
+
+/// A file with tensors.
+#[derive(Deserialize)]
+pub(super) struct Shard {
+    #[serde(rename = "dataPath")]
+    pub(super) file: String,
+    pub(super) format: String,
+    #[serde(rename = "nbytes")]
+    pub(super) n_byte: u64,
+    /// Hash of the file in hexadecimal digits.
+    #[serde(default)]
+    pub(super) md5sum: String,
+    records: Vec<Record>,
+}
+
+#[derive(Deserialize)]
+struct Record {
+    name: String,
+    shape: Vec<u64>,
+    dtype: String,
+    #[serde(default)]
+    format: String,
+    #[serde(rename = "nbytes")]
+    n_byte: u64,
+    #[serde(rename = "byteOffset")]
+    offset: u64,
+}
+
+/// A tensor and the number of its file in the folder.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) file: usize,
+    pub(super) tensor: TensorEntry,
+}
+
+impl Entry {
+    pub(super) fn view(&self) -> View {
+        View::of(self.file, &self.tensor)
+    }
+}
+
+/// Reads the index of a folder: its name, and the files.
+pub(super) async fn shards<S: ByteSource>(
+    folder: &Folder<S>,
+) -> Result<(&'static str, Vec<Shard>), MlcError> {
+    let file = NAMES.into_iter().find(|name| folder.file(name).is_some()).unwrap_or(NAMES[0]);
+    let json = folder.read(file).await?;
+    let cache: Cache = serde_json::from_slice(&json).map_err(|source| MlcError::Json { file, source })?;
+    let wrong =
+        |expected: &str, found: String| MlcError::Value { file, expected: expected.to_owned(), found };
+    for shard in &cache.records {
+        if shard.format != "raw-shard" {
+            return Err(wrong("files of the format raw-shard", format!("{:?}", shard.format)));
+        }
+        let is_plain =
+            !shard.file.is_empty() && !shard.file.contains(['/', '\\', ':']) && !shard.file.starts_with('.');
+        if !is_plain {
+            return Err(wrong("plain file names", format!("{:?}", shard.file)));
+        }
+        let found = folder.file(&shard.file).map_or(0, ByteSource::len);
+        if found != shard.n_byte {
+            return Err(MlcError::FileSize { file: shard.file.clone(), expected: shard.n_byte, found });
+        }
+    }
+    let n_tensor = cache.records.iter().map(|shard| shard.records.len()).sum::<usize>();
+    if n_tensor > MAX_TENSORS {
+        return Err(wrong("at most 1,000,000 tensors", n_tensor.to_string()));
+    }
+    Ok((file, cache.records))
+}
+
+/// All tensors by name.
+pub(super) async fn tensors<S: ByteSource>(folder: &Folder<S>) -> Result<BTreeMap<String, Entry>, MlcError> {
+    let (file, shards) = shards(folder).await?;
+    let mut tensors = BTreeMap::new();
+    for shard in shards {
+        // The size was compared, so the file is there.
+        let number = folder.position(&shard.file).unwrap_or_default();
+        for record in shard.records {
+            let tensor = entry(record, shard.n_byte)?;
+            let name = tensor.name.clone();
+            if tensors.insert(name.clone(), Entry { file: number, tensor }).is_some() {
+                let expected = "names that differ".to_owned();
+                return Err(MlcError::Value { file, expected, found: format!("{name:?} twice") });
+            }
+        }
+    }
+    Ok(tensors)
+}
+
+/// A tensor of a file of `n_byte_file` bytes.
+fn entry(record: Record, n_byte_file: u64) -> Result<TensorEntry, MlcError> {
+    let Record { name, shape, dtype, format, n_byte, offset } = record;
+    let wrong = |expected: String, found: String| MlcError::Tensor { tensor: name.clone(), expected, found };
+    let known = DTYPES.iter().find(|row| row.0 == dtype);
+    let known = known.ok_or_else(|| wrong("a known type of elements".into(), format!("{dtype:?}")))?;
+    // Only numbers of 32 bits are stored as bf16; for others the word means nothing.
+    let dtype = match (known.1, format.as_str()) {
+        (Dtype::F32, "f32-to-bf16") => Dtype::BF16,
+        (dtype, "f32-to-bf16" | "raw" | "") => dtype,
+        (_, other) => return Err(wrong("the format raw or f32-to-bf16".into(), format!("{other:?}"))),
+    };
+    if shape.len() > MAX_RANK {
+        return Err(wrong(format!("at most {MAX_RANK} dimensions"), shape.len().to_string()));
+    }
+    let n_elem = shape.iter().try_fold(1_u64, |n, &size| n.checked_mul(size));
+    if n_elem.and_then(|n| dtype.n_byte(n)) != Some(n_byte) {
+        return Err(wrong(format!("{n_byte} bytes"), format!("the shape {shape:?} of {dtype:?}")));
+    }
+    if offset.checked_add(n_byte).is_none_or(|end| end > n_byte_file) {
+        return Err(wrong(
+            format!("a range of a file of {n_byte_file} bytes"),
+            format!("{n_byte} bytes at {offset}"),
+        ));
+    }
+    Ok(TensorEntry { name, dtype, shape, offset, n_byte })
+}
