@@ -4,7 +4,7 @@
 //! tensors that are made from ranges of the folder's files whenever they are read. Nothing is written, and memory does not
 //! depend on the size of the model.
 //!
-//! - [`hf`] and [`mlc`]: folders as files, by tables of classes and families;
+//! - [`open`] opens a folder, of [`hf`] or [`mlc`], by tables of classes and families;
 //! - [`TokenizerKeys`]: tokenizers and chat templates as GGUF's keys;
 //! - [`safetensors`]: headers and indexes of safetensors files, strictly;
 //! - [`Recipe`]: how rows of a tensor are made of ranges of files: renamed, permuted, transposed, stacked, dequantised;
@@ -15,6 +15,7 @@
 mod folder;
 pub mod hf;
 pub mod mlc;
+mod open;
 mod python_json;
 mod recipe;
 pub mod safetensors;
@@ -23,6 +24,7 @@ mod types;
 mod virtual_gguf;
 
 pub use folder::{Folder, FolderError, MAX_SMALL_FILE};
+pub use open::{CheckpointError, open};
 pub use recipe::{
     Codes, Index, MAX_ROW, Microscaled, Order, Packing, Quantized, Recipe, RecipeError, Strides, View, Zero,
 };

@@ -19,6 +19,7 @@ mod imatrix;
 mod inputs;
 mod interrupted;
 mod memory;
+mod mlc;
 mod on_cpu;
 mod perplexity;
 mod pieces;
