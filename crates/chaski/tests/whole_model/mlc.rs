@@ -15,8 +15,10 @@ use crate::common::{Failures, Timed, block_on, chain, nmse, read, read_json, say
 #[path = "../../../checkpoint/tests/common/mlc_folder.rs"]
 mod mlc_folder;
 
-/// Relative difference: products of q4_0 round their activations to 16 bits.
-const LIMIT: f64 = 2e-4;
+/// Relative difference: products of q4_0 round their activations to 16 bits, and 3 bits become q8_0.
+fn limit(name: &str) -> f64 {
+    if name.ends_with("-q3f16_1") { 3e-2 } else { 2e-4 }
+}
 
 /// Logits of all tokens of a folder.
 fn logits(weights: &Path, name: &str, case: &Value) -> Result<Vec<f32>, String> {
@@ -69,8 +71,9 @@ fn logits_of_mlc_folders_match_those_of_transformers() {
         let expected: Vec<f32> = read(&golden).as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
         let n_vocab = case["shape"][1].as_u64().unwrap() as usize;
         let e = nmse(&found, &expected).sqrt();
+        let limit = limit(&name);
         say(format!("{name:20} {e:.1e}"));
-        failures.check(e <= LIMIT, || format!("{name}: {e:.2e} > {LIMIT:.0e}"));
+        failures.check(e <= limit, || format!("{name}: {e:.2e} > {limit:.0e}"));
         let same = choices(&found, n_vocab) == choices(&expected, n_vocab);
         failures.check(same, || format!("{name}: other tokens have the largest logits"));
         n_compared += 1;
