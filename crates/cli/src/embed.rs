@@ -38,7 +38,7 @@ enum Format {
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    words: ModelAndText,
+    pub(crate) words: ModelAndText,
     /// Another text; may be repeated
     #[arg(short, long, value_name = "TEXT")]
     prompt: Vec<String>,

@@ -8,6 +8,7 @@ use chaski::Error;
 use chaski::errors::{ModelError, PlanError, RuntimeError};
 use chaski::gguf::{GgufError, OpenError, SourceError};
 use chaski::serve::{Refused, ServeError};
+use chaski_hub::{FailureKind, HubError};
 
 use clap::error::{ContextKind, ContextValue};
 
@@ -192,6 +193,9 @@ fn frame(e: &(dyn std::error::Error + 'static)) -> Option<(u8, Option<&'static s
             _ => None,
         };
     }
+    if let Some(e) = e.downcast_ref::<HubError>() {
+        return Some(hub(e));
+    }
     e.downcast_ref::<ModelError>()
         .and_then(model)
         .or_else(|| e.downcast_ref().and_then(serve))
@@ -199,6 +203,32 @@ fn frame(e: &(dyn std::error::Error + 'static)) -> Option<(u8, Option<&'static s
         .or_else(|| e.downcast_ref().map(source))
         .or_else(|| e.downcast_ref().map(open))
         .or_else(|| e.downcast_ref().and_then(file))
+}
+
+fn hub(e: &HubError) -> (u8, Option<&'static str>) {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    match e.kind() {
+        FailureKind::Usage => {
+            (USAGE, Some("a name is `hf:ORG/REPO[@REVISION][:TAG]`, an address, `ollama:NAME` or a path"))
+        }
+        FailureKind::NoModel => (NO_MODEL, None),
+        FailureKind::NoRoom => {
+            (OUT_OF_MEMORY, Some("`chaski list` and `chaski rm` make room; the part that came is kept"))
+        }
+        FailureKind::Interrupted => (INTERRUPTED, None),
+        FailureKind::Network => {
+            (FAILED, Some("what came is kept; `--offline` uses the models that are here"))
+        }
+        FailureKind::Damaged => (FAILED, None),
+        FailureKind::File => match e {
+            HubError::File { source, .. }
+                if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem) =>
+            {
+                (FAILED, Some("HF_HUB_CACHE names a folder that can be written"))
+            }
+            _ => (FAILED, None),
+        },
+    }
 }
 
 fn serve(e: &ServeError) -> Option<(u8, Option<&'static str>)> {
@@ -256,7 +286,7 @@ fn source(e: &SourceError) -> (u8, Option<&'static str>) {
     let help = match e {
         SourceError::Io { name, source } if source.kind() == ErrorKind::NotFound => {
             Some(if name.to_lowercase().ends_with(".gguf") {
-                "check the path"
+                "check the path; `hf:ORG/REPO` names a model of Hugging Face"
             } else {
                 "check the path; a text for the built-in model is given with `-p TEXT`"
             })

@@ -24,7 +24,7 @@ large models take long.";
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    model: ModelArg,
+    pub(crate) model: ModelArg,
     /// File with the text [default: stdin]
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,

@@ -11,23 +11,33 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::failure::Usage;
+use crate::model_names::{Visit, visit_path};
 use crate::ui::{Ui, shortened};
 
 /// A model and a text as positional arguments. The first is the model in every command, unless `-m` names it.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ModelAndText {
-    /// GGUF file [default: the built-in model]
+    /// GGUF file, or a name such as hf:org/repo:Q4_K_M [default: the built-in model]
     #[arg(value_name = "MODEL")]
     first: Option<OsString>,
     /// The text; without one, stdin is read
     #[arg(value_name = "TEXT")]
     second: Option<String>,
-    /// GGUF file, instead of MODEL
+    /// The same, instead of MODEL
     #[arg(short, long, value_name = "FILE")]
     model: Option<PathBuf>,
 }
 
 impl ModelAndText {
+    /// Visits the name of the model.
+    pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
+        match (&mut self.model, &mut self.first) {
+            (Some(model), _) => visit(model),
+            (None, Some(first)) => visit_path(first, visit),
+            (None, None) => Ok(()),
+        }
+    }
+
     /// True if a model other than the built-in one is named.
     pub(crate) fn has_model(&self) -> bool {
         self.model.is_some() || self.first.is_some()

@@ -1,12 +1,13 @@
 //! Signals: Ctrl-C stops a running generation, else the program; SIGTERM and SIGHUP end it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use crate::failure::INTERRUPTED as CTRL_C;
 use crate::unfinished::abandon_and_exit;
 
 static ANSWERING: AtomicBool = AtomicBool::new(false);
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 static AWAY: AtomicBool = AtomicBool::new(false);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
@@ -61,6 +62,11 @@ impl Answering {
             INTERRUPTED.store(false, Ordering::SeqCst);
         }
         Answering { is_outer }
+    }
+
+    /// Set by Ctrl-C, for work that looks at it on other threads.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        INTERRUPTED.clone()
     }
 
     /// True if Ctrl-C was pressed since the start.

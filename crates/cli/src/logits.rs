@@ -23,7 +23,7 @@ Runs token ids and writes the logits after each: one row of vocabulary size per 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    model: ModelArg,
+    pub(crate) model: ModelArg,
     /// Token ids, separated by commas or spaces
     #[arg(long, value_name = "IDS")]
     tokens: Option<String>,

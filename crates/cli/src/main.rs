@@ -15,6 +15,7 @@ mod drivers;
 mod embed;
 mod environment;
 mod failure;
+mod hub;
 mod imatrix;
 mod input;
 mod interrupt;
@@ -22,6 +23,7 @@ mod llama_cpp;
 mod load;
 mod logits;
 mod lora;
+mod model_names;
 mod names;
 mod numbers;
 mod options;
@@ -31,7 +33,6 @@ mod peaks;
 mod perplexity;
 mod progress;
 mod quantize;
-mod reserved;
 mod run;
 mod serve;
 mod show;
@@ -50,6 +51,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::hub::{HubArgs, Models};
+use crate::model_names::Visit;
 use crate::ui::{Ui, UiArgs};
 
 const LONG_VERSION: &str = concat!(
@@ -66,6 +69,7 @@ Examples:
   chaski run -p \"Once upon a time\"              continue a text with the built-in model
   chaski run model.gguf \"Why is the sky blue?\"  ask a model
   chaski run model.gguf                         talk to it
+  chaski run hf:org/repo:Q4_K_M                 the same with a model of Hugging Face, fetched once
   chaski serve model.gguf                       let programs ask it, by the API of OpenAI
   chaski bench model.gguf                       how fast it is here
   chaski devices                                which GPUs there are
@@ -74,7 +78,7 @@ Examples:
 Options can also be set in the environment (CHASKI_TEMP for --temp) and in a file; `chaski config` shows both.
 
 Exit codes:
-  0  done    1  failed    2  wrong usage    3  no such file, or not a model    4  out of memory
+  0  done    1  failed    2  wrong usage    3  no such model    4  out of memory, or the disk is full
   130  Ctrl-C    143  SIGTERM    129  SIGHUP, as when the terminal is closed";
 
 /// Runs large language models from GGUF files on any GPU.
@@ -84,6 +88,8 @@ Exit codes:
 struct Cli {
     #[command(flatten)]
     ui: UiArgs,
+    #[command(flatten)]
+    hub: HubArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -98,6 +104,17 @@ enum Command {
     Serve(Box<serve::Args>),
     /// Show a model file's contents and memory needs
     Show(show::Args),
+    /// Fetch a model, or what is missing of it
+    #[command(long_about = hub::PULL_LONG)]
+    Pull(hub::PullArgs),
+    /// List the models that are here
+    List(hub::ListArgs),
+    /// Remove a model from the cache
+    Rm(hub::RmArgs),
+    /// Compare the files of the cache with their digests
+    Verify(hub::VerifyArgs),
+    /// Remove old incomplete downloads, and contents that no model names
+    Prune(hub::PruneArgs),
     /// List the GPUs, or measure one
     Devices(devices::Args),
     /// Test the devices here, and say what is slow or broken
@@ -138,14 +155,42 @@ enum Command {
     Man(completions::ManArgs),
 }
 
+impl Command {
+    /// Visits the arguments that name models, which become files before the command runs. `show` reads those that are not here
+    /// by ranges, and the commands about the cache take names.
+    fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
+        match self {
+            Command::Run(a) => a.models(visit),
+            Command::Serve(a) => a.models(visit),
+            Command::Bench(a) => a.models(visit),
+            Command::Tune(a) => a.model.models(visit),
+            Command::Tokenize(a) => a.words.models(visit),
+            Command::Embed(a) => a.words.models(visit),
+            Command::Perplexity(a) => a.model.models(visit),
+            Command::Logits(a) => a.model.models(visit),
+            Command::Quantize(a) => visit(&mut a.input),
+            Command::Imatrix(a) => a.model.models(visit),
+            Command::Synth(a) => a.vocab.iter_mut().try_for_each(visit),
+            Command::Show(_)
+            | Command::Pull(_)
+            | Command::List(_)
+            | Command::Rm(_)
+            | Command::Verify(_)
+            | Command::Prune(_)
+            | Command::Devices(_)
+            | Command::Doctor(_)
+            | Command::Config(_)
+            | Command::Completions(_)
+            | Command::Man(_) => Ok(()),
+        }
+    }
+}
+
 fn main() -> ExitCode {
     environment::silence_device_select();
     let args: Vec<OsString> = std::env::args_os().collect();
     let mut root = Cli::command();
     root.build();
-    if let Some(answer) = reserved::answer(&args, &root) {
-        return failure::report(&answer.into(), &Ui::plain());
-    }
     let line = match llama_cpp::expand(args, &root) {
         Ok(line) => line,
         Err(e) => return failure::report(&e.into(), &Ui::plain()),
@@ -162,20 +207,33 @@ fn main() -> ExitCode {
         Ok(configured) => configured,
         Err(e) => return failure::report(&e, &Ui::plain()),
     };
-    let cli = match Cli::from_arg_matches(&matches) {
+    let mut cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(e) => return failure::usage(e, Vec::new()),
     };
     let ui = Ui::new(&cli.ui);
     ui::log_to_stderr(&ui);
     line.notes.iter().for_each(|note| ui.detail(note));
+    let models = Models::new(cli.hub, sources.aliases(), &ui);
+    if let Err(e) = cli.command.models(&mut |path| {
+        *path = models.path_of(path)?;
+        Ok(())
+    }) {
+        return failure::report(&e, &ui);
+    }
     let result = match cli.command {
-        Command::Run(a) => run::run(*a, &ui),
+        Command::Run(a) => run::run(*a, &models, &ui),
         Command::Serve(a) => {
             let args = line.args;
-            serve::run(*a, config::Again { args, matches, root, fresh: Cli::command, sources }, &ui)
+            let again = config::Again { args, matches, root, fresh: Cli::command, sources };
+            serve::run(*a, again, &models, &ui)
         }
-        Command::Show(a) => show::run(&a),
+        Command::Show(a) => show::run(&a, &models),
+        Command::Pull(a) => hub::pull(&a, &models),
+        Command::List(a) => hub::list(&a, &models),
+        Command::Rm(a) => hub::rm(&a, &models),
+        Command::Verify(a) => hub::verify(&a, &models),
+        Command::Prune(a) => hub::prune(&a, &models),
         Command::Devices(a) => devices::run(&a, &ui),
         Command::Doctor(a) => doctor::run(&a, &ui),
         Command::Bench(a) => bench::run(*a, &ui),

@@ -14,6 +14,7 @@ use ggml_format::{FILE_TYPES, FileType};
 
 use crate::failure::Usage;
 use crate::lora::LoraArgs;
+use crate::model_names::Visit;
 use crate::numbers::{finite, positive};
 use crate::overrides::MetadataArgs;
 
@@ -34,15 +35,20 @@ pub(crate) fn source(model: Option<&Path>) -> Source {
 /// The model, as a positional argument or an option.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ModelArg {
-    /// GGUF file [default: the built-in model]
+    /// GGUF file, or a name such as hf:org/repo:Q4_K_M [default: the built-in model]
     #[arg(value_name = "MODEL")]
     first: Option<PathBuf>,
-    /// GGUF file, instead of MODEL
+    /// The same, instead of MODEL
     #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
     model: Option<PathBuf>,
 }
 
 impl ModelArg {
+    /// Visits the name of the model.
+    pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
+        self.first.iter_mut().chain(&mut self.model).try_for_each(visit)
+    }
+
     /// The file, if one was named.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.first.as_deref().or(self.model.as_deref())

@@ -20,7 +20,7 @@ llama-perplexity.";
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    model: ModelArg,
+    pub(crate) model: ModelArg,
     /// File with the text [default: stdin]
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,

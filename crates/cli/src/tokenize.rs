@@ -21,7 +21,7 @@ Prints the token ids of a text.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    words: ModelAndText,
+    pub(crate) words: ModelAndText,
     /// The text, instead of TEXT
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,

@@ -30,7 +30,7 @@ the cache directory, one file per adapter and driver. Models of other shapes kee
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    model: ModelArg,
+    pub(crate) model: ModelArg,
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     budget: u64,

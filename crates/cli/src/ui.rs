@@ -61,6 +61,8 @@ pub(crate) struct Ui {
     verbose: bool,
     quiet: bool,
     display: Display,
+    /// Nobody chose a form of progress, and there is no terminal: long work may tell some lines.
+    tells_lines: bool,
 }
 
 impl Ui {
@@ -76,23 +78,25 @@ impl Ui {
             }
         };
         let display = Display::of(args.progress, args.quiet);
-        Ui { color, verbose: args.verbose, quiet: args.quiet, display }
+        let tells_lines = args.progress == Mode::Auto && display == Display::Hidden && !args.quiet;
+        Ui { color, verbose: args.verbose, quiet: args.quiet, display, tells_lines }
     }
 
     /// Before the options are known.
     pub(crate) fn plain() -> Ui {
-        Ui { color: false, verbose: false, quiet: false, display: Display::of(Mode::None, true) }
+        let display = Display::of(Mode::None, true);
+        Ui { color: false, verbose: false, quiet: false, display, tells_lines: false }
     }
 
     /// A silent one.
     #[cfg(test)]
     pub(crate) fn silent() -> Ui {
-        Ui { color: false, verbose: false, quiet: true, display: Display::Hidden }
+        Ui { color: false, verbose: false, quiet: true, display: Display::Hidden, tells_lines: false }
     }
 
     /// The same without progress.
     pub(crate) fn without_progress(&self) -> Ui {
-        Ui { display: Display::Hidden, ..self.clone() }
+        Ui { display: Display::Hidden, tells_lines: false, ..self.clone() }
     }
 
     pub(crate) fn verbose(&self) -> bool {
@@ -118,6 +122,13 @@ impl Ui {
     /// A message that reports a result.
     pub(crate) fn say(&self, text: &str) {
         if !self.quiet {
+            tell(text);
+        }
+    }
+
+    /// A line about the progress of long work where there is no bar.
+    pub(crate) fn line(&self, text: &str) {
+        if self.tells_lines {
             tell(text);
         }
     }

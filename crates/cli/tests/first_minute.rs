@@ -1,6 +1,10 @@
 //! Every example of the readmes and of each `--help` runs as it stands, with files under the names that it uses.
 #![cfg(unix)]
 
+#[allow(dead_code, reason = "the tests of the hub itself use all of it")]
+#[path = "../../hub/tests/hub/fake.rs"]
+mod fake;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -22,6 +26,9 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("chaski serve", "the same"),
     ("chaski run model.gguf", "a chat: tests/terminal has them"),
     ("chaski run MODEL", "a chat"),
+    ("chaski run hf:org/repo:Q4_K_M", "a chat"),
+    ("chaski run hf:org/repo-GGUF:Q4_K_M", "a chat"),
+    ("chaski pull https://host/a.gguf", "there is no such host"),
     ("chaski run large.gguf --device 0,1 -ts 3,1", "needs two GPUs"),
     ("chaski run moe.gguf --experts-on-cpu 99", "a chat, and there is no MoE model with a vocabulary"),
     ("chaski devices --measure", "measures a GPU for a while: tests/cli/gpu.rs runs it"),
@@ -147,6 +154,9 @@ fn every_example_runs_as_it_stands() {
         assert!(examples.iter().any(|known| known == example), "no example any more: {example}");
     }
     let folder = folder();
+    let model = std::fs::read(folder.path().join("model.gguf")).unwrap();
+    let hub =
+        fake::FakeHub::start().with("org/repo", &[("repo-Q4_K_M.gguf", model.clone()), ("file.gguf", model)]);
     let bin: PathBuf = Path::new(env!("CARGO_BIN_EXE_chaski")).parent().unwrap().into();
     let path = std::env::var("PATH").unwrap_or_default();
     let mut failed = Vec::new();
@@ -159,6 +169,7 @@ fn every_example_runs_as_it_stands() {
         }
         command.env("PATH", format!("{}:{path}", bin.display())).env("CHASKI_CONFIG", "config.toml");
         command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        command.env("HF_ENDPOINT", hub.endpoint()).env("HF_HOME", folder.path().join("hub"));
         let o = command.output().unwrap();
         if !o.status.success()
             || o.stdout.is_empty() && !example.contains("quantize") && !example.contains("imatrix")

@@ -48,7 +48,7 @@ pub use name::{HubName, ModelName, OllamaName, Pick, RepoId};
 pub use paths::{System, check as check_path};
 pub use plan::{Origin, Plan, PlannedFile};
 pub use quote::{path as quote_path, segment as quote_segment};
-pub use select::{Form, Selection, projector, select};
+pub use select::{Form, Selection, Split, is_candidate, projector, select};
 pub use tree::{TreeFile, next_page, read_commit, read_page};
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -25,6 +25,7 @@ use self::record::{Columns, record};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::lora::LoraArgs;
+use crate::model_names::Visit;
 use crate::options::{self, EngineArgs, ExpertArgs, Features, Shares, ThreadArgs, kv_pair};
 use crate::output::{files_of_model, try_to_write};
 use crate::overrides::MetadataArgs;
@@ -47,10 +48,10 @@ const GROUP: u32 = 16;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// GGUF files [default: the built-in model]
+    /// GGUF files, or names such as hf:org/repo:Q4_K_M [default: the built-in model]
     #[arg(value_name = "MODEL")]
     models: Vec<PathBuf>,
-    /// GGUF file; may be repeated or comma-separated
+    /// The same; may be repeated or comma-separated
     #[arg(short, long, value_name = "FILE")]
     model: Vec<String>,
     /// Prompt tokens; 0 disables the test (also -npp) [default: 512]
@@ -171,6 +172,15 @@ struct Setup {
     model: Option<PathBuf>,
     engine: EngineArgs,
     n_batch: u32,
+}
+
+impl Args {
+    /// Visits the names of models.
+    pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
+        self.models = models(self).into_iter().flatten().collect();
+        self.model.clear();
+        self.models.iter_mut().try_for_each(visit)
+    }
 }
 
 pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {

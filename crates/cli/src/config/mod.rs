@@ -15,12 +15,16 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::failure::{self, Usage};
 use crate::llama_cpp;
+use crate::model_names::{Aliases, is_name};
 use file::File;
 pub(crate) use presets::{Again, Preset};
 pub(crate) use show::{Args, LONG, run};
 
 /// The beginning of the variables' names.
 const PREFIX: &str = "CHASKI_";
+
+/// The table of the file with names for models.
+const ALIASES: &str = "aliases";
 
 /// The command whose options the environment, and keys outside of tables, set in all commands.
 const COMMON: &str = "run";
@@ -91,6 +95,13 @@ impl Sources {
         Ok(Sources { variables, file, path: named.or_else(file::usual_place) })
     }
 
+    /// The names for models of the file.
+    pub(crate) fn aliases(&self) -> Aliases {
+        let entries = self.file.iter().flat_map(|file| &file.entries);
+        let of_table = entries.filter(|entry| entry.table.as_deref() == Some(ALIASES));
+        of_table.filter_map(|entry| Some((entry.key.clone(), entry.words.first()?.clone()))).collect()
+    }
+
     /// The values for a command, those that come first in front.
     fn values(&self, command: &Command, root: &Command) -> Vec<Value> {
         let mut values: Vec<Value> = Vec::new();
@@ -149,7 +160,7 @@ pub(crate) fn parse(
     else {
         return Ok(matches);
     };
-    let values = fitting(sources.values(command, root), command, root, Some(given))?;
+    let values = fitting(sources.values(command, root), command, root, Some(given), &sources.aliases())?;
     if values.is_empty() {
         return Ok(matches);
     }
@@ -186,6 +197,7 @@ fn fitting(
     command: &Command,
     root: &Command,
     given: Option<&ArgMatches>,
+    aliases: &Aliases,
 ) -> Result<Vec<Value>, Usage> {
     let on_line = |arg: &&Arg| {
         given.and_then(|given| given.value_source(arg.get_id().as_str())) == Some(ValueSource::CommandLine)
@@ -196,7 +208,7 @@ fn fitting(
         let Some(arg) = find(command, root, &value.option) else { continue };
         let is_given =
             on_line.iter().any(|other| other.get_id() == arg.get_id() || exclude(command, arg, other));
-        if is_given || (arg.get_id() == "model" && given.is_some_and(names_model)) {
+        if is_given || (arg.get_id() == "model" && given.is_some_and(|given| names_model(given, aliases))) {
             continue;
         }
         let is_off = |value: &Value| value.words == ["false"];
@@ -234,16 +246,20 @@ fn check_number(value: &Value, arg: &Arg) -> Result<(), Usage> {
     Err(Usage(format!("{}: `{}` takes {expected}, found {found}", value.origin, value.option)))
 }
 
-/// True if the positional arguments name a model: two of them do, and one does if it is a file, or called like one.
+/// True if the positional arguments name a model: two of them do, and one does if it is a file, called like one, or a name.
 /// Otherwise one is a text for the model of the configuration.
-fn names_model(given: &ArgMatches) -> bool {
+fn names_model(given: &ArgMatches, aliases: &Aliases) -> bool {
     let word = |id: &str| match given.try_get_raw(id) {
         Ok(Some(mut words)) => words.next(),
         _ => None,
     };
     let is_model = |name: &OsStr| {
         let path = Path::new(name);
-        path.is_file() || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
+        let is_alias = name.to_str().is_some_and(|name| aliases.contains_key(name));
+        is_alias
+            || is_name(path)
+            || path.is_file()
+            || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
     };
     word("second").is_some() || word("models").is_some() || word("first").is_some_and(is_model)
 }
@@ -342,6 +358,10 @@ fn check(file: &File, root: &Command) -> Result<(), Usage> {
     for entry in &file.entries {
         let at = |what: String| Usage(format!("`{}`, line {}: {what}", file.path.display(), entry.line));
         let table = entry.table.as_deref();
+        if table == Some(ALIASES) {
+            check_alias(entry).map_err(at)?;
+            continue;
+        }
         let command = match table {
             None => common(root),
             Some(name) => match root.get_subcommands().find(|command| command.get_name() == name) {
@@ -370,6 +390,14 @@ fn check(file: &File, root: &Command) -> Result<(), Usage> {
         seen.push((table, option));
     }
     Ok(())
+}
+
+/// Checks a name for a model.
+fn check_alias(entry: &file::Entry) -> Result<(), String> {
+    match &entry.words[..] {
+        [name] => chaski_hub::ModelName::parse(name).map(|_| ()).map_err(|e| e.to_string()),
+        _ => Err(format!("`{}` stands for one model", entry.key)),
+    }
 }
 
 /// An unknown name, with the one that may be meant.

@@ -9,6 +9,7 @@ use clap::{ArgMatches, Command, FromArgMatches};
 use super::file::{self, Entry, File};
 use super::{Layer, Origin, Sources, Value, find, fitting, names_of, options, parse_with, unknown, words_of};
 use crate::failure::Usage;
+use crate::model_names::is_name;
 
 /// The key of a model's file.
 const MODEL: &str = "model";
@@ -54,12 +55,15 @@ impl Again {
             let model = file.entries.iter().filter(of_table).find(|entry| entry.key == MODEL);
             let folder = path.parent().unwrap_or(Path::new(""));
             let values = self.values(&file, name, command);
-            let values = fitting(values, command, &self.root, Some(given))?;
+            let values = fitting(values, command, &self.root, Some(given), &self.sources.aliases())?;
             let matches = parse_with(&self.args, (self.fresh)(), command.get_name(), &values)?;
             let (_, of_command) = matches.subcommand().context("a command is missing")?;
             Ok(Preset {
                 name: (*name).to_owned(),
-                model: model.and_then(|entry| entry.words.first()).map(|file| folder.join(file)),
+                model: model.and_then(|entry| entry.words.first()).map(|word| {
+                    let is_name = is_name(Path::new(word)) || self.sources.aliases().contains_key(word);
+                    if is_name { word.into() } else { folder.join(word) }
+                }),
                 args: T::from_arg_matches(of_command)?,
             })
         };

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, root: &Command, sources: &Sources) -> anyhow::Res
 
 /// The options of a command that have a value without a command line.
 fn rows(command: &Command, root: &Command, sources: &Sources) -> Result<Vec<Row>, Usage> {
-    let values = fitting(sources.values(command, root), command, root, None)?;
+    let values = fitting(sources.values(command, root), command, root, None, &sources.aliases())?;
     let mut rows = Vec::new();
     for arg in options(command, root) {
         let option = arg.get_long().unwrap_or_default();
@@ -83,7 +83,10 @@ fn rows(command: &Command, root: &Command, sources: &Sources) -> Result<Vec<Row>
             None => arg.get_default_values().iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         };
         if !words.is_empty() && arg.get_action().takes_values() || source.is_some() {
-            rows.push(Row { option: option.to_owned(), value: words.join(", "), source: source.cloned() });
+            // Keys and tokens are nobody's business.
+            let is_secret = arg.is_hide_env_values_set();
+            let value = if is_secret { "(secret)".to_owned() } else { words.join(", ") };
+            rows.push(Row { option: option.to_owned(), value, source: source.cloned() });
         }
     }
     Ok(rows)

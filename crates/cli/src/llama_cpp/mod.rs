@@ -42,7 +42,7 @@ fn row_of(spelling: &str, command: &Command, root: &Command) -> Option<&'static 
 /// The long option for a spelling of llama.cpp.
 pub(crate) fn long_of(spelling: &str) -> Option<&'static str> {
     match TABLE.iter().find(|row| row.names.contains(&spelling))?.here {
-        Here::Option(long) | Here::Argument(long) => long.split('=').next(),
+        Here::Option(long) | Here::Argument(long) | Here::Joined(long) => long.split('=').next(),
         _ => None,
     }
 }
@@ -158,7 +158,10 @@ impl Row {
     /// True if a command has the option of ours; others report it by the name that was typed.
     fn fits(&self, command: &Command, root: &Command) -> bool {
         let ours = match self.here {
-            Here::Option(argument) | Here::Argument(argument) | Here::Pairs(argument) => argument,
+            Here::Option(argument)
+            | Here::Argument(argument)
+            | Here::Joined(argument)
+            | Here::Pairs(argument) => argument,
             Here::Words(words) => {
                 words.iter().map(|(_, to)| *to).find(|to| !to.is_empty()).unwrap_or_default()
             }
@@ -215,6 +218,13 @@ impl Row {
             Here::Refused(why) => return Err(Instead(format!("`{name}`: {why}"))),
             Here::Ignored(why) => line.notes.push(format!("`{name}` has no effect: {why}")),
             Here::Argument(argument) => line.args.push(argument.into()),
+            Here::Joined(argument) => {
+                let value = words.into_iter().next();
+                let value = value.ok_or_else(|| Instead(format!("`{name}` needs a value")))?;
+                let mut joined = OsString::from(argument);
+                joined.push(value);
+                line.args.push(joined);
+            }
             Here::Option(option) => {
                 line.args.push(with_value(option.into(), words.into_iter().next()));
             }
@@ -319,6 +329,11 @@ mod tests {
     fn options_of_llama_cpp_become_ours() {
         for (typed, ours) in [
             ("chaski bench -npp 9 -pg=8,9 -p 5", "chaski bench --n-prompt=9 --prompt-gen=8,9 -p 5"),
+            ("chaski run -hf a/b:Q8_0 -hff c", "chaski run --model=hf:a/b:Q8_0 --hf-file=c"),
+            (
+                "chaski serve -hfd a/b -mu https://c/d",
+                "chaski serve --model-draft=hf:a/b --model=https://c/d",
+            ),
             ("chaski run -sys x -st -p y", "chaski run --system=x --single-turn -p y"),
             ("chaski run --temperature 0 --predict 5", "chaski run --temp=0 --n-predict=5"),
             ("chaski run -rea off -co -p y", "chaski run --no-think --color=always -p y"),
@@ -384,8 +399,9 @@ mod tests {
     #[test]
     fn refusals_say_how_else() {
         for (typed, says) in [
-            ("chaski run -hf org/repo", "`-hf`: models are not downloaded yet"),
-            ("chaski -hf org/repo", "`-hf`: models are not downloaded yet"),
+            ("chaski -hf org/repo", "`-hf` belongs behind a command: `chaski run -hf ...`"),
+            ("chaski run -hf", "`-hf` needs a value"),
+            ("chaski run -cl", "`chaski list`"),
             ("chaski -m x.gguf -p y", "`-m` belongs behind a command: `chaski run -m ...`"),
             ("chaski show --prompt-cache x", "/save and /load"),
             ("chaski run --reasoning-budget 7", "expected one of -1, 0"),

@@ -26,6 +26,8 @@ pub(super) enum Takes {
 pub(super) enum Here {
     /// This long option, with the same value.
     Option(&'static str),
+    /// This argument, with the value appended.
+    Joined(&'static str),
     /// This argument, in place of a flag.
     Argument(&'static str),
     /// For each word an argument; an empty one changes nothing.
@@ -40,6 +42,10 @@ pub(super) enum Here {
 
 const fn own(names: &'static [&'static str], option: &'static str) -> Row {
     Row { names, takes: Takes::One, here: Here::Option(option) }
+}
+
+const fn joined(names: &'static [&'static str], argument: &'static str) -> Row {
+    Row { names, takes: Takes::One, here: Here::Joined(argument) }
 }
 
 const fn flag(names: &'static [&'static str], argument: &'static str) -> Row {
@@ -58,7 +64,7 @@ const fn refused(names: &'static [&'static str], takes: Takes, why: &'static str
     Row { names, takes, here: Here::Refused(why) }
 }
 
-const DOWNLOAD: &str = "models are not downloaded yet: download a GGUF file, then `chaski run FILE`";
+const DOWNLOAD: &str = "name the model: `chaski run hf:ORG/REPO` fetches one of Hugging Face";
 const PLACEMENT: &str = "`--device` selects the GPUs, and `--experts-on-cpu N` keeps experts in host memory";
 const FILES: &str =
     "files are mapped for the CPU (`--no-mmap` reads them), and read piece by piece for a GPU";
@@ -79,6 +85,10 @@ const BATCHES: &str = "all requests share the steps and the KV cache, whose pref
 pub(crate) static TABLE: &[Row] = &[
     // The model, and the device.
     own(&["-m", "--model"], "--model"),
+    joined(&["-hf", "-hfr", "--hf-repo"], "--model=hf:"),
+    own(&["-hff", "--hf-file"], "--hf-file"),
+    own(&["-hft", "--hf-token"], "--hf-token"),
+    joined(&["-mu", "--model-url"], "--model="),
     own(&["-c", "--ctx-size"], "--ctx-size"),
     own(&["-t", "--threads"], "--threads"),
     own(&["-tb", "--threads-batch"], "--threads-batch"),
@@ -99,6 +109,7 @@ pub(crate) static TABLE: &[Row] = &[
     own(&["--yarn-orig-ctx"], "--yarn-orig-ctx"),
     // Drafts.
     own(&["-md", "--model-draft", "--spec-draft-model"], "--model-draft"),
+    joined(&["-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"], "--model-draft=hf:"),
     own(&["--draft", "--draft-n", "--draft-max", "--spec-draft-n-max"], "--draft-max"),
     own(&["--draft-min", "--draft-n-min", "--spec-draft-n-min"], "--draft-min"),
     own(&["--draft-p-min", "--spec-draft-p-min"], "--draft-p-min"),
@@ -270,7 +281,6 @@ pub(crate) static TABLE: &[Row] = &[
     ignored(&["--log-timestamps", "--no-log-timestamps"], Nothing, LOG),
     ignored(&["--log-colors"], Switch, "`--color WHEN` decides"),
     ignored(&["-lv", "--verbosity", "--log-verbosity"], One, LOG),
-    ignored(&["--offline"], Nothing, "the command never uses the network"),
     ignored(
         &[
             "-ctkd",
@@ -350,16 +360,14 @@ pub(crate) static TABLE: &[Row] = &[
     refused(&["--reranking", "--rerank"], Nothing, "no model ranks documents yet"),
     refused(&["--slot-save-path"], One, "the state of prompts is not stored in files"),
     refused(&["--media-path"], One, IMAGES),
-    refused(&["-hf", "-hfr", "--hf-repo", "-hff", "--hf-file", "-hft", "--hf-token"], One, DOWNLOAD),
-    refused(&["-mu", "--model-url", "-dr", "--docker-repo"], One, DOWNLOAD),
-    refused(&["-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"], One, DOWNLOAD),
+    refused(
+        &["-dr", "--docker-repo"],
+        One,
+        "models of Docker are not fetched; `hf:ORG/REPO` names one of Hugging Face",
+    ),
     refused(&["--gpt-oss-20b-default", "--gpt-oss-120b-default"], Nothing, DOWNLOAD),
     refused(&["--vision-gemma-4b-default", "--vision-gemma-12b-default"], Nothing, DOWNLOAD),
-    refused(
-        &["-cl", "--cache-list"],
-        Nothing,
-        "there is no store of models yet: list the files of your folder",
-    ),
+    refused(&["-cl", "--cache-list"], Nothing, "`chaski list` lists the models that are here"),
     refused(&["--completion-bash"], Nothing, "`chaski completions bash` prints the script"),
     refused(&["--list-devices"], Nothing, "`chaski devices` lists the GPUs"),
     refused(&["--server-base"], One, "there is no server to connect to yet: give the model's file"),

@@ -46,8 +46,8 @@ The model is streamed: memory use does not depend on its size.";
 /// Convert a model to other tensor types.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Input model; the first file of a split set
-    input: PathBuf,
+    /// Input model, a file or a name such as hf:org/repo:BF16; the first file of a split set
+    pub(crate) input: PathBuf,
     /// Output file; for a split set, the prefix of the file names
     output: PathBuf,
     /// File type, such as q4_k_m; a tensor type for all matrices, such as mxfp4; or copy

@@ -16,8 +16,10 @@ use serde_json::Value;
 
 use crate::draft::DraftArgs;
 use crate::failure::{Interrupted, Usage};
+use crate::hub::Models;
 use crate::input::{ModelAndText, followed, note_file_name, read_text, with_stdin, without_last_line_break};
 use crate::load::{self, Loaded};
+use crate::model_names::Visit;
 use crate::options::{self, EngineArgs, SamplingArgs};
 use crate::overrides::TemplateArgs;
 use crate::ui::{Ui, chain};
@@ -164,7 +166,7 @@ enum Prompt {
     Message(String),
 }
 
-pub(crate) fn run(mut args: Args, ui: &Ui) -> anyhow::Result<()> {
+pub(crate) fn run(mut args: Args, models: &Models, ui: &Ui) -> anyhow::Result<()> {
     args.read_texts()?;
     let (model, message) = args.words.split()?;
     let message = message.map(|text| args.unescaped(text));
@@ -184,10 +186,20 @@ pub(crate) fn run(mut args: Args, ui: &Ui) -> anyhow::Result<()> {
     engine.set_draft(draft)?;
     interrupt::install()?;
     let Some(prompt) = prompt else {
+        let models = models.clone();
         let settings = repl::Settings { answer: args.answer, sampling: args.sampling };
         let (engine_args, raw) = (args.engine, args.raw);
-        let start =
-            repl::Start { engine, file: model, engine_args, times, has_draft, settings, demands, raw };
+        let start = repl::Start {
+            engine,
+            file: model,
+            engine_args,
+            times,
+            has_draft,
+            settings,
+            demands,
+            raw,
+            models,
+        };
         return repl::run(start, first, ui);
     };
     let (tokens, chat) = tokens(&engine, prompt, &args, &demands.tools, ui)?;
@@ -214,6 +226,12 @@ pub(crate) fn run(mut args: Args, ui: &Ui) -> anyhow::Result<()> {
 }
 
 impl Args {
+    /// Visits the names of models.
+    pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
+        self.words.models(visit)?;
+        self.model_draft.iter_mut().try_for_each(visit)
+    }
+
     /// Texts of options that come from files or contain escape sequences.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use super::log::{self, LogFormat};
 use crate::draft::DraftArgs;
 use crate::failure::Usage;
 use crate::input::read_text;
+use crate::model_names::Visit;
 use crate::numbers::positive;
 use crate::options::{EngineArgs, SamplingArgs, Service};
 use crate::overrides::TemplateArgs;
@@ -21,10 +22,10 @@ use crate::variables::VariableArgs;
 /// The models.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ModelsArgs {
-    /// GGUF files; the first answers requests that name no model [default: the built-in model]
+    /// GGUF files, or names such as hf:org/repo:Q4_K_M; the first answers requests that name no model [default: the built-in model]
     #[arg(value_name = "MODEL")]
     models: Vec<PathBuf>,
-    /// GGUF file, instead of MODEL; may be repeated
+    /// The same, instead of MODEL; may be repeated
     #[arg(short, long, value_name = "FILE", conflicts_with = "models")]
     model: Vec<PathBuf>,
     /// Offer the GGUF files of a folder, and of the folders in it
@@ -222,6 +223,12 @@ fn commas(text: &Option<String>) -> Vec<String> {
 }
 
 impl Args {
+    /// Visits the names of models.
+    pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
+        let models = self.models.models.iter_mut().chain(&mut self.models.model);
+        models.chain(&mut self.model_draft).try_for_each(visit)
+    }
+
     /// Capacities of the engine.
     pub(crate) fn service(&self) -> Service {
         let max_waiting = self.max_queue.unwrap_or_else(|| (4 * self.parallel as usize).max(16));

@@ -21,6 +21,7 @@ use signals::Signals;
 
 use crate::config::Again;
 use crate::failure::{FAILED, INTERRUPTED};
+use crate::hub::Models;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
@@ -35,9 +36,9 @@ client that leaves ends its request at once.
 
 Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once. SIGHUP: the keys and the list of models are read again.";
 
-pub(crate) fn run(args: Args, again: Again, ui: &Ui) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow::Result<()> {
     let mut config = args.config(ui)?;
-    let catalogue = Catalogue::new(args.clone(), again, ui)?;
+    let catalogue = Catalogue::new(args.clone(), again, models, ui)?;
     config.offers = Some(catalogue.offers());
     // The process ends with it.
     config.free_models = false;

@@ -13,6 +13,7 @@ use chaski_server::{KeepAlive, LoadError, Loader, ModelOptions, Offer, Offers, P
 use super::args::Args;
 use crate::config::{Again, Preset};
 use crate::failure::{Usage, is_out_of_memory};
+use crate::hub::Models;
 use crate::load;
 use crate::options::{self, source};
 use crate::ui::{Ui, chain};
@@ -21,6 +22,8 @@ use crate::ui::{Ui, chain};
 pub(super) struct Catalogue {
     args: Arc<Args>,
     again: Again,
+    /// Models by name.
+    models: Models,
     ui: Ui,
     /// The models at the last reading.
     last: Mutex<Vec<Offer>>,
@@ -46,10 +49,11 @@ impl Catalogue {
     ///
     /// # Errors
     /// A folder or a file of presets that cannot be read; two models with one name.
-    pub(super) fn new(args: Args, again: Again, ui: &Ui) -> anyhow::Result<Arc<Catalogue>> {
+    pub(super) fn new(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow::Result<Arc<Catalogue>> {
         let catalogue = Arc::new(Catalogue {
             args: Arc::new(args),
             again,
+            models: models.clone(),
             ui: ui.clone(),
             last: Mutex::default(),
             failure: Mutex::default(),
@@ -149,6 +153,7 @@ impl Catalogue {
         if let Some(file) = &args.models.preset {
             for preset in self.again.presets::<Args>(file)? {
                 let Preset { name, model, args } = preset;
+                let model = model.map(|word| self.models.path_of(&word)).transpose()?;
                 let known = items.iter_mut().chain(&mut items_of_folder).find(|item| item.id == name);
                 let aliases: Vec<String> = args.names().collect();
                 match (known, model) {

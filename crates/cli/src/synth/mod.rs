@@ -39,7 +39,7 @@ pub(crate) struct Args {
     seed: u64,
     /// GGUF file to copy the tokenizer from; by default bytes and filler tokens
     #[arg(long, value_name = "GGUF")]
-    vocab: Option<PathBuf>,
+    pub(crate) vocab: Option<PathBuf>,
 }
 
 /// Writes the model.

@@ -4,6 +4,7 @@ mod answers;
 mod config;
 mod doctor;
 mod gpu;
+mod hub;
 mod inputs;
 mod numbers;
 mod progress;
@@ -26,7 +27,15 @@ pub(crate) const GOLDEN: &str = ", there lived a small,";
 pub(crate) fn chaski(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chaski"));
     // Neither the user's settings nor their cache shall matter.
-    for name in ["RUST_LOG", "NO_COLOR", "CLICOLOR_FORCE"] {
+    for name in [
+        "RUST_LOG",
+        "NO_COLOR",
+        "CLICOLOR_FORCE",
+        "HF_ENDPOINT",
+        "HF_TOKEN",
+        "HF_HUB_CACHE",
+        "HF_HUB_OFFLINE",
+    ] {
         command.env_remove(name);
     }
     let ours = std::env::vars_os()

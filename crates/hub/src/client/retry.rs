@@ -26,11 +26,21 @@ impl From<HubError> for Failure {
 pub(crate) struct Tries<'l> {
     limits: &'l Limits,
     n: usize,
+    /// Nothing was fetched yet: without a network, the user should know soon.
+    is_question: bool,
 }
+
+/// Tries of a question that no server answers.
+const UNANSWERED: usize = 2;
 
 impl<'l> Tries<'l> {
     pub(crate) fn new(limits: &'l Limits) -> Self {
-        Tries { limits, n: 0 }
+        Tries { limits, n: 0, is_question: false }
+    }
+
+    /// For questions before a download.
+    pub(crate) fn of_question(limits: &'l Limits) -> Self {
+        Tries { is_question: true, ..Tries::new(limits) }
     }
 
     /// Bytes came: the count begins again.
@@ -47,6 +57,10 @@ impl<'l> Tries<'l> {
             Failure::Final(error) => return Err(error),
             Failure::Transient { error, wait } => (error, wait),
         };
+        let is_unanswered = self.is_question && matches!(error, HubError::Connection { .. });
+        if is_unanswered && self.n >= UNANSWERED {
+            return Err(error);
+        }
         let Some(delay) = self.limits.delays.get(self.n) else { return Err(error) };
         self.n += 1;
         let time = wait.map_or(*delay, |wait| wait.min(self.limits.longest_wait));

@@ -251,7 +251,7 @@ pub(crate) fn probe(
         let name = if known.starts_with('"') { "if-none-match" } else { "if-modified-since" };
         headers.push((name, known.to_owned()));
     }
-    let mut tries = Tries::new(limits);
+    let mut tries = Tries::of_question(limits);
     let answer = loop {
         match client.get(asked, address, &headers) {
             Ok(answer) => break answer,

@@ -59,6 +59,12 @@ impl Hub {
         &self.0.config
     }
 
+    /// Free bytes of the disk with the cache, if the system tells them.
+    pub fn free_space(&self) -> Option<u64> {
+        let existing = self.0.config.cache.ancestors().find(|folder| folder.is_dir())?;
+        fs4::available_space(existing).ok()
+    }
+
     /// Finds a model that is here, without a request; `None` if the network must be asked.
     ///
     /// # Errors

@@ -93,7 +93,8 @@ impl Inner {
         }
         let path = format!("/api/models/{}/revision/{}", hub.repo, quote::segment(hub.revision()));
         let address = self.client.hub(&path);
-        let (_, json) = self.client.json(job, &mut Tries::new(&self.config.limits), asked, &address)?;
+        let (_, json) =
+            self.client.json(job, &mut Tries::of_question(&self.config.limits), asked, &address)?;
         tree::read_commit(&address.to_string(), &json)
     }
 
@@ -112,7 +113,7 @@ impl Inner {
         let path = format!("/api/models/{}/tree/{commit}?recursive=true", hub.repo);
         let mut address = self.client.hub(&path);
         let mut files = Vec::new();
-        let mut tries = Tries::new(&self.config.limits);
+        let mut tries = Tries::of_question(&self.config.limits);
         for _ in 0..MOST_PAGES {
             let (headers, json) = self.client.json(job, &mut tries, asked, &address)?;
             tree::read_page(&hub.repo, &address.plain().to_string(), &json, &mut files)?;

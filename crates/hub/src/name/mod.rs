@@ -217,8 +217,11 @@ impl fmt::Display for HubName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "hf:{}", self.repo)?;
         if let Some(revision) = &self.revision {
+            // As it is typed, if that is read as the same.
+            let is_plain =
+                revision_end(revision) == revision.len() && crate::quote::path(revision) == *revision;
             let quoted = crate::quote::segment(revision);
-            write!(f, "@{}", if revision.starts_with("refs/") { revision } else { &quoted })?;
+            write!(f, "@{}", if is_plain { revision } else { &quoted })?;
         }
         match &self.pick {
             Pick::Usual => Ok(()),
@@ -250,6 +253,7 @@ mod tests {
             ("hf:org/repo@refs%2Fpr%2F1/a.gguf", "hf:org/repo@refs/pr/1/a.gguf"),
             ("hf:org/repo@refs/pr/1/sub/a.gguf", "hf:org/repo@refs/pr/1/sub/a.gguf"),
             ("hf:org/repo@feature%2Fx", "hf:org/repo@feature%2Fx"),
+            ("hf:org/repo@refs%2Fa%2Fb%2Fc:F16", "hf:org/repo@refs%2Fa%2Fb%2Fc:F16"),
             ("hf:org/repo/sub/a b.gguf", "hf:org/repo/sub/a b.gguf"),
             ("hf.co/org/repo:latest", "hf:org/repo"),
             ("hf.co/org/repo:Q8_0", "hf:org/repo:Q8_0"),

@@ -42,6 +42,7 @@ impl OllamaName {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             // A host may have a port.
             if part.is_empty()
+                || part.len() > 128
                 || part.starts_with('.')
                 || !part.chars().all(|c| is_plain(c) || part == host && c == ':')
             {

@@ -1,6 +1,8 @@
 //! Checkpoints that are folders: config.json with safetensors, and MLC's.
 
-use super::split::parts;
+use std::collections::HashSet;
+
+use super::split::{Split, parts};
 use super::{Form, Selection};
 use crate::error::HubError;
 use crate::name::HubName;
@@ -30,8 +32,12 @@ pub(super) fn select(name: &HubName, tree: &[TreeFile]) -> Result<Selection, Hub
     if !files.iter().any(|i| is_weights(&tree[*i].path)) {
         return Err(HubError::NoModel { name: name.to_string(), n_file: tree.len() });
     }
+    // Each split set once.
+    let mut sets = HashSet::new();
     for i in files.iter().filter(|i| is_weights(&tree[**i].path)) {
-        parts(*i, tree)?;
+        if Split::of(&tree[*i].path).is_some_and(|split| sets.insert((split.stem, split.n_part))) {
+            parts(*i, tree)?;
+        }
     }
     let form = if has("mlc-chat-config.json") { Form::Mlc } else { Form::Checkpoint };
     Ok(Selection { form, files })

@@ -11,7 +11,8 @@ use crate::name::{HubName, Pick};
 use crate::tree::TreeFile;
 
 pub use projector::projector;
-pub(crate) use split::{Split, parts};
+pub use split::Split;
+use split::parts;
 pub(crate) use tag::{Fit, fit};
 
 /// Tags that are tried in this order where none is given.
@@ -52,7 +53,7 @@ const NO_MODELS: [&str; 2] = ["mmproj", "imatrix"];
 const NO_MODELS_WORDS: [&str; 4] = ["mtp-", "eagle3-", "dflash-", "dspark-"];
 
 /// True for a GGUF file that can be chosen: a model, and of a split set the first part.
-pub(crate) fn is_candidate(path: &str) -> bool {
+pub fn is_candidate(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
     let begins_word =
         |word: &str| name.match_indices(word).any(|(at, _)| at == 0 || name[..at].ends_with(['-', '.', '_']));

@@ -1,5 +1,7 @@
 //! Split sets: `NAME-00001-of-00003.gguf`, and safetensors in the same way.
 
+use std::collections::HashMap;
+
 use crate::error::HubError;
 use crate::tree::TreeFile;
 
@@ -7,7 +9,7 @@ const ENDINGS: [&str; 3] = [".gguf", ".GGUF", ".safetensors"];
 
 /// The place of a file in a split set.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Split<'p> {
+pub struct Split<'p> {
     /// The path before the numbers.
     pub stem: &'p str,
     /// From 1.
@@ -19,7 +21,7 @@ pub(crate) struct Split<'p> {
 
 impl<'p> Split<'p> {
     /// Reads the numbers of a path; `None` for a file of its own.
-    pub(crate) fn of(path: &'p str) -> Option<Split<'p>> {
+    pub fn of(path: &'p str) -> Option<Split<'p>> {
         let name = ENDINGS.iter().find_map(|ending| path.strip_suffix(ending))?;
         let (rest, n_part) = name.rsplit_once("-of-")?;
         let (stem, part) = rest.rsplit_once('-')?;
@@ -32,7 +34,7 @@ impl<'p> Split<'p> {
     }
 
     /// The path of a part of the same set.
-    pub(crate) fn path(&self, part: u32) -> String {
+    pub fn path(&self, part: u32) -> String {
         format!("{}-{part:05}-of-{:05}{}", self.stem, self.n_part, self.ending)
     }
 }
@@ -44,10 +46,13 @@ impl<'p> Split<'p> {
 pub(crate) fn parts(file: usize, tree: &[TreeFile]) -> Result<Vec<usize>, HubError> {
     let path = &tree[file].path;
     let Some(split) = Split::of(path) else { return Ok(vec![file]) };
+    // Sets have up to 99999 parts.
+    let places: HashMap<&str, usize> =
+        tree.iter().enumerate().map(|(i, file)| (file.path.as_str(), i)).collect();
     (1..=split.n_part)
         .map(|part| {
             let path = split.path(part);
-            let found = tree.iter().position(|file| file.path == path);
+            let found = places.get(path.as_str()).copied();
             found.ok_or(HubError::MissingPart { path, n_part: split.n_part })
         })
         .collect()

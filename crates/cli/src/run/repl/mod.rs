@@ -14,6 +14,7 @@ use rustyline::error::ReadlineError;
 
 use super::Demands;
 use crate::failure::{self, is_closed_stdout};
+use crate::hub::Models;
 use crate::options::EngineArgs;
 use crate::ui::{LoadTimes, Ui};
 use history::History;
@@ -33,6 +34,8 @@ pub(super) struct Start {
     pub(super) demands: Demands,
     /// Texts are continued as they are, whatever template there is.
     pub(super) raw: bool,
+    /// Models by name.
+    pub(super) models: Models,
 }
 
 /// Runs the chat until the user exits; it begins with a message, if there is one.

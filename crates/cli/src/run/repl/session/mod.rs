@@ -10,6 +10,7 @@ use super::Start;
 use super::conversation::Conversation;
 use super::settings::Settings;
 use crate::failure::{self, is_closed_stdout};
+use crate::hub::Models;
 use crate::input::read_text;
 use crate::interrupt::Answering;
 use crate::options::EngineArgs;
@@ -45,6 +46,8 @@ pub(super) struct Session<'a> {
     demands: Demands,
     /// Texts are continued as they are, whatever template there is.
     raw: bool,
+    /// Models by name.
+    models: Models,
     ui: &'a Ui,
     /// There is a usable chat template.
     chat: bool,
@@ -61,7 +64,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// If the chat template is needed and cannot be used.
     pub(super) fn new(start: Start, ui: &'a Ui) -> Result<Session<'a>, chaski::Error> {
-        let Start { engine, file, engine_args, times, has_draft, settings, demands, raw } = start;
+        let Start { engine, file, engine_args, times, has_draft, settings, demands, raw, models } = start;
         let (chat, conversation) = (false, Conversation::default());
         let (n_token, files) = (0, Vec::new());
         let mut session = Session {
@@ -73,6 +76,7 @@ impl<'a> Session<'a> {
             settings,
             demands,
             raw,
+            models,
             ui,
             chat,
             conversation,

@@ -15,6 +15,13 @@ impl Session<'_> {
     /// # Errors
     /// If memory was too small for both models at once, and the old one could not be loaded again.
     pub(in crate::run::repl) fn with_model(mut self, path: PathBuf) -> anyhow::Result<Self> {
+        let path = match self.models.path_of(&path) {
+            Ok(path) => path,
+            Err(e) => {
+                self.keep_model(&e);
+                return Ok(self);
+            }
+        };
         // A file that is no model is an error before anything else happens.
         let opened = pollster::block_on(Source::path(&path).open()).map_err(anyhow::Error::from);
         let loaded = opened.and_then(|_| load::load(Source::path(&path), &self.engine_args, self.ui));

@@ -1,5 +1,7 @@
 //! `chaski show`: a model file's contents and memory needs.
 
+mod fit;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -9,10 +11,11 @@ use chaski::gpu::{GpuOptions, adapter_with};
 use chaski::kernels::Caps;
 use chaski::source::OpenModel;
 use chaski::steps::RunnerConfig;
-use chaski::{DeviceChoice, KvType, Source};
+use chaski::{DeviceChoice, KvType};
 use serde_json::{Value as Json, json};
 
-use crate::options::{ExpertArgs, ModelArg, devices};
+use crate::hub::{Described, Models, Remote};
+use crate::options::{ExpertArgs, ModelArg, devices, source};
 use crate::quantize;
 use crate::ui::{NAME, bytes, chain, one_line, shortened};
 
@@ -54,14 +57,25 @@ const HEAD: usize = 4;
 /// Number of characters of a text shown.
 const TEXT: usize = 72;
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let path = args.model.path();
-    let source = args.model.source();
+pub(crate) fn run(args: &Args, models: &Models) -> anyhow::Result<()> {
+    let described = args.model.path().map(|word| models.described(word)).transpose()?;
+    let (path, remote) = match &described {
+        Some(Described::Here(path)) => (Some(path.as_path()), None),
+        Some(Described::Remote(remote)) => (None, Some(&**remote)),
+        None => (None, None),
+    };
+    let source = remote.map_or_else(|| source(path), |remote| remote.source.clone());
+    let name = match (path, remote) {
+        (Some(path), _) => path.display().to_string(),
+        (None, Some(remote)) => remote.plan.name.to_string(),
+        (None, None) => "built-in model".to_owned(),
+    };
     let opened = pollster::block_on(source.open());
     let contents;
     let file = match &opened {
         Ok(model) => File {
-            name: name(&source),
+            name,
+            remote,
             metadata: model.metadata(),
             tensors: model.tensors(),
             // The memory section explains why a file has no graph.
@@ -76,7 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             Some(Ok(found)) => {
                 contents = found;
                 let (metadata, tensors) = (contents.metadata(), contents.tensors());
-                File { name: name(&source), metadata, tensors, model: Err(chain(error)) }
+                File { name, remote, metadata, tensors, model: Err(chain(error)) }
             }
             _ => return Err(opened.err().expect("it was matched").into()),
         },
@@ -98,6 +112,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// A file's contents, and its model or the reason why it has none.
 struct File<'a> {
     name: String,
+    /// It is on a server.
+    remote: Option<&'a Remote>,
     metadata: &'a Metadata,
     tensors: &'a [TensorInfo],
     model: Result<Runnable<'a>, String>,
@@ -176,13 +192,6 @@ fn formats(tensors: &[TensorInfo]) -> Vec<(GgmlType, usize, u64, u64)> {
     rows
 }
 
-fn name(source: &Source) -> String {
-    match source {
-        Source::Path(p) => p.display().to_string(),
-        _ => "built-in model".to_owned(),
-    }
-}
-
 fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<()> {
     let (n_param, n_byte) = (file.n_param(), file.n_byte());
     let bits = n_byte as f64 * 8.0 / n_param.max(1) as f64;
@@ -221,6 +230,9 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
         }
     }
 
+    if let Some(remote) = file.remote {
+        fit::print(out, remote)?;
+    }
     let Ok(Runnable { need, unread, .. }) = &file.model else { return Ok(()) };
     if !unread.is_empty() {
         let n_byte = unread.iter().map(|t| t.n_byte).sum();
@@ -240,10 +252,14 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
     )?;
     match &need.memory {
         Ok(memory) => {
+            let n_byte = memory.n_byte();
             for item in &memory.items {
                 writeln!(out, "  {:<24} {:>12}", item.what, bytes(item.n_byte))?;
             }
-            writeln!(out, "  {:<24} {:>12}", "total", bytes(memory.n_byte()))?;
+            writeln!(out, "  {:<24} {:>12}", "total", bytes(n_byte))?;
+            if file.remote.is_some() {
+                writeln!(out, "  {}", fit::in_memory(n_byte))?;
+            }
         }
         Err(e) => writeln!(out, "  unknown: {}", chain(e))?,
     }
@@ -370,6 +386,9 @@ fn as_json(file: &File<'_>, args: &Args) -> Json {
             object["architecture"] = file.metadata.str("general.architecture").ok().into();
             object["error"] = why.as_str().into();
         }
+    }
+    if let Some(remote) = file.remote {
+        object["download"] = fit::json(remote);
     }
     object["parameters"] = file.n_param().into();
     object["bytes"] = file.n_byte().into();

@@ -1,0 +1,165 @@
+//! Names on command lines: they become files before a command sees them.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use chaski_hub::{Found, Hub, HubConfig, HubName, ModelName, Pick, Watch};
+
+use super::args::HubArgs;
+use super::settings;
+use super::transfer::Transfer;
+use crate::failure::Usage;
+use crate::interrupt::{self, Answering};
+use crate::model_names::Aliases;
+use crate::ui::Ui;
+
+/// Finds and fetches models by name. Clones share what they know.
+#[derive(Clone)]
+pub(crate) struct Models(Arc<Inner>);
+
+struct Inner {
+    args: HubArgs,
+    /// Names of the configuration file.
+    aliases: Aliases,
+    ui: Ui,
+    /// Made when a name is first asked for: files need none of this.
+    hub: OnceLock<Hub>,
+}
+
+impl Models {
+    pub(crate) fn new(args: HubArgs, aliases: Aliases, ui: &Ui) -> Models {
+        Models(Arc::new(Inner { args, aliases, ui: ui.clone(), hub: OnceLock::new() }))
+    }
+
+    pub(crate) fn ui(&self) -> &Ui {
+        &self.0.ui
+    }
+
+    pub(crate) fn hub(&self) -> anyhow::Result<&Hub> {
+        if let Some(hub) = self.0.hub.get() {
+            return Ok(hub);
+        }
+        let hub = Hub::new(settings::of_process(&self.0.args))?;
+        Ok(self.0.hub.get_or_init(|| hub))
+    }
+
+    pub(crate) fn config(&self) -> anyhow::Result<&HubConfig> {
+        Ok(self.hub()?.config())
+    }
+
+    /// The name that a word of the command line means, with the options about names.
+    ///
+    /// # Errors
+    /// [`Usage`] for options that the name has no use for; names that are not well formed.
+    pub(crate) fn name_of(&self, word: &Path) -> anyhow::Result<ModelName> {
+        let Some(text) = word.to_str() else { return Ok(ModelName::Path(word.to_owned())) };
+        // A file of that name comes first.
+        let alias = self.0.aliases.get(text).filter(|_| !word.exists());
+        let mut name = ModelName::parse(alias.map_or(text, String::as_str))?;
+        if let ModelName::Hub(hub) = &mut name {
+            self.apply(hub)?;
+        }
+        Ok(name)
+    }
+
+    /// Sets revision and file of a name of the hub.
+    fn apply(&self, name: &mut HubName) -> anyhow::Result<()> {
+        if let Some(revision) = &self.0.args.revision {
+            if name.revision.as_ref().is_some_and(|given| given != revision) {
+                return Err(Usage(format!(
+                    "`{name}` has a revision of its own beside --revision {revision}"
+                ))
+                .into());
+            }
+            // Checked as in a name.
+            let checked = HubName::parse(&format!("{}@{}", name.repo, chaski_hub::quote_segment(revision)))?;
+            name.revision = checked.revision;
+        }
+        if let Some(file) = &self.0.args.hf_file {
+            if name.pick != Pick::Usual {
+                return Err(Usage(format!(
+                    "`{name}` has a tag or a file of its own beside --hf-file {file}"
+                ))
+                .into());
+            }
+            name.pick = HubName::parse(&format!("{}/{file}", name.repo))?.pick;
+        }
+        Ok(())
+    }
+
+    /// The file or folder of a model, fetched if it is not here; paths stay as they are.
+    ///
+    /// # Errors
+    /// Those of names, the network and the disk.
+    pub(crate) fn path_of(&self, word: &Path) -> anyhow::Result<PathBuf> {
+        match self.name_of(word)? {
+            ModelName::Path(path) => Ok(path),
+            name => Ok(self.get(&name)?.path),
+        }
+    }
+
+    /// Finds a model, or fetches it with progress.
+    fn get(&self, name: &ModelName) -> anyhow::Result<Found> {
+        let hub = self.hub()?;
+        if let Some(found) = hub.find(name)? {
+            return Ok(found);
+        }
+        let ui = self.ui();
+        let mut transfer = Transfer::new(ui, false);
+        let found = self.watched(&mut |event| transfer.show(event), |watch| {
+            let plan = hub.plan(name, watch)?;
+            hub.fetch(&plan, watch)
+        })?;
+        transfer.finish();
+        Ok(found)
+    }
+
+    /// Runs work that Ctrl-C stops: what came of a file is kept.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub(crate) fn watched<T>(
+        &self,
+        tell: &mut dyn FnMut(chaski_hub::Event),
+        work: impl FnOnce(&mut Watch<'_>) -> Result<T, chaski_hub::HubError>,
+    ) -> anyhow::Result<T> {
+        interrupt::install()?;
+        let answering = Answering::begin();
+        Ok(work(&mut Watch { cancel: answering.flag(), tell })?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn models(args: HubArgs) -> Models {
+        let aliases = [("qwen".to_owned(), "hf:org/qwen-GGUF:Q8_0".to_owned())].into();
+        Models::new(args, aliases, &Ui::silent())
+    }
+
+    #[test]
+    fn words_are_names_aliases_or_paths() {
+        let models = models(HubArgs::default());
+        let name = |word: &str| models.name_of(Path::new(word)).unwrap().to_string();
+        assert_eq!(name("qwen"), "hf:org/qwen-GGUF:Q8_0");
+        assert_eq!(name("hf.co/a/b:Q4_0"), "hf:a/b:Q4_0");
+        assert_eq!(models.path_of(Path::new("dir/a.gguf")).unwrap(), Path::new("dir/a.gguf"));
+        assert!(models.name_of(Path::new("hf:a")).is_err());
+    }
+
+    #[test]
+    fn options_complete_a_name() {
+        let args = HubArgs {
+            revision: Some("refs/pr/3".into()),
+            hf_file: Some("sub/a.gguf".into()),
+            ..HubArgs::default()
+        };
+        let models = models(args);
+        let name = |word: &str| models.name_of(Path::new(word));
+        assert_eq!(name("hf:a/b").unwrap().to_string(), "hf:a/b@refs/pr/3/sub/a.gguf");
+        assert!(name("hf:a/b:Q8_0").unwrap_err().is::<Usage>());
+        assert!(name("hf:a/b@main").unwrap_err().is::<Usage>());
+        assert_eq!(name("a.gguf").unwrap().to_string(), "a.gguf");
+    }
+}

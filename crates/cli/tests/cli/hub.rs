@@ -1,0 +1,260 @@
+//! Models by name, against a server that behaves like the hub.
+
+#[allow(dead_code, reason = "the tests of the hub itself use all of it")]
+#[path = "../../../hub/tests/hub/fake.rs"]
+mod fake;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use fake::{FakeHub, Faults, TOKEN, sha256};
+use serde_json::Value;
+
+use crate::{GOLDEN, chaski, err, fixture, json, out};
+
+const NAME: &str = "hf:org/story-GGUF:Q4_K_M";
+const FILE: &str = "storyteller-Q4_K_M.gguf";
+
+/// A hub with the embedded model, and folders of a user.
+struct Place {
+    hub: FakeHub,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let story = std::fs::read(fixture()).unwrap();
+        let hub =
+            FakeHub::start().with("org/story-GGUF", &[(FILE, story), ("README.md", b"# Stories\n".to_vec())]);
+        Place { hub, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = chaski(args);
+        command
+            .env("HF_ENDPOINT", self.hub.endpoint())
+            .env("HF_HOME", self.folder.path())
+            .env("HOME", self.folder.path())
+            .env("XDG_CACHE_HOME", self.folder.path().join("cache"));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn blobs(&self) -> PathBuf {
+        self.folder.path().join("hub/models--org--story-GGUF/blobs")
+    }
+
+    fn n_storage(&self) -> usize {
+        self.hub.take_log().iter().filter(|l| l.is_storage()).count()
+    }
+}
+
+/// Lines of JSON on stdout.
+fn events(o: &Output) -> Vec<Value> {
+    out(o).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_model_is_pulled_once_and_then_runs_without_a_network() {
+    let place = Place::new();
+    let o = place.run(&["pull", NAME]);
+    let path = PathBuf::from(out(&o).trim());
+    assert!(path.ends_with(FILE) && std::fs::read(&path).unwrap() == std::fs::read(fixture()).unwrap());
+    assert!(err(&o).contains("download: 100 % of") && err(&o).contains(", verified"), "{}", err(&o));
+    assert_eq!(place.n_storage(), 1);
+    let o = place.run(&["pull", NAME]);
+    assert!(out(&o).trim() == path.to_str().unwrap() && err(&o).is_empty(), "{}", err(&o));
+    assert_eq!(place.n_storage(), 0);
+    let greedy = ["--device", "cpu", "-n", "8", "--temp", "0", "-q", "-p", "Once upon a time"];
+    let line: Vec<&str> = ["run", NAME, "--offline"].into_iter().chain(greedy).collect();
+    assert!(out(&place.run(&line)).starts_with(GOLDEN));
+    // llama.cpp's spelling; and a name needs no request once it is here.
+    let line: Vec<&str> = ["run", "-hf", "org/story-GGUF"].into_iter().chain(greedy).collect();
+    assert!(out(&place.run(&line)).starts_with(GOLDEN));
+    let tokens = place.run(&["tokenize", "hf.co/org/story-GGUF:Q4_K_M", "Hello"]);
+    assert!(!out(&tokens).is_empty());
+    assert!(place.hub.take_log().is_empty());
+}
+
+#[test]
+fn a_model_is_fetched_when_a_command_needs_it() {
+    let place = Place::new();
+    let o = place.run(&[
+        "run",
+        "hf:org/story-GGUF",
+        "--device",
+        "cpu",
+        "-n",
+        "8",
+        "--temp",
+        "0",
+        "-p",
+        "Once upon a time",
+    ]);
+    assert!(out(&o).starts_with(GOLDEN), "{}", err(&o));
+    assert!(err(&o).contains("downloading hf:org/story-GGUF: 1 file"), "{}", err(&o));
+}
+
+#[test]
+fn programs_get_events() {
+    let place = Place::new();
+    let o = place.run(&["pull", NAME, "--dry-run", "-o", "json"]);
+    let plan = &events(&o)[0];
+    let size = std::fs::metadata(fixture()).unwrap().len();
+    assert!(
+        plan["event"] == "resolve" && plan["missing"] == size && plan["files"][0]["path"] == FILE,
+        "{plan}"
+    );
+    assert!(out(&place.run(&["pull", NAME, "--dry-run"])).contains("to fetch"));
+    assert!(!place.blobs().exists());
+    let all = events(&place.run(&["pull", NAME, "-o", "json", "-q"]));
+    let kinds: Vec<&str> = all.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!((kinds[0], kinds[1]), ("resolve", "download"), "{kinds:?}");
+    assert_eq!(kinds[kinds.len() - 3..], ["verify", "done", "result"]);
+    let digest = sha256(&std::fs::read(fixture()).unwrap());
+    assert_eq!(all[all.len() - 3]["digest"], digest);
+    assert!(Path::new(all[all.len() - 1]["path"].as_str().unwrap()).exists());
+}
+
+#[test]
+fn failures_have_codes_and_say_what_to_do() {
+    let place = Place::new();
+    for (args, code, says) in [
+        (&["run", "hf:org/none", "-p", "x"][..], 3, "no repository `org/none`"),
+        (&["pull", "hf:org/story-GGUF:Q8_0"], 3, "storyteller-Q4_K_M.gguf ("),
+        (&["pull", NAME, "--offline"], 3, "the network is off"),
+        (&["pull", NAME, "--revision", "v9"], 3, "no revision `v9`"),
+        (&["pull", "hf:org"], 2, "owner/name"),
+        (&["pull", NAME, "--hf-file", "x.gguf"], 2, "beside --hf-file"),
+        (&["pull"], 2, "which model?"),
+        (&["rm", "ollama:x"], 2, "`ollama rm` removes it"),
+        (&["rm", "hf:org/none", "-y"], 3, "not in the cache"),
+        (&["rm", NAME], 2, "--yes"),
+        (&["verify", "hf:org/none"], 3, "not in the cache"),
+        (&["run", "ollama:none", "-p", "x"], 3, "ollama pull"),
+        (&["run", "none.gguf", "-p", "x"], 3, "`hf:ORG/REPO` names a model"),
+    ] {
+        let o = place.run(args);
+        assert_eq!(o.status.code(), Some(code), "{args:?}: {}", err(&o));
+        assert!(err(&o).contains(says), "{args:?}: {}", err(&o));
+    }
+    let o = place.command(&["pull", NAME]).env("HF_ENDPOINT", "http://127.0.0.1:1").output().unwrap();
+    assert!(o.status.code() == Some(1) && err(&o).contains("cannot be reached"), "{}", err(&o));
+    place.hub.change("org/story-GGUF", |repo| repo.is_gated = true);
+    let o = place.command(&["pull", NAME]).env("HF_TOKEN", "hf_wrong").output().unwrap();
+    assert!(o.status.code() == Some(3) && err(&o).contains("accept its terms"), "{}", err(&o));
+    assert!(!err(&o).contains("hf_wrong"));
+    place.hub.set(Faults { claimed: Some(1 << 60), ..Faults::default() });
+    let o = place.run(&["pull", NAME, "--hf-token", TOKEN]);
+    assert!(o.status.code() == Some(4) && err(&o).contains("lack"), "{}", err(&o));
+    place.hub.set(Faults::default());
+    std::fs::write(place.folder.path().join("token"), TOKEN).unwrap();
+    out(&place.run(&["pull", NAME]));
+}
+
+#[test]
+fn models_are_listed_verified_repaired_and_removed() {
+    let place = Place::new();
+    let o = place.run(&["list"]);
+    assert!(out(&o).is_empty() && err(&o).contains("no models in ~/hub"), "{}", err(&o));
+    out(&place.run(&["pull", NAME]));
+    let list = out(&place.run(&["list"]));
+    assert!(list.lines().nth(1).unwrap().starts_with(&format!("hf:org/story-GGUF/{FILE}  ")), "{list}");
+    let all = json(&place.run(&["list", "-o", "json"]));
+    assert_eq!(all[0]["revisions"][0]["files"][0]["path"], FILE);
+    assert_eq!(all[0]["revisions"][0]["refs"][0], "main");
+    assert!(out(&place.run(&["verify"])).starts_with("1 of 1 file intact"));
+    let digest = sha256(&std::fs::read(fixture()).unwrap());
+    let blob = place.blobs().join(&digest);
+    let size = std::fs::metadata(&blob).unwrap().len() as usize;
+    std::fs::write(&blob, vec![0; size]).unwrap();
+    let o = place.run(&["verify", NAME]);
+    assert_eq!(o.status.code(), Some(1), "{}", err(&o));
+    let text = String::from_utf8_lossy(&o.stdout);
+    assert!(text.contains("damaged  hf:org/story-GGUF") && text.contains(&digest), "{text}");
+    assert!(place.run(&["verify", "--repair"]).status.success());
+    assert!(out(&place.run(&["verify"])).contains("1 of 1 file intact"));
+    std::fs::write(place.blobs().join("ab".repeat(32)), "x").unwrap();
+    assert!(out(&place.run(&["prune"])).starts_with("0 files"));
+    assert!(
+        out(&place.run(&["prune", "--older-than", "0", "--dry-run"]))
+            .contains("1 file, 1 B would be removed")
+    );
+    assert!(out(&place.run(&["prune", "--older-than", "0"])).contains("1 file, 1 B removed"));
+    let o = place.run(&["rm", NAME, "--yes"]);
+    assert!(o.status.success() && err(&o).contains("removed 1 file"), "{}", err(&o));
+    assert!(!place.blobs().exists());
+}
+
+#[test]
+fn a_model_that_is_not_here_is_described_by_its_header() {
+    let place = Place::new();
+    let whole = std::fs::metadata(fixture()).unwrap().len() as usize;
+    let text = out(&place.run(&["show", NAME]));
+    for part in
+        ["\nMetadata\n", "\nDownload\n", "it fits on the disk", "of main memory here", "chat template"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.starts_with("hf:org/story-GGUF:Q4_K_M\n"));
+    let log = place.hub.take_log();
+    let n: usize = log.iter().filter(|l| l.is_storage()).map(|l| l.n_byte).sum();
+    assert!(
+        0 < n && n < whole && log.iter().all(|l| !l.is_storage() || l.header("range").is_some()),
+        "{n} of {whole}"
+    );
+    assert!(!place.blobs().exists());
+    let object = json(&place.run(&["show", NAME, "--json"]));
+    assert!(object["download"]["missing"] == whole && object["download"]["fits_disk"] == true, "{object}");
+    out(&place.run(&["pull", NAME]));
+    let text = out(&place.run(&["show", NAME, "--offline"]));
+    assert!(!text.contains("\nDownload\n") && text.contains("snapshots"), "{text}");
+}
+
+#[test]
+fn the_configuration_gives_names_to_models() {
+    let place = Place::new();
+    let config = place.folder.path().join("c.toml");
+    std::fs::write(&config, format!("[aliases]\nstory = \"{NAME}\"\n")).unwrap();
+    let with = |args: &[&str]| place.command(args).env("CHASKI_CONFIG", &config).output().unwrap();
+    assert!(out(&with(&["pull", "story"])).trim().ends_with(FILE));
+    let o =
+        with(&["run", "story", "--device", "cpu", "-n", "8", "--temp", "0", "-q", "-p", "Once upon a time"]);
+    assert!(out(&o).starts_with(GOLDEN), "{}", err(&o));
+    std::fs::write(&config, "hf-token = \"hf_hidden\"\n").unwrap();
+    let shown = out(&with(&["config"]));
+    assert!(shown.contains("(secret)") && !shown.contains("hf_hidden"), "{shown}");
+    std::fs::write(&config, "[aliases]\nstory = \"hf:x\"\n").unwrap();
+    let o = with(&["run", "story", "-p", "x"]);
+    assert!(o.status.code() == Some(2) && err(&o).contains("line 2: `hf:x`"), "{}", err(&o));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_what_came() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let place = Place::new();
+    place.hub.set(Faults { slow: Some((50_000, Duration::from_millis(20))), ..Faults::default() });
+    let child = place.command(&["pull", NAME]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    while !place.hub.log_has_storage() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let o = child.wait_with_output().unwrap();
+    assert_eq!((o.status.code(), o.status.signal()), (Some(130), None), "{}", err(&o));
+    assert!(err(&o).contains("goes on where it stopped"), "{}", err(&o));
+    let o = place.run(&["list"]);
+    assert!(out(&o).contains("incomplete"), "{}", out(&o));
+    place.hub.set(Faults::default());
+    place.hub.take_log();
+    assert!(err(&place.run(&["pull", NAME])).contains("are here"));
+    let log = place.hub.take_log();
+    let resumed = log.iter().find(|l| l.is_storage()).unwrap();
+    assert!(resumed.header("range").is_some() && resumed.header("if-range").is_some(), "{resumed:?}");
+}
