@@ -322,6 +322,30 @@ class Llama:
         self.call("llama_model_free", None, c_void_p)(model)
         return found, n_vocab
 
+    def vectors(self, path, tokens, pooling):
+        """Embeddings of one text by the number of a pooling: a row per token for 0, else a vector, or the scores of 4."""
+        model = self.load(path)
+        size = lambda name: self.call(name, c_int32, c_void_p)(model)
+        n = self.call("llama_model_n_cls_out", c_uint32, c_void_p)(model) if pooling == 4 else size("llama_model_n_embd")
+        params = self.defaults()
+        params.n_ctx = params.n_batch = params.n_ubatch = max(64, len(tokens))
+        params.n_threads = params.n_threads_batch = 1
+        params.flash_attn_type, params.type_k, params.type_v, params.pooling_type = 0, F32, F32, pooling
+        context = self.call("llama_init_from_model", c_void_p, c_void_p, ContextParams)(model, params)
+        if not context:
+            raise self.failed("llama.cpp makes no context for the model")
+        self.call("llama_set_embeddings", None, c_void_p, c_bool)(context, True)
+        self.decode(context, tokens)
+        if pooling == 0:
+            n *= len(tokens)
+            found = self.call("llama_get_embeddings", POINTER(c_float), c_void_p)(context)
+        else:
+            found = self.call("llama_get_embeddings_seq", POINTER(c_float), c_void_p, c_int32)(context, 0)
+        found = found[:n]
+        self.call("llama_free", None, c_void_p)(context)
+        self.call("llama_model_free", None, c_void_p)(model)
+        return found
+
     def sampler(self, vocab, steps):
         """A chain of samplers, to be freed: each step has the name of its `llama_sampler_init_...` and the arguments."""
         params = self.call("llama_sampler_chain_default_params", ChainParams)()

@@ -17,7 +17,7 @@ from engine import F16, F32, FOLDER, Ggml, Llama, NoEngine, fetch
 from weights import random, weights
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-QUANTS, ARCHS = FIXTURES / "quants", FIXTURES / "archs"
+QUANTS, ARCHS, ENCODERS = FIXTURES / "quants", FIXTURES / "archs", FIXTURES / "encoders"
 MODEL = Path(__file__).parents[2] / "crates/chaski/model/storyteller-Q4_K_M.gguf"
 N_VALUE, N_ROW = 4096, 512
 N_TOKEN = 48
@@ -211,15 +211,53 @@ def one_family(llama, path, args):
 
 
 def family(args):
+    each(one_family, args)
+
+
+def each(make, args):
+    """Makes or checks a fixture for every file."""
     llama, wrong = Llama(args.lib), []
     for path in args.specs:
         try:
-            print(f"{path.stem}: {one_family(llama, path, args)}", flush=True)
+            print(f"{path.stem}: {make(llama, path, args)}", flush=True)
         except (Wrong, NoEngine, gguf.Broken) as e:
             wrong.append(path.stem)
             print(f"{path.stem}: error: {e}", flush=True)
     if wrong:
         raise Wrong(f"{len(wrong)} of {len(args.specs)}: {', '.join(wrong)}")
+
+
+# Numbers of poolings.
+POOLINGS = {"none": 0, "mean": 1, "cls": 2, "last": 3, "rank": 4}
+
+
+def one_encoder(llama, path, args):
+    """Makes or checks the fixture of one file, whose `poolings` follow the rows of all tokens; the result is a line."""
+    spec = load_spec(path)
+    complete(spec)
+    to = ENCODERS / f"{path.stem}.json"
+    data = to.with_suffix(".f32")
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model.gguf"
+        write_model(spec, model)
+        ways = ["none", *spec["poolings"]]
+        found = [v for way in ways for v in llama.vectors(model, spec["tokens"], POOLINGS[way])]
+    if not all(map(math.isfinite, found)) or max(found) - min(found) < 1e-3:
+        raise Wrong("the values are all the same, or not finite")
+    if args.check:
+        e = nmse(found, read_floats(data))
+        if e > args.limit:
+            raise Wrong(f"NMSE {e:.1e} to the stored values, more than {args.limit:g}")
+        return f"NMSE {e:.1e}"
+    text = written(spec)[:-2] + f',\n"poolings":{json.dumps(spec["poolings"])}}}\n'
+    if not to.exists() or to.read_text() != text:
+        to.write_text(text)
+    data.write_bytes(gguf.floats(found))
+    return f"{len(found)} values from {min(found):.3g} to {max(found):.3g}"
+
+
+def encoder(args):
+    each(one_encoder, args)
 
 
 def saved(args):
@@ -341,6 +379,9 @@ def main():
     c = command(blocks, "write FORMAT.blocks, FORMAT.f32 and a row of index.json in fixtures/quants")
     c.add_argument("formats", nargs="*", metavar="FORMAT", help="ggml's names, such as q4_K; without any, those in the index")
     c = command(family, "write NAME.json and NAME.logits.f32 in fixtures/archs for a NAME.json, which may lie there or elsewhere")
+    c.add_argument("specs", nargs="+", type=Path, metavar="SPEC.json")
+    c.add_argument("--limit", type=float, default=SAME_LOGITS, help=f"largest NMSE for --check (default {SAME_LOGITS:g})")
+    c = command(encoder, "write NAME.json and NAME.f32 in fixtures/encoders: embeddings of tokens, then by each pooling that NAME.json lists")
     c.add_argument("specs", nargs="+", type=Path, metavar="SPEC.json")
     c.add_argument("--limit", type=float, default=SAME_LOGITS, help=f"largest NMSE for --check (default {SAME_LOGITS:g})")
     command(saved, "write fixtures/saved.json: the metadata of all families as llama.cpp saves them again")

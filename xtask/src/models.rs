@@ -42,7 +42,7 @@ fn page() -> anyhow::Result<String> {
         "# Models\n\nWritten by `cargo xtask models-doc` from the table of families (`ARCHS` in `crates/models`) and from \
          plans of their fixtures; do not edit.\n\nA file's `general.architecture` says which family it is of; `chaski show \
          FILE` says whether it runs, and why not. *Fixtures* are tiny models with weights that follow from their names, whose \
-         logits another source gave (`fixtures/archs`). *Dispatches* are those of one token of the fixture in sequences of up \
+         logits another source gave (`fixtures/archs`), or whose embeddings and scores, of encoders (`fixtures/encoders`). *Dispatches* are those of one token of the fixture in sequences of up \
          to 64 tokens, from the embeddings to the logits, on a device with subgroups and coherent memory; a model with more \
          layers takes more in proportion. Weights may be in any of the formats that [README](../README.md) lists, in all \
          families.\n\n\
@@ -66,21 +66,27 @@ fn page() -> anyhow::Result<String> {
         );
     }
     ensure!(fixtures.is_empty(), "fixtures of no family: {:?}", fixtures.keys());
+    let encoders = ARCHS.iter().filter(|arch| arch.is_encoder).map(|arch| format!("`{}`", arch.name));
+    let encoders: Vec<String> = encoders.collect();
     let _ = writeln!(
         out,
-        "\n{} architectures. Encoders of pictures and of sound are in files of their own, which are not read; neither are \
-         models that are encoders alone (BERT and its kin) or both encoder and decoder (T5).",
-        ARCHS.len()
+        "\n{} architectures. {} of them are encoders ({}), which make embeddings and scores (`chaski embed`, `chaski rerank`) \
+         and no text. Encoders of pictures and of sound are in files of their own, which are not read; neither are models that \
+         are both encoder and decoder (T5).",
+        ARCHS.len(),
+        encoders.len(),
+        encoders.join(", ")
     );
     Ok(out)
 }
 
 /// The fixtures of every architecture, by name.
 fn fixtures() -> anyhow::Result<BTreeMap<String, Vec<Fixture>>> {
-    let folder = crate::root().join("fixtures/archs");
     let mut paths = Vec::new();
-    for entry in fs::read_dir(&folder).with_context(|| format!("could not read {}", folder.display()))? {
-        paths.push(entry.context("an entry of fixtures/archs")?.path());
+    for folder in ["fixtures/archs", "fixtures/encoders"].map(|folder| crate::root().join(folder)) {
+        for entry in fs::read_dir(&folder).with_context(|| format!("could not read {}", folder.display()))? {
+            paths.push(entry.with_context(|| format!("an entry of {}", folder.display()))?.path());
+        }
     }
     paths.retain(|p| p.extension().is_some_and(|e| e == "json"));
     paths.sort();

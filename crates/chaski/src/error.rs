@@ -1,7 +1,7 @@
 //! The error type of this crate.
 
-use chaski_models::ModelError;
 use chaski_models::serve::{Refused, ServeError};
+use chaski_models::{ModelError, PoolingError};
 use chaski_runtime::RuntimeError;
 #[cfg(feature = "constraint")]
 use chaski_text::CallGrammarError;
@@ -81,7 +81,9 @@ impl Error {
             Error::Calls(_) => "bad_request",
             Error::Source(_) => "read_failed",
             Error::Lora { .. } => "bad_file",
-            Error::Serve(ServeError::Refused(Refused::Context { .. })) => "context_overflow",
+            Error::Serve(ServeError::Refused(Refused::Context { .. } | Refused::Whole { .. })) => {
+                "context_overflow"
+            }
             Error::Serve(ServeError::Refused(_)) => "bad_request",
             Error::Serve(ServeError::Busy { .. }) => "busy",
             Error::Serve(ServeError::Stopped) => "stopped",
@@ -132,9 +134,10 @@ fn code_of_runtime(e: &RuntimeError) -> Option<&'static str> {
 fn code_of_model(e: &ModelError) -> Option<&'static str> {
     Some(match e {
         ModelError::Architecture { .. } => "unsupported_arch",
-        ModelError::Unsupported { .. } | ModelError::Constraint(ConstraintError::FeatureDisabled) => {
-            "unsupported"
-        }
+        ModelError::Unsupported { .. }
+        | ModelError::Encoder
+        | ModelError::Pooling(PoolingError::NoScores)
+        | ModelError::Constraint(ConstraintError::FeatureDisabled) => "unsupported",
         ModelError::Template(_) => "template",
         ModelError::Context { .. } => "context_overflow",
         ModelError::KvType(_)

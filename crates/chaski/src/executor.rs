@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chaski_models::serve::{self, Executor, Outputs, Sessions, Start};
-use chaski_models::{Model, ModelError, Runner, Target};
+use chaski_models::{Heads, Model, ModelError, Runner, Target};
 use chaski_runtime::gpu::Gpu;
 use chaski_runtime::{RowInput, RuntimeError};
 use chaski_schedule::{Change, Found, Limits, Step};
@@ -100,6 +100,10 @@ impl Executor for ModelExecutor {
 
     fn row_input(&self) -> RowInput {
         self.runner.row_input()
+    }
+
+    fn heads(&self) -> Arc<Heads> {
+        self.runner.heads()
     }
 
     fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError> {

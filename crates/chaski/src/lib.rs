@@ -40,6 +40,7 @@ mod hooks;
 mod loader;
 mod lora;
 mod memory;
+mod rank;
 pub mod source;
 mod turns;
 
@@ -54,6 +55,7 @@ pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, Generation};
 pub use error::Error;
 pub use handle::Handle;
+pub use rank::Ranker;
 pub use source::Source;
 pub use turns::ChatPrompt;
 
@@ -125,8 +127,8 @@ pub mod loras {
 /// ```
 pub mod serve {
     pub use chaski_models::serve::{
-        Answer, Embeddings, EmbeddingsError, Event, Load, LogitsRequest, PromptLogprobsRequest, Readings,
-        Refused, Request, ServeError,
+        Answer, Embeddings, EmbeddingsError, Event, Load, LogitsRequest, PromptLogprobsRequest, RankBy,
+        RankRequest, Readings, Refused, Request, ServeError,
     };
 }
 

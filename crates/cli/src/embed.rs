@@ -23,6 +23,9 @@ Prints embeddings, by default one line of numbers per text.
 The pooling type comes from the model file, or from --pooling if the file has none. Embeddings are normalized \
 to unit length unless --embd-normalize changes that.";
 
+/// Texts that an encoder runs together.
+const TOGETHER: usize = 64;
+
 /// Output format.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
@@ -48,7 +51,7 @@ pub(crate) struct Args {
     /// Separator of the texts in the file and in each argument, instead of line breaks
     #[arg(long, value_name = "TEXT", default_value = "\n", hide_default_value = true)]
     embd_separator: String,
-    /// Pooling type: none, mean, cls or last [default: from the model file]
+    /// Pooling type: none, mean, cls, last, or rank for the scores of a classifier [default: from the model file]
     #[arg(long, value_name = "WAY")]
     pooling: Option<Pooling>,
     /// Normalization: -1 none, 0 largest absolute value (scaled to 32760), 1 L1 norm, 2 L2 norm, p any other p-norm
@@ -89,9 +92,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     let options = EmbedOptions { pooling: args.pooling, norm: args.embd_normalize };
     let progress = ui.progress("embed", Unit::Texts, texts.len() as u64);
     let mut all: Vec<Embedding> = Vec::new();
-    for text in &texts {
-        all.extend(pollster::block_on(engine.embed(&[text], &options))?);
-        progress.add(1);
+    // An encoder runs several at once.
+    let at_once = if engine.model().arch().is_encoder { TOGETHER } else { 1 };
+    for part in texts.chunks(at_once) {
+        all.extend(pollster::block_on(engine.embed(part, &options))?);
+        progress.add(part.len() as u64);
     }
     progress.finish();
     let mut out = BufWriter::new(std::io::stdout().lock());

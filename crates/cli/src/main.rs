@@ -33,6 +33,7 @@ mod peaks;
 mod perplexity;
 mod progress;
 mod quantize;
+mod rerank;
 mod run;
 mod serve;
 mod show;
@@ -132,6 +133,9 @@ enum Command {
     /// Compute text embeddings
     #[command(long_about = embed::LONG)]
     Embed(embed::Args),
+    /// Sort documents by how well they fit a query
+    #[command(long_about = rerank::LONG)]
+    Rerank(rerank::Args),
     /// Measure a model's perplexity on a text
     #[command(long_about = perplexity::LONG)]
     Perplexity(perplexity::Args),
@@ -240,6 +244,7 @@ fn main() -> ExitCode {
         Command::Tune(a) => tune::run(&a, &ui),
         Command::Tokenize(a) => tokenize::run(&a, &ui),
         Command::Embed(a) => embed::run(&a, &ui),
+        Command::Rerank(a) => rerank::run(&a, &ui),
         Command::Perplexity(a) => perplexity::run(&a, &ui),
         Command::Logits(a) => logits::run(&a, &ui),
         Command::Quantize(a) => quantize::run(*a, &ui),

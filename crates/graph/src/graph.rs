@@ -5,6 +5,7 @@
 
 use crate::act::Act;
 use crate::altup::AltUp;
+use crate::bidirectional::Bidirectional;
 use crate::function::Function;
 use crate::id::{ValueId, WeightId};
 use crate::latent::Latent;
@@ -98,6 +99,8 @@ pub enum Op {
         /// Attention sinks, if `score` enables them: `[n_head]`
         sinks: Option<WeightId>,
     },
+    /// Attention of encoders, in both directions.
+    Bidirectional(Bidirectional),
     /// act(gate) * up.
     Glu {
         /// Input of the activation.
@@ -165,6 +168,13 @@ pub enum Op {
     },
     /// x * weight, with one value for each of n equal parts of x: element-wise if n is the width of x.
     MulWeight {
+        /// Input.
+        x: ValueId,
+        /// `[n]`
+        weight: WeightId,
+    },
+    /// x + weight, element-wise.
+    AddWeight {
         /// Input.
         x: ValueId,
         /// `[n]`
@@ -250,11 +260,13 @@ impl Op {
             | Op::Unary { x, .. }
             | Op::MulHeads { x, .. }
             | Op::MulWeight { x, .. }
+            | Op::AddWeight { x, .. }
             | Op::Cutoff { x, .. }
             | Op::Slice { x, .. }
             | Op::TopkMoe { x, .. } => vec![x],
             Op::KvWrite { k, v, .. } => vec![k, v],
             Op::Attention { q, .. } => vec![q],
+            Op::Bidirectional(ref op) => op.inputs(),
             Op::Glu { gate, up, .. } => vec![gate, up],
             Op::Add { a, b } | Op::Mul { a, b } => vec![a, b],
             Op::MulMatId { x, route, .. } | Op::MoeReduce { x, route } => vec![x, route],
@@ -368,6 +380,11 @@ impl Graph {
     pub fn input_width(&self) -> u32 {
         let input = self.nodes.iter().find(|n| matches!(n.op, Op::Input { .. }));
         input.map_or(0, |n| self.width(n.out))
+    }
+
+    /// True if a text runs in one step, because its tokens see those after them.
+    pub fn is_encoder(&self) -> bool {
+        self.nodes.iter().any(|n| matches!(n.op, Op::Bidirectional(_)))
     }
 
     /// For every value the last node that reads it (0 if none does; the logits are read at the end).

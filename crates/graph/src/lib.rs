@@ -8,6 +8,7 @@
 //! RoPE ([`Rope`]), attention scores ([`Score`]), the routing of experts ([`Routing`]) and norms ([`NormKind`]).
 
 mod act;
+mod bidirectional;
 mod function;
 mod id;
 mod norm;
@@ -25,6 +26,7 @@ mod graph;
 mod walk;
 
 pub use act::Act;
+pub use bidirectional::Bidirectional;
 pub use function::{FUNCTIONS, Function};
 pub use graph::{Graph, KvLayer, LoraScale, Node, Op, Product, RowNorm};
 pub use id::{ValueId, WeightId};

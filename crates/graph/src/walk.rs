@@ -19,6 +19,7 @@ impl Op {
             Op::Rope { .. } => "rope",
             Op::KvWrite { .. } => "kv_write",
             Op::Attention { .. } => "attention",
+            Op::Bidirectional(_) => "bidirectional",
             Op::Glu { .. } => "glu",
             Op::Add { .. } => "add",
             Op::TopkMoe { .. } => "topk_moe",
@@ -33,6 +34,7 @@ impl Op {
             Op::AltUp(_) => "altup",
             Op::Cutoff { .. } => "cutoff",
             Op::MulWeight { .. } => "mul_weight",
+            Op::AddWeight { .. } => "add_weight",
             Op::MulHeads { .. } => "mul_heads",
             Op::Slice { .. } => "slice",
             Op::Unary { .. } => "unary",
@@ -68,6 +70,7 @@ impl Op {
             | Op::Unary { x, .. }
             | Op::MulHeads { x, .. }
             | Op::MulWeight { x, .. }
+            | Op::AddWeight { x, .. }
             | Op::Cutoff { x, .. }
             | Op::Slice { x, .. }
             | Op::TopkMoe { x, .. } => vec![x],
@@ -77,6 +80,7 @@ impl Op {
             Op::Add { a, b } | Op::Mul { a, b } => vec![a, b],
             Op::MulMatId { x, route, .. } | Op::MoeReduce { x, route } => vec![x, route],
             Op::Latent(Latent { q, x, .. }) => vec![q, x],
+            Op::Bidirectional(op) => return Op::Bidirectional(op.moved(to)),
             Op::Recurrent(op) => return Op::Recurrent(op.moved(to)),
             Op::AltUp(op) => return Op::AltUp(op.moved(to)),
         };

@@ -22,6 +22,7 @@ pub static OPS: &[Op] = &delivered([
     ops::attention::ALONE,
     ops::attention::ND,
     ops::attention_merge::OP,
+    ops::attention_texts::OP,
     ops::binary::OP,
     ops::expert_lists::OP,
     ops::binary::ND,

@@ -39,6 +39,11 @@ pub enum ModelError {
     /// An unsupported pooling of embeddings.
     #[error(transparent)]
     Pooling(#[from] PoolingError),
+    /// Generation by an encoder.
+    #[error(
+        "the model is an encoder: it makes embeddings and scores, and no text (`chaski embed`, `chaski rerank`)"
+    )]
+    Encoder,
     /// An invalid metadata value.
     #[error("the model's metadata are wrong")]
     Metadata(#[from] GgufError),
@@ -226,19 +231,24 @@ fn kv_names() -> String {
 #[non_exhaustive]
 pub enum PoolingError {
     /// An unknown name.
-    #[error("expected a way of pooling (none, mean, cls, last), found `{found}`")]
+    #[error("expected a way of pooling (none, mean, cls, last, rank), found `{found}`")]
     Word {
         /// The name.
         found: String,
     },
-    /// An unsupported number in a file, for example 4 for rerankers.
-    #[error("`{key}` is {found}, which is not supported (0: none, 1: mean, 2: cls, 3: last)")]
+    /// An unknown number in a file.
+    #[error("`{key}` is {found}, which is not supported (0: none, 1: mean, 2: cls, 3: last, 4: rank)")]
     Number {
         /// The key.
         key: String,
         /// The value.
         found: u32,
     },
+    /// Scores of a model that has none.
+    #[error(
+        "the model has no scores: its file has neither `cls.weight` nor `cls.output.weight` of a reranker"
+    )]
+    NoScores,
     /// Neither the file nor the caller specifies it.
     #[error("the model does not say how embeddings are pooled (no `{key}`): choose none, mean, cls or last")]
     Unsaid {

@@ -28,8 +28,8 @@ pub use exec::{KvType, RunnerConfig, Target};
 pub use lora::Lora;
 pub use model::Model;
 pub use run::{
-    EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Perplexity, Piece,
-    Pooling, Runner, Speculation, Stats, VectorNorm, imatrix, perplexity,
+    EmbedOptions, Embedding, Finish, GenerateOptions, Heads, ImatrixOptions, ImatrixProgress, Perplexity,
+    Piece, Pooling, Ranks, Runner, Speculation, Stats, VectorNorm, imatrix, perplexity,
 };
 
 /// Runs the examples of the readme.

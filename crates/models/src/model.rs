@@ -17,6 +17,7 @@ use crate::error::{LoraError, ModelError};
 use crate::fingerprint::fingerprint;
 use crate::layers::derived;
 use crate::lora::{Lora, ZEROS, check_scales, file_name};
+use crate::run::HEAD_TENSORS;
 use crate::separate;
 use chaski_text::ChatTemplates;
 use chaski_text::Tokenizer;
@@ -117,6 +118,14 @@ impl<S: ByteSource> Model<S> {
     /// Tokenizer and templates, as shared ownership.
     pub fn shared_text(&self) -> (Arc<Tokenizer>, Arc<ChatTemplates>) {
         (self.tokenizer.clone(), self.templates.clone())
+    }
+
+    /// Reads all bytes of a tensor.
+    ///
+    /// # Errors
+    /// Errors of the source.
+    pub(crate) async fn read_tensor(&self, t: &TensorInfo, to: &mut [u8]) -> Result<(), SourceError> {
+        self.files.file.read_tensor(t, 0, to).await
     }
 
     /// Bytes of all tensors.
@@ -246,6 +255,9 @@ impl<S: ByteSource> Model<S> {
         let factors =
             [0, u32::MAX].map(|n_ctx| rope_factor_tensor(|name: &str| file.tensor(name), config, n_ctx));
         read.extend(factors.into_iter().flatten().map(|t| t.name.clone()));
+        if self.arch.ranks.is_some() {
+            read.extend(HEAD_TENSORS.map(str::to_owned));
+        }
         let is_read = |t: &TensorInfo| {
             let is_expert = separate::all_of(&t.name).is_some_and(|all| read.contains(&all));
             read.contains(&t.name) || is_expert || SCALARS.iter().any(|stem| t.name.ends_with(stem))

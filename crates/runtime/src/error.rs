@@ -98,6 +98,14 @@ pub enum RuntimeError {
         /// Position of the next token.
         pos: u32,
     },
+    /// A part of a text for an encoder, which needs the whole text in a step.
+    #[error(
+        "the model is an encoder, which takes a text at once: found a token at position {pos} that does not follow the one before"
+    )]
+    Text {
+        /// Position of the token.
+        pos: u32,
+    },
     /// The model does not fit the device.
     #[error("the model cannot be planned for this device")]
     Plan(#[from] PlanError),

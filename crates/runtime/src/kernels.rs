@@ -19,3 +19,8 @@ pub mod mask {
 pub mod sample {
     pub use chaski_kernels::ops::sample::{MAX_TOP_K, N_WORD, SampleParams, reference};
 }
+
+/// The value of an element-wise function without parameters.
+pub fn value_of(f: &'static chaski_graph::Function, x: f64) -> f64 {
+    (chaski_kernels::ops::unary::Function::of(f).formula)(x, [0.0; 4])
+}

@@ -177,3 +177,37 @@ pub(crate) fn check_runs(
     }
     Ok(())
 }
+
+/// Checks that the columns are whole texts, each of a sequence of its own, as encoders need them.
+pub(crate) fn check_texts(columns: &[Column]) -> Result<(), RuntimeError> {
+    let mut seen = Vec::new();
+    for text in columns.chunk_by(|a, b| a.seq == b.seq) {
+        let wrong = text.iter().zip(0..).find(|(c, pos)| c.pos != *pos).map(|(c, _)| c);
+        match wrong.or(text.first().filter(|c| seen.contains(&c.seq))) {
+            Some(c) => return Err(RuntimeError::Text { pos: c.pos }),
+            None => seen.push(text[0].seq),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_encoders_are_whole_and_of_sequences_of_their_own() {
+        let check = |columns: &[(u32, u32)]| {
+            let columns: Vec<Column> =
+                columns.iter().map(|(seq, pos)| Column::token(*seq, 7, *pos)).collect();
+            check_texts(&columns).map_err(|e| e.to_string())
+        };
+        assert_eq!(check(&[(2, 0), (2, 1), (0, 0), (1, 0), (1, 1)]), Ok(()));
+        for (columns, pos) in
+            [(&[(0, 1), (0, 2)][..], 1), (&[(0, 0), (0, 2)], 2), (&[(0, 0), (1, 0), (0, 0)], 0)]
+        {
+            let what = "the model is an encoder, which takes a text at once: found a token at position";
+            assert_eq!(check(columns), Err(format!("{what} {pos} that does not follow the one before")));
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Requests, and reasons for rejecting them.
 
+use std::ops::Range;
+
 use crate::embeddings::Embeddings;
 
 /// Identifies a request; the caller chooses unique values.
@@ -21,8 +23,10 @@ pub enum Chooser {
     Caller,
     /// Nobody: the request ends with its prompt, of which the caller reads rows ([`crate::Event::Rows`]).
     Nobody {
-        /// Position of the first row to read; all after it are read, too. Only what precedes it can be cached already.
+        /// Position of the first row to read. Only what precedes it can be cached already.
         first: usize,
+        /// Position after the last one, the end of the prompt if that is less. Rows after it need not run.
+        end: usize,
         /// The output of these rows.
         read: Read,
     },
@@ -61,8 +65,17 @@ pub struct Request {
 impl Request {
     /// Position and output of the first row that the caller reads, if nobody chooses tokens.
     pub(crate) fn read(&self) -> Option<(usize, Read)> {
+        self.reads().map(|(rows, read)| (rows.start, read))
+    }
+
+    /// Positions of the rows that the caller reads, at least one, and their output.
+    pub(crate) fn reads(&self) -> Option<(Range<usize>, Read)> {
+        let n = self.prompt.len();
         match self.chooser {
-            Chooser::Nobody { first, read } => Some((first.min(self.prompt.len() - 1), read)),
+            Chooser::Nobody { first, end, read } => {
+                let first = first.min(n - 1);
+                Some((first..end.clamp(first + 1, n), read))
+            }
             Chooser::Device | Chooser::Masked | Chooser::Caller => None,
         }
     }
@@ -97,6 +110,16 @@ pub enum Refused {
         /// Tokens of the prompt.
         found: usize,
         /// Tokens of the context.
+        limit: usize,
+    },
+    /// A prompt that does not fit in a step, for a model whose prompts run whole ([`Limits::whole`](crate::Limits::whole)).
+    #[error(
+        "the text has {found} tokens, but the model takes texts at once, of at most {limit} tokens here: a larger context or chunk allows more"
+    )]
+    Whole {
+        /// Tokens of the text.
+        found: usize,
+        /// Maximum number of tokens.
         limit: usize,
     },
     /// Embeddings outside the prompt, or before the end of earlier ones.

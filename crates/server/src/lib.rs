@@ -42,7 +42,6 @@ mod model;
 mod models;
 mod names;
 mod openapi;
-mod ranker;
 mod sampling;
 mod server;
 mod spans;

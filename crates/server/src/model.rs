@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
 use chaski::errors::ModelError;
-use chaski::serve::{Load, LogitsRequest, PromptLogprobsRequest, ServeError};
-use chaski::text::{AddSpecial, Logprobs, ParseSpecial, RenderSpecial, Rendered, Tokenizer};
-use chaski::{Engine, Handle, SamplerParams, Speculation};
+use chaski::serve::{Load, PromptLogprobsRequest, RankRequest, ServeError};
+use chaski::text::{AddSpecial, Logprobs, ParseSpecial, RenderSpecial, Tokenizer};
+use chaski::{Engine, Handle, Ranker, SamplerParams, Speculation};
 use serde_json::Value;
 
 use crate::about::About;
@@ -14,7 +14,6 @@ use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::loras::Loras;
 use crate::names::{is_called, stem};
-use crate::ranker::Ranker;
 
 /// A model that answers.
 pub(crate) struct Served {
@@ -122,9 +121,10 @@ impl Served {
         let (file, about) = (engine.info().file, About::of(engine.model())?);
         let mut sampler = SamplerParams::default();
         sampler.apply_metadata(engine.model().metadata());
+        let is_encoder = engine.model().arch().is_encoder;
         let n_ctx = engine.loaded().n_ctx() as usize;
         let tokenizer = Some(engine.tokenizer().clone()).filter(|tokenizer| tokenizer.has_text());
-        let ranker = Ranker::of(engine.model().metadata(), engine.tokenizer());
+        let ranker = Ranker::of(engine.model());
         let loras = Arc::new(Loras::new(engine.loras(), !options.lora_init_without_apply));
         let handle = engine.spawn()?;
         let facts = Facts {
@@ -141,7 +141,7 @@ impl Served {
             context_shift: options.context_shift,
             variables: options.variables,
             tokenizer,
-            embeds: options.embeddings,
+            embeds: options.embeddings || is_encoder,
             suffix_first: options.suffix_first,
             ranker,
             loras,
@@ -162,7 +162,10 @@ impl Served {
     pub(crate) fn handle(&self) -> Result<&Handle, ApiError> {
         match self.facts.embeds {
             false => Ok(&self.handle),
-            true => Err(ApiError::new(Kind::Unsupported, "this model only makes embeddings (--embeddings)")),
+            true => Err(ApiError::new(
+                Kind::Unsupported,
+                "this model only makes embeddings (it is an encoder, or the server has --embeddings)",
+            )),
         }
     }
 
@@ -190,12 +193,12 @@ impl Served {
         Ok(self.handle()?.prompt_logprobs(request)?)
     }
 
-    /// Queues prompts for logits after them.
+    /// Queues prompts for their scores.
     ///
     /// # Errors
-    /// Those of [`Handle::logits`].
-    pub(crate) fn logits(&self, request: LogitsRequest) -> Result<Readings<Vec<f32>>, ApiError> {
-        Ok(self.handle.logits(request)?)
+    /// Those of [`Handle::rank`].
+    pub(crate) fn rank(&self, request: RankRequest) -> Result<Readings<f64>, ApiError> {
+        Ok(self.handle.rank(request)?)
     }
 
     /// Its load.
@@ -225,12 +228,17 @@ impl Facts {
         encoded.map_err(|error| ApiError::new(Kind::Invalid, error.to_string()))
     }
 
-    /// The tokens of a prompt some parts of which are data.
+    /// The tokens of a query and a document.
     ///
     /// # Errors
     /// Those of the tokenizer.
-    pub(crate) fn tokens_of(&self, prompt: &Rendered) -> Result<Vec<u32>, ApiError> {
-        let encoded = self.with_tokenizer(|tokenizer| tokenizer.encode_traced(prompt, AddSpecial::Yes))?;
+    pub(crate) fn tokens_of_pair(
+        &self,
+        ranker: &Ranker,
+        query: &str,
+        document: &str,
+    ) -> Result<Vec<u32>, ApiError> {
+        let encoded = self.with_tokenizer(|tokenizer| ranker.tokens(tokenizer, query, document))?;
         encoded.map_err(|error| ApiError::new(Kind::Invalid, error.to_string()))
     }
 

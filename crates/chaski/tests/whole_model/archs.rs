@@ -2,6 +2,7 @@
 //! f32.
 
 use chaski::KvType;
+use chaski::embedding::Pooling;
 use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue, SourceError};
 use chaski::kernels::ActivationPrecision;
 use chaski::kernels::{FeatureSet, KV_TYPES};
@@ -164,6 +165,27 @@ impl Fixture {
         let logits = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         let n_vocab = number(&spec["n_vocab"]) as usize;
         Fixture { name, spec, tokens, logits, n_vocab }
+    }
+
+    /// A fixture of an encoder, with the vectors of its tokens and those of its poolings as logits.
+    pub(crate) fn encoder(name: &'static str) -> Fixture {
+        let spec = read_json(&fixture(&format!("encoders/{name}.json")));
+        let tokens = spec["tokens"].as_array().expect("tokens").iter().map(|t| number(t) as u32).collect();
+        let bytes = read(&fixture(&format!("encoders/{name}.f32")));
+        let logits = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        let n_vocab = number(&spec["n_vocab"]) as usize;
+        Fixture { name, spec, tokens, logits, n_vocab }
+    }
+
+    /// The poolings of an encoder, in the order of their vectors after those of the tokens.
+    pub(crate) fn poolings(&self) -> Vec<Pooling> {
+        let all = self.spec["poolings"].as_array().expect("poolings").iter();
+        all.map(|p| p.as_str().expect("a name").parse().expect("a pooling")).collect()
+    }
+
+    /// All golden values.
+    pub(crate) fn values(&self) -> &[f32] {
+        &self.logits
     }
 
     /// The prefix of its keys.

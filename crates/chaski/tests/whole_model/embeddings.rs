@@ -172,7 +172,9 @@ fn what_a_file_says_of_pooling_is_done_or_refused() {
         let model = open(Fixture::load("qwen3-dense").gguf(false, &edit)).expect("a fixture is a model");
         Pooling::of(model.metadata()).map_err(|e| chain(&e))
     };
-    assert_eq!([0, 1, 2, 3].map(of), [Pooling::None, Pooling::Mean, Pooling::Cls, Pooling::Last].map(Ok));
-    let refused = "`qwen3.pooling_type` is 4, which is not supported (0: none, 1: mean, 2: cls, 3: last)";
-    assert_eq!(of(4), Err(refused.to_owned()));
+    let all = [Pooling::None, Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::Rank];
+    assert_eq!([0, 1, 2, 3, 4].map(of), all.map(Ok));
+    let refused =
+        "`qwen3.pooling_type` is 5, which is not supported (0: none, 1: mean, 2: cls, 3: last, 4: rank)";
+    assert_eq!(of(5), Err(refused.to_owned()));
 }

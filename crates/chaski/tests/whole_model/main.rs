@@ -11,6 +11,7 @@ mod constrained;
 mod devices;
 mod elsewhere;
 mod embeddings;
+mod encoders;
 mod errors;
 mod families;
 mod fusions;

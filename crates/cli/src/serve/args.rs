@@ -110,7 +110,7 @@ pub(crate) struct Args {
     /// Load the files of --lora without applying them: a request names the LoRA as its model, or gives scales
     #[arg(long)]
     pub(crate) lora_init_without_apply: bool,
-    /// Pooling of embeddings: none, mean, cls or last [default: from the model file]
+    /// Pooling of embeddings: none, mean, cls, last or rank [default: from the model file]
     #[arg(long, value_name = "WAY")]
     pub(crate) pooling: Option<Pooling>,
     /// Speak TLS with the certificate of a PEM file; it is read again when it changes (also --ssl-cert-file)

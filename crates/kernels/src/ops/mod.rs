@@ -10,6 +10,7 @@ pub mod argmax;
 pub mod argsort;
 pub mod attention;
 pub mod attention_merge;
+pub mod attention_texts;
 pub mod binary;
 pub mod concat;
 pub mod conv_2d;

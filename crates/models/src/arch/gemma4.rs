@@ -100,6 +100,7 @@ fn attention(b: &mut Builder<'_>) -> Result<Vec<Attention>, ModelError> {
             clamp: 0.0,
             sub_norm: false,
             scale: 1.0,
+            both_ways: false,
             shares,
             score: Score { window: windows[layer], ..Score::scaled(1.0) },
         });

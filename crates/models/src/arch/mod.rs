@@ -5,6 +5,7 @@ mod apertus;
 mod arcee;
 mod arctic;
 mod baichuan;
+mod bert;
 mod bitnet;
 mod bloom;
 mod cohere2moe;
@@ -15,6 +16,7 @@ mod deepseek;
 mod deepseek2;
 mod ernie4_5;
 mod ernie4_5_moe;
+mod eurobert;
 mod exaone4;
 mod exaone_moe;
 mod falcon;
@@ -24,6 +26,7 @@ mod gemma2;
 mod gemma3;
 mod gemma3n;
 mod gemma4;
+mod gemma_embedding;
 mod glm4;
 mod glm4moe;
 mod gpt2;
@@ -46,9 +49,11 @@ mod mimo2;
 mod minicpm;
 mod minimax_m2;
 mod mistral3;
+mod modern_bert;
 mod muse_glimmer;
 mod nemotron;
 mod nemotron_h;
+mod neo_bert;
 mod olmo;
 mod olmo2;
 mod olmoe;
@@ -76,6 +81,7 @@ pub use crate::build::{Builder, Config, Linear, Reads};
 use ggml_format::{Metadata, TensorInfo};
 
 use crate::error::ModelError;
+use crate::run::Ranks;
 
 /// A family: the value of `general.architecture`, its models, and its graph builder.
 pub struct Arch {
@@ -87,6 +93,10 @@ pub struct Arch {
     pub lacks: &'static str,
     /// Optional tensors that it reads if a file has them.
     pub reads: Reads,
+    /// An encoder: it makes embeddings and scores, and no text.
+    pub is_encoder: bool,
+    /// How its rerankers make scores, if there are any.
+    pub ranks: Option<Ranks>,
     /// Adds all layers to the builder's graph.
     pub build: fn(&mut Builder<'_>) -> Result<(), ModelError>,
 }
@@ -98,11 +108,27 @@ impl Arch {
         models: &'static str,
         build: fn(&mut Builder<'_>) -> Result<(), ModelError>,
     ) -> Self {
-        Arch { name, models: documented(models), lacks: "", reads: Reads::USUAL, build }
+        Arch {
+            name,
+            models: documented(models),
+            lacks: "",
+            reads: Reads::USUAL,
+            is_encoder: false,
+            ranks: None,
+            build,
+        }
     }
 
     const fn reads(self, reads: Reads) -> Self {
         Arch { reads, ..self }
+    }
+
+    const fn encodes(self) -> Self {
+        Arch { is_encoder: true, ranks: Some(Ranks::CLS), ..self }
+    }
+
+    const fn ranks(self, ranks: Ranks) -> Self {
+        Arch { ranks: Some(ranks), ..self }
     }
 
     const fn lacks(self, lacks: &'static str) -> Self {
@@ -124,6 +150,7 @@ pub static ARCHS: &[Arch] = &[
     Arch::new("baichuan", "Baichuan 1 and 2", baichuan::build),
     Arch::new("bailingmoe", "Ling 1 Lite, Plus", deepseek::build_ling),
     Arch::new("bailingmoe2", "Ling 2, Ring 2", deepseek::build_ling2).lacks("MTP layers are ignored"),
+    Arch::new("bert", "BERT, MiniLM, E5, BGE, Snowflake Arctic Embed, XLM-RoBERTa, and rerankers made of them", bert::build).encodes(),
     Arch::new("bitnet", "BitNet b1.58", bitnet::build).reads(Reads::SCALES),
     Arch::new("bloom", "BLOOM", bloom::build),
     Arch::new("chatglm", "ChatGLM 3, GLM 4 of 2024", glm4::build_chat),
@@ -141,12 +168,14 @@ pub static ARCHS: &[Arch] = &[
     Arch::new("dots1", "dots.llm1", deepseek::build_dots),
     Arch::new("ernie4_5", "ERNIE 4.5 0.3B", ernie4_5::build).reads(Reads::NO_OUTPUT_BIAS),
     Arch::new("ernie4_5-moe", "ERNIE 4.5 21B-A3B, 300B-A47B", ernie4_5_moe::build).reads(Reads::NO_OUTPUT_BIAS),
+    Arch::new("eurobert", "EuroBERT 210M to 2.1B", eurobert::build).encodes(),
     Arch::new("exaone", "EXAONE 3, 3.5", qwen2::build),
     Arch::new("exaone-moe", "EXAONE 4 MoE", exaone_moe::build).lacks("MTP layers are ignored"),
     Arch::new("exaone4", "EXAONE 4.0 1.2B, 32B", exaone4::build),
     Arch::new("falcon", "Falcon 1 7B, 40B, 180B", falcon::build),
     Arch::new("falcon-h1", "Falcon-H1 0.5B to 34B", falcon_h1::build).reads(Reads::NO_OUTPUT_BIAS),
     Arch::new("gemma", "Gemma 1", gemma::build),
+    Arch::new("gemma-embedding", "EmbeddingGemma 300M", gemma_embedding::build).encodes(),
     Arch::new("gemma2", "Gemma 2 2B to 27B", gemma2::build),
     Arch::new("gemma3", "Gemma 3 270M to 27B", gemma3::build).lacks("images"),
     Arch::new("gemma3n", "Gemma 3n E2B, E4B", gemma3n::build).lacks("images, sound"),
@@ -170,6 +199,8 @@ pub static ARCHS: &[Arch] = &[
     Arch::new("jais", "Jais 1", bloom::build_jais),
     Arch::new("jais2", "Jais 2", nemotron::build),
     Arch::new("jamba", "Jamba 1.5, 1.6, 1.7, 3B", jamba::build),
+    Arch::new("jina-bert-v2", "Jina Embeddings v2, Jina Reranker v1", bert::build_jina2).encodes(),
+    Arch::new("jina-bert-v3", "Jina Embeddings v3", bert::build_jina3).encodes(),
     Arch::new("laguna", "Laguna", laguna::build),
     Arch::new("lfm2", "LFM 2 and 2.5, 350M to 2.6B", lfm2::build).lacks("images, sound"),
     Arch::new("lfm2moe", "LFM 2 8B-A1B", lfm2::build_moe),
@@ -186,11 +217,15 @@ pub static ARCHS: &[Arch] = &[
     Arch::new("minimax-m2", "MiniMax M2", minimax_m2::build),
     Arch::new("mistral3", "Ministral 3, Mistral Small 3, Devstral", mistral3::build).reads(Reads::SCALES).lacks("images"),
     Arch::new("mistral4", "Mistral 4 MoE", deepseek2::build),
+    Arch::new("modern-bert", "ModernBERT, Granite Embedding R2, GTE ModernBERT and its reranker", modern_bert::build).encodes().ranks(Ranks::MEAN),
     Arch::new("mpt", "MPT 7B, 30B", bloom::build_mpt).lacks("norms of q and k"),
     Arch::new("muse-glimmer", "Muse Glimmer", muse_glimmer::build),
     Arch::new("nemotron", "Nemotron 3 and 4, Minitron", nemotron::build),
     Arch::new("nemotron_h", "Nemotron-H, Nemotron Nano 2", nemotron_h::build).reads(Reads::SCALES),
     Arch::new("nemotron_h_moe", "Nemotron 3 Nano", nemotron_h::build).reads(Reads::SCALES),
+    Arch::new("neo-bert", "NeoBERT", neo_bert::build).encodes(),
+    Arch::new("nomic-bert", "Nomic Embed v1, v1.5", bert::build_nomic).encodes(),
+    Arch::new("nomic-bert-moe", "Nomic Embed v2 MoE", bert::build_nomic_moe).encodes(),
     Arch::new("olmo", "OLMo 1", olmo::build),
     Arch::new("olmo2", "OLMo 2, OLMo 3", olmo2::build),
     Arch::new("olmoe", "OLMoE 1B-7B", olmoe::build),
@@ -209,7 +244,7 @@ pub static ARCHS: &[Arch] = &[
     Arch::new("qwen2", "Qwen 1.5 to 2.5, DeepSeek R1 Distill Qwen", qwen2::build),
     Arch::new("qwen2moe", "Qwen 1.5 MoE A2.7B, Qwen 2 57B-A14B", qwen2moe::build),
     Arch::new("qwen2vl", "Qwen 2 VL, Qwen 2.5 VL", qwen2::build_vl).lacks("images"),
-    Arch::new("qwen3", "Qwen 3 0.6B to 32B, Qwen 3 Embedding, Bonsai", qwen3::build).reads(Reads::SCALES).lacks("scores of rerankers"),
+    Arch::new("qwen3", "Qwen 3 0.6B to 32B, Qwen 3 Embedding, Bonsai", qwen3::build).reads(Reads::SCALES).ranks(Ranks::WORDS),
     Arch::new("qwen35", "Qwen 3.5", qwen35::build).reads(Reads::SCALES).lacks("images; MTP layers are ignored"),
     Arch::new("qwen35moe", "Qwen 3.5 MoE", qwen35::build).reads(Reads::SCALES).lacks("images; MTP layers are ignored"),
     Arch::new("qwen3moe", "Qwen 3 30B-A3B, 235B-A22B, Qwen 3 Coder", qwen3::build).reads(Reads::SCALES),

@@ -94,6 +94,12 @@ impl Builder<'_> {
         self.graph.push(Op::Recurrent(op), width)
     }
 
+    /// x + weight, element-wise.
+    pub fn add_weight(&mut self, x: ValueId, weight: WeightId) -> ValueId {
+        let width = self.graph.width(x);
+        self.graph.push(Op::AddWeight { x, weight }, width)
+    }
+
     /// Sum.
     pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
         let width = self.graph.width(a);
@@ -126,6 +132,13 @@ impl Builder<'_> {
     pub fn state(&mut self, n: u32) -> usize {
         self.graph.states.push(StateLayer { n });
         self.graph.states.len() - 1
+    }
+
+    /// The result of an encoder: the final hidden states. It has no logits, so that their normalised values stand in for them,
+    /// which nothing reads.
+    pub fn encoded(&mut self, x: ValueId) {
+        self.graph.hidden = Some(x);
+        self.graph.logits = Some(self.plain_norm(x, NormKind::L2));
     }
 
     /// The logits: products with `output.weight`, or with the embeddings if the file has none, followed by the

@@ -43,6 +43,9 @@ pub enum KvType {
 /// Tokens per page of the KV cache.
 const PAGE: u32 = 64;
 
+/// Texts that an encoder runs together.
+const ENCODED: u32 = 64;
+
 /// Size up to which [`KvType::Auto`] uses f32.
 const SMALL_KV: u64 = 64 << 20;
 
@@ -105,7 +108,7 @@ pub struct RunnerConfig {
     pub n_ctx: u32,
     /// Type of the KV cache.
     pub kv: KvType,
-    /// Maximum number of prompt tokens per run.
+    /// Maximum number of prompt tokens per run. That of an encoder is the context at least, since a text runs at once.
     pub chunk: u32,
     /// Prefill may round activations to f16.
     pub f16_tiles: bool,
@@ -192,12 +195,17 @@ impl RunnerConfig {
         Ok(in_cpu_memory(self.cpu_for(model).n_byte(&graph)))
     }
 
+    /// Number of sequences: texts of an encoder that run together cost no memory.
+    fn n_seq_for<S: ByteSource>(&self, model: &Model<S>) -> u32 {
+        self.n_seq.max(if model.arch().is_encoder { ENCODED } else { 1 })
+    }
+
     /// The sizes of a model on the CPU.
     pub fn cpu_for<S: ByteSource>(&self, model: &Model<S>) -> CpuConfig {
         let n_ctx = self.n_ctx_for(model);
         CpuConfig {
             n_ctx,
-            n_seq: self.n_seq.max(1),
+            n_seq: self.n_seq_for(model),
             page: PAGE,
             pool: self.kv_tokens.map(|n| n / PAGE),
             kv: self.kv.types(model, n_ctx, self.n_seq),
@@ -210,7 +218,11 @@ impl RunnerConfig {
     pub fn plan_for<S: ByteSource>(&self, model: &Model<S>, caps: &Caps) -> PlanConfig {
         let n_ctx = self.n_ctx_for(model);
         // Columns are along an axis of some grids.
-        let max_col = self.chunk.clamp(1, n_ctx.min(caps.max_groups));
+        let max_col = match model.arch().is_encoder {
+            // A text runs in one step.
+            true => self.chunk.max(n_ctx).clamp(1, caps.max_groups),
+            false => self.chunk.clamp(1, n_ctx.min(caps.max_groups)),
+        };
         PlanConfig {
             page: PAGE,
             kv: self.kv.types(model, n_ctx, self.n_seq),
@@ -223,7 +235,7 @@ impl RunnerConfig {
             experts: Streaming { n_layer: self.experts_on_cpu, n_slot: self.expert_slots },
             rows: self.rows,
             shares: self.shares.clone(),
-            ..PlanConfig::new(n_ctx, self.n_seq.max(1), max_col)
+            ..PlanConfig::new(n_ctx, self.n_seq_for(model), max_col)
         }
     }
 }

@@ -51,15 +51,19 @@ impl CpuExecutor {
     pub(super) fn limits(&self) -> Limits {
         let c = self.model.config();
         let n_snapshot = self.model.n_snapshot() as usize;
+        let whole = self.model.is_encoder();
+        // A text of an encoder may fill the context.
+        let max_row = if whole { MAX_ROW.max(c.n_ctx as usize) } else { MAX_ROW };
         Limits {
             n_seq: c.n_seq as usize,
             n_ctx: c.n_ctx as usize,
             page: c.page as usize,
             n_page: c.n_page() as usize,
-            max_row: MAX_ROW,
-            max_want: MAX_ROW,
-            max_output: MAX_ROW,
-            max_hidden: MAX_ROW,
+            max_row,
+            max_want: max_row,
+            max_output: max_row,
+            max_hidden: max_row,
+            whole,
             max_ahead: 0,
             max_waiting: usize::MAX,
             n_snapshot: (n_snapshot > 0).then_some(n_snapshot),
@@ -185,7 +189,7 @@ impl CpuExecutor {
     async fn run(&mut self, step: &Step, mut masks: &[u32]) -> Result<Outputs, ModelError> {
         self.prepare(step)?;
         let (columns, outputs): (Vec<Column>, Vec<ColumnOutput>) = step.rows.iter().map(column).unzip();
-        let is_whole = cfg!(not(target_arch = "wasm32")) || step.repeat > 1;
+        let is_whole = cfg!(not(target_arch = "wasm32")) || step.repeat > 1 || self.model.is_encoder();
         let n_masked = |outputs: &[ColumnOutput]| {
             outputs.iter().filter(|output| **output == ColumnOutput::MaskedChoice).count()
         };

@@ -8,7 +8,7 @@ use chaski_runtime::gpu::{Ablation, GpuModel, Memory, Profile, Progress, Stage, 
 use chaski_runtime::kernels::{ActivationPrecision, Tuning};
 use chaski_runtime::plan::PlanError;
 use chaski_runtime::{RowInput, RuntimeError};
-use chaski_schedule::{Change, Input, Limits, Step};
+use chaski_schedule::{Change, Input, Limits, Step, Want};
 use chaski_text::Sampler;
 use ggml_format::ByteSource;
 
@@ -159,6 +159,10 @@ impl DeviceExecutor {
             return Err(RuntimeError::Limit { what: "sequences", found, limit }.into());
         }
         check_inputs(self.row_input(), step)?;
+        let is_read = |want| matches!(want, Want::Nothing | Want::Hidden);
+        if self.limits().whole && !step.rows.iter().all(|row| is_read(row.want)) {
+            return Err(ModelError::Encoder);
+        }
         if step.rows.is_empty() {
             return Err(ModelError::NoRows);
         }

@@ -9,6 +9,7 @@ use chaski_text::Sampler;
 use ggml_format::MaybeSend;
 
 use crate::error::ModelError;
+use crate::run::Heads;
 
 /// The outputs of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,6 +61,11 @@ pub trait Executor: MaybeSend {
     /// Inputs other than tokens that it takes; by default none.
     fn row_input(&self) -> RowInput {
         RowInput::default()
+    }
+
+    /// Layers after the pooling of embeddings; by default none.
+    fn heads(&self) -> Arc<Heads> {
+        Arc::default()
     }
 
     /// LoRA scales for a request: those it specifies, or the executor's defaults.

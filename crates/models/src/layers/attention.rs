@@ -1,8 +1,8 @@
-//! Causal self-attention: q, k, v, operations on heads, cache, scores, output.
+//! Self-attention: q, k, v, operations on heads, cache, scores, output.
 
 use chaski_graph::recurrent::GateAct;
 use chaski_graph::recurrent::{GatedNorm, Recurrent};
-use chaski_graph::{Function, KvLayer, NormKind, Op, RowNorm, Score, ValueId};
+use chaski_graph::{Bidirectional, Function, KvLayer, NormKind, Op, RowNorm, Score, ValueId};
 
 use crate::build::{Builder, Linear, Rows};
 use crate::error::ModelError;
@@ -26,6 +26,8 @@ pub(crate) enum QkNorm {
     OwnHeads,
     /// Layer norm of each head, with weights per head.
     LayerHeads,
+    /// Layer norm of all heads as one row, with the biases of `attn_q_norm` and `attn_k_norm`.
+    LayerWhole,
 }
 
 /// Gate of the heads' results, before the output projection.
@@ -79,6 +81,8 @@ pub(crate) struct Attention {
     pub(crate) sub_norm: bool,
     /// Factor of the result.
     pub(crate) scale: f32,
+    /// Tokens see those after them, too, as in encoders, which have no cache. A window extends to both sides.
+    pub(crate) both_ways: bool,
 }
 
 impl Attention {
@@ -108,6 +112,7 @@ impl Attention {
             clamp: 0.0,
             sub_norm: false,
             scale: 1.0,
+            both_ways: false,
         })
     }
 
@@ -120,8 +125,8 @@ impl Attention {
         x: ValueId,
     ) -> Result<(ValueId, usize, Option<Linear>), ModelError> {
         let Attention { n_head, n_kv, d, d_v, .. } = *self;
-        let [q_norm, k_norm] = ["q", "k"].map(|part| format!("{block}.attn_{part}_norm.weight"));
         if let Some(layer) = self.shares {
+            let q_norm = format!("{block}.attn_q_norm.weight");
             let fused = format!("{block}.attn_qkv");
             let q = match b.has(&format!("{fused}.weight")) {
                 true => {
@@ -134,6 +139,21 @@ impl Attention {
             let q = b.mul(x, q);
             return Ok((self.heads(b, &q_norm, n_head, q)?, layer, None));
         }
+        let (q, [k, v], gate) = self.q_k_v(b, block, x)?;
+        let layer = b.kv_layer(KvLayer { n_kv, d, d_v, in_keys: false, window: self.score.window });
+        b.push(Op::KvWrite { k, v, layer }, 0);
+        Ok((q, layer, gate))
+    }
+
+    /// q, k and v after their operations on heads, and the gate if there is one.
+    fn q_k_v(
+        &self,
+        b: &mut Builder<'_>,
+        block: &str,
+        x: ValueId,
+    ) -> Result<(ValueId, [ValueId; 2], Option<Linear>), ModelError> {
+        let Attention { n_head, n_kv, d, d_v, .. } = *self;
+        let [q_norm, k_norm] = ["q", "k"].map(|part| format!("{block}.attn_{part}_norm.weight"));
         let (q, k, v, gate) = self.products(b, block)?;
         let (q, k) = (b.mul(x, q), b.mul(x, k)); // [n_head, d], [n_kv, d]
         let v = v.map_or(k, |v| b.mul(x, v)); // [n_kv, d]
@@ -148,9 +168,7 @@ impl Attention {
             true => b.push(Op::Norm { x: v, norm: RowNorm::plain(d_v, b.config.eps) }, n_kv * d_v),
             false => v,
         };
-        let layer = b.kv_layer(KvLayer { n_kv, d, d_v, in_keys: false, window: self.score.window });
-        b.push(Op::KvWrite { k, v, layer }, 0);
-        Ok((q, layer, gate))
+        Ok((q, [k, v], gate))
     }
 
     /// Values clamped to the limit.
@@ -209,24 +227,34 @@ impl Attention {
     }
 
     /// Norm and RoPE of `n` heads.
-    fn heads(&self, b: &mut Builder<'_>, weight: &str, n: u32, x: ValueId) -> Result<ValueId, ModelError> {
+    fn heads(
+        &self,
+        b: &mut Builder<'_>,
+        weight_name: &str,
+        n: u32,
+        x: ValueId,
+    ) -> Result<ValueId, ModelError> {
         let (d, width) = (self.d, n * self.d);
         let rotate =
             |b: &mut Builder<'_>, x| self.rope.map_or(x, |rope| b.push(Op::Rope { x, d, rope }, width));
         let last = matches!(self.norm, QkNorm::HeadsLast | QkNorm::HeadsLastPlain | QkNorm::HeadsLastGain);
         let x = if last { rotate(b, x) } else { x };
         let (kind, eps) = match self.norm {
-            QkNorm::LayerHeads => (NormKind::Norm, b.config.eps_layer),
+            QkNorm::LayerHeads | QkNorm::LayerWhole => (NormKind::Norm, b.config.eps_layer),
             _ => (NormKind::Rms, b.config.eps),
         };
         let (row, weight) = match self.norm {
             QkNorm::None => return Ok(rotate(b, x)),
-            QkNorm::Heads | QkNorm::HeadsLast => (d, Some(b.vector(weight, d)?)),
+            QkNorm::Heads | QkNorm::HeadsLast => (d, Some(b.vector(weight_name, d)?)),
             QkNorm::HeadsLastPlain | QkNorm::HeadsLastGain => (d, None),
-            QkNorm::Whole => (width, Some(b.vector(weight, width)?)),
-            QkNorm::LayerHeads | QkNorm::OwnHeads => (d, Some(b.matrix(weight, n, d)?)),
+            QkNorm::Whole | QkNorm::LayerWhole => (width, Some(b.vector(weight_name, width)?)),
+            QkNorm::LayerHeads | QkNorm::OwnHeads => (d, Some(b.matrix(weight_name, n, d)?)),
         };
-        let norm = RowNorm { kind, d: row, eps, weight, bias: None };
+        let bias = match self.norm {
+            QkNorm::LayerWhole => Some(b.vector(&weight_name.replace(".weight", ".bias"), width)?),
+            _ => None,
+        };
+        let norm = RowNorm { kind, d: row, eps, weight, bias };
         let x = b.push(Op::Norm { x, norm }, width);
         Ok(if last { x } else { rotate(b, x) })
     }
@@ -237,12 +265,19 @@ type Products = (Linear, Linear, Option<Linear>, Option<Linear>);
 
 impl Attend for Attention {
     fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
-        let Attention { n_head, d_v: d, score, .. } = *self;
+        let Attention { n_head, n_kv, d_v: d, score, .. } = *self;
         let output = b.linear(&format!("{block}.attn_output"), b.config.n_embd, n_head * d)?;
-        let (q, layer, gate) = self.q_and_cache(b, block, x)?;
-        let sinks = format!("{block}.attn_sinks.weight");
-        let sinks = if score.sinks { Some(b.vector(&sinks, n_head)?) } else { None };
-        let mut a = b.push(Op::Attention { q, layer, n_head, score, sinks }, n_head * d); // [n_head, d]
+        let (op, gate) = if self.both_ways {
+            let (q, [k, v], gate) = self.q_k_v(b, block, x)?;
+            let Score { scale, max_bias, window, .. } = score;
+            (Op::Bidirectional(Bidirectional { q, k, v, n_head, n_kv, scale, max_bias, window }), gate)
+        } else {
+            let (q, layer, gate) = self.q_and_cache(b, block, x)?;
+            let sinks = format!("{block}.attn_sinks.weight");
+            let sinks = if score.sinks { Some(b.vector(&sinks, n_head)?) } else { None };
+            (Op::Attention { q, layer, n_head, score, sinks }, gate)
+        };
+        let mut a = b.push(op, n_head * d); // [n_head, d]
         if let Some(gate) = gate {
             let z = b.mul(x, gate).into(); // [n_head, d] or [n_head]
             let (z_row, act) = match self.gate {

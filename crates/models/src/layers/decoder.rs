@@ -31,6 +31,8 @@ pub(crate) struct Decoder {
     pub(crate) logit_scale: f32,
     /// Softcap of the logits after that; 0: none.
     pub(crate) logit_softcap: f32,
+    /// Stem of the last norm of an encoder, which has no logits; `None`: a decoder, with `output_norm`.
+    pub(crate) encodes: Option<&'static str>,
 }
 
 impl Decoder {
@@ -47,6 +49,7 @@ impl Decoder {
         residual_scale: 1.0,
         logit_scale: 1.0,
         logit_softcap: 0.0,
+        encodes: None,
     };
     /// Layer norms, no other options.
     pub(crate) const LAYER: Decoder = Decoder { norm: NormKind::Norm, ..Decoder::RMS };
@@ -181,6 +184,11 @@ fn layers<A: Attend>(b: &mut Builder<'_>, d: &Decoder, layer: Answer<'_, A>) -> 
             let e = b.scaled(embedded, b.scalar(&format!("{block}.layer_output_scale.weight"))?);
             x = b.add(x, e);
         }
+    }
+    if let Some(stem) = d.encodes {
+        let h = b.norm_of(x, stem, d.norm)?;
+        b.encoded(h);
+        return Ok(());
     }
     let h = match d.weighted {
         true => b.norm_of(x, "output_norm", d.norm)?,

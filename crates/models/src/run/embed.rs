@@ -18,14 +18,17 @@ pub enum Pooling {
     Cls,
     /// The last token.
     Last,
+    /// Scores in place of a vector: those of a reranker's or classifier's head.
+    Rank,
 }
 
 /// All poolings: number in files and name.
-const POOLINGS: [(u32, &str, Pooling); 4] = [
+const POOLINGS: [(u32, &str, Pooling); 5] = [
     (0, "none", Pooling::None),
     (1, "mean", Pooling::Mean),
     (2, "cls", Pooling::Cls),
     (3, "last", Pooling::Last),
+    (4, "rank", Pooling::Rank),
 ];
 
 impl Pooling {
@@ -68,7 +71,7 @@ impl Pooled {
             }
             Pooling::Cls if self.n_row > 1 => {}
             Pooling::Last => self.rows = vec![row.to_vec()],
-            Pooling::None | Pooling::Cls => self.rows.push(row.to_vec()),
+            Pooling::None | Pooling::Cls | Pooling::Rank => self.rows.push(row.to_vec()),
         }
     }
 
@@ -76,7 +79,7 @@ impl Pooled {
     pub(crate) fn end(self) -> Vec<Vec<f32>> {
         match self.pooling {
             Pooling::Mean => vec![self.sum.iter().map(|s| (s / self.n_row as f64) as f32).collect()],
-            Pooling::None | Pooling::Cls | Pooling::Last => self.rows,
+            Pooling::None | Pooling::Cls | Pooling::Last | Pooling::Rank => self.rows,
         }
     }
 }
@@ -147,12 +150,12 @@ impl Default for EmbedOptions {
     }
 }
 
-/// A text as vectors.
+/// A text as vectors, or its scores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embedding {
     /// Tokens of the text.
     pub n_token: usize,
-    /// Its vector of `[n_embd]`, or one for each token if they are not pooled.
+    /// Its vector of `[n_embd]`, or one for each token if they are not pooled, or its scores ([`Pooling::Rank`]).
     pub vectors: Vec<Vec<f32>>,
 }
 
@@ -201,6 +204,6 @@ mod tests {
             assert_eq!(name.parse(), Ok(pooling));
             assert_eq!(pooling.to_string(), name);
         }
-        assert_eq!("rank".parse::<Pooling>(), Err(PoolingError::Word { found: "rank".into() }));
+        assert_eq!("max".parse::<Pooling>(), Err(PoolingError::Word { found: "max".into() }));
     }
 }

@@ -1,9 +1,12 @@
 //! A runner as a scheduler's executor.
 
+use std::sync::Arc;
+
 use chaski_runtime::RowInput;
 use chaski_schedule::{Change, Limits, Step};
 use chaski_text::Sampler;
 
+use super::heads::Heads;
 use super::pages::Pages;
 use super::runner::Runner;
 use super::sequence::Sequence;
@@ -24,6 +27,10 @@ impl Executor for Runner {
 
     fn row_input(&self) -> RowInput {
         self.device.row_input()
+    }
+
+    fn heads(&self) -> Arc<Heads> {
+        self.heads.clone()
     }
 
     fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError> {

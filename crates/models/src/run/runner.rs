@@ -1,6 +1,7 @@
 //! A loaded model with sequences, one of which is selected.
 
 use std::hash::BuildHasher as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chaski_runtime::gpu::{Ablation, GpuModel, Memory, Profile, Progress, TuneStep};
@@ -8,6 +9,7 @@ use chaski_runtime::kernels::Tuning;
 use ggml_format::{ByteSource, GgmlType};
 use rustc_hash::FxBuildHasher;
 
+use super::heads::Heads;
 use super::pages::Pages;
 use super::sequence::Sequence;
 use crate::error::{KvTypeError, ModelError};
@@ -35,6 +37,8 @@ pub struct Runner {
     pub(super) logits: Vec<f32>,
     /// The device runs the steps of a scheduler ([`crate::serve`]), so the sequences are empty.
     pub(super) is_served: bool,
+    /// Layers after the pooling of embeddings.
+    pub(super) heads: Arc<Heads>,
 }
 
 impl Runner {
@@ -76,6 +80,7 @@ impl Runner {
             n_sent: 0,
             logits: Vec::new(),
             is_served: false,
+            heads: Arc::new(model.heads().await?),
         })
     }
 

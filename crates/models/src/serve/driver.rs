@@ -44,11 +44,12 @@ pub fn serve<E: Executor>(
         n_seq,
         n_vocab: executor.n_vocab(),
         input: executor.row_input(),
+        is_encoder: limits.whole,
         max_open: n_seq.saturating_add(max_waiting),
     };
     // Handles refuse excess requests, so that callers know immediately.
     let scheduler = Scheduler::new(Limits { max_waiting: usize::MAX, ..limits })?;
-    let shared = Arc::new(Shared::new(tokenizer, sizes));
+    let shared = Arc::new(Shared::new(tokenizer, sizes, executor.heads()));
     let (sender, commands) = unbounded();
     let service = Service::new(executor, scheduler, shared.clone());
     Ok((Handle::new(shared.clone(), sender), Driver { service, commands, shared }))

@@ -1,5 +1,8 @@
 //! Embeddings as requests to the scheduler.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use chaski_schedule::Read;
 
 use super::driver::Driver;
@@ -7,7 +10,7 @@ use super::error::ServeError;
 use super::handle::Handle;
 use super::readings::{Fold, Readings, Shares};
 use crate::exec::Executor;
-use crate::run::{EmbedOptions, Embedding, Pooled, Pooling, VectorNorm};
+use crate::run::{EmbedOptions, Embedding, Heads, Pooled, Pooling, VectorNorm};
 
 /// A request for the embeddings of texts.
 #[derive(Clone, Debug)]
@@ -35,6 +38,9 @@ impl EmbedRequest {
 struct Text {
     n_token: usize,
     pooled: Pooled,
+    /// The pooling that the caller asked for, and the layers after it.
+    asked: Pooling,
+    heads: Arc<Heads>,
     norm: VectorNorm,
 }
 
@@ -46,7 +52,9 @@ impl Fold for Text {
     }
 
     fn end(self) -> Embedding {
-        let mut vectors = self.pooled.end();
+        let heads = &self.heads;
+        let mut vectors: Vec<Vec<f32>> =
+            self.pooled.end().into_iter().map(|v| heads.apply(self.asked, v)).collect();
         vectors.iter_mut().for_each(|v| self.norm.normalize(v));
         Embedding { n_token: self.n_token, vectors }
     }
@@ -59,22 +67,37 @@ impl Handle {
     /// Only [`Pooling::Last`] uses prefixes in the KV cache, since it needs no other row of the prompt.
     ///
     /// # Errors
-    /// As [`Handle::generate`].
+    /// [`PoolingError::NoScores`](crate::PoolingError::NoScores) for [`Pooling::Rank`] without a head; otherwise as [`Handle::generate`].
     pub fn embed(&self, request: EmbedRequest, pooling: Pooling) -> Result<Readings<Embedding>, ServeError> {
         let EmbedRequest { texts, options: EmbedOptions { norm, .. }, lora, priority, client } = request;
+        let by = self.pooling(pooling)?;
+        let heads = &self.shared.heads;
+        // Scores are what they are.
+        let norm = if pooling == Pooling::Rank { VectorNorm::None } else { norm };
         let text = |mut prompt: Vec<u32>| {
             let n_token = prompt.len();
-            if pooling == Pooling::Cls {
-                // Attention is causal in all families: nothing after the first token changes it.
+            if by == Pooling::Cls && !self.shared.sizes.is_encoder {
+                // Where attention is causal, nothing after the first token changes it.
                 prompt.truncate(1);
             }
-            let first = if pooling == Pooling::Last { n_token.saturating_sub(1) } else { 0 };
-            (prompt, first, Text { n_token, pooled: Pooled::new(pooling), norm })
+            let (pooled, heads) = (Pooled::new(by), heads.clone());
+            (prompt, self.rows_of(by, n_token), Text { n_token, pooled, asked: pooling, heads, norm })
         };
         for text in &texts {
             self.check(text)?;
         }
         self.read(texts.into_iter().map(text), Shares { read: Read::Hidden, lora, priority, client })
+    }
+}
+
+impl Handle {
+    /// The rows of a text of `n` tokens that a pooling needs.
+    pub(super) fn rows_of(&self, pooling: Pooling, n: usize) -> Range<usize> {
+        match pooling {
+            Pooling::Cls => 0..1,
+            Pooling::Last => n.saturating_sub(1)..n,
+            Pooling::None | Pooling::Mean | Pooling::Rank => 0..n,
+        }
     }
 }
 

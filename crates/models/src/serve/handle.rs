@@ -79,10 +79,11 @@ impl Handle {
     /// # Errors
     /// [`ServeError::Refused`] for a prompt that is empty or longer than the context, or embeddings outside it;
     /// [`ServeError::Model`] for unknown tokens, sampling parameters outside their ranges, embeddings that the model does not
-    /// take, or an unusable grammar;
+    /// take, or an unusable grammar; [`ModelError::Encoder`];
     /// [`ServeError::Busy`] if the queue is full; the device's error once it is lost for good.
     pub fn generate(&self, request: Request) -> Result<Answer, ServeError> {
         let Request { prompt, embeddings, options, priority, client } = request;
+        self.check_decodes()?;
         self.check(&prompt)?;
         let sizes = self.shared.sizes;
         options.sampler.check(sizes.n_vocab).map_err(ModelError::from)?;
@@ -101,6 +102,11 @@ impl Handle {
         let (shared, commands) = (self.shared.clone(), self.commands.clone());
         let (stats, start) = (Stats::default(), Instant::now());
         Ok(Answer { id, events, shared, commands, has_ended: false, stats, start })
+    }
+
+    /// Checks that the model continues texts.
+    pub(super) fn check_decodes(&self) -> Result<(), ServeError> {
+        if self.shared.sizes.is_encoder { Err(ModelError::Encoder.into()) } else { Ok(()) }
     }
 
     /// Checks that prompts are served, and this one can be.

@@ -91,10 +91,12 @@ impl Handle {
         request: PromptLogprobsRequest,
     ) -> Result<Readings<Vec<Logprobs>>, ServeError> {
         let PromptLogprobsRequest { prompts, n_top, lora, priority, client } = request;
+        self.check_decodes()?;
         for prompt in &prompts {
             self.check(prompt)?;
         }
-        let prompt = |prompt: Vec<u32>| (prompt.clone(), 0, Told { prompt, n_top, logprobs: Vec::new() });
+        let prompt =
+            |prompt: Vec<u32>| (prompt.clone(), 0..usize::MAX, Told { prompt, n_top, logprobs: Vec::new() });
         self.read(prompts.into_iter().map(prompt), Shares { read: Read::Logits, lora, priority, client })
     }
 
@@ -104,6 +106,7 @@ impl Handle {
     /// As [`Handle::generate`].
     pub fn logits(&self, request: LogitsRequest) -> Result<Readings<Vec<f32>>, ServeError> {
         let LogitsRequest { prompts, tokens, lora, priority, client } = request;
+        self.check_decodes()?;
         let n_vocab = self.shared.sizes.n_vocab;
         if let Some(token) = tokens.iter().copied().find(|t| *t as usize >= n_vocab) {
             return Err(ModelError::Token { token, n_vocab: n_vocab as u32 }.into());
@@ -114,7 +117,7 @@ impl Handle {
         let tokens: Arc<[u32]> = tokens.into();
         let prompt = |prompt: Vec<u32>| {
             let last = prompt.len() - 1;
-            (prompt, last, Picked { tokens: tokens.clone(), logits: Vec::new() })
+            (prompt, last..usize::MAX, Picked { tokens: tokens.clone(), logits: Vec::new() })
         };
         self.read(prompts.into_iter().map(prompt), Shares { read: Read::Logits, lora, priority, client })
     }

@@ -1,5 +1,6 @@
 //! Rows of prompts, for callers: results that are made of them.
 
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
@@ -111,17 +112,18 @@ impl Handle {
     /// [`ServeError::Busy`] if the queue is full.
     pub(super) fn read<F: Fold>(
         &self,
-        prompts: impl ExactSizeIterator<Item = (Vec<u32>, usize, F)>,
+        prompts: impl ExactSizeIterator<Item = (Vec<u32>, Range<usize>, F)>,
         shares: Shares,
     ) -> Result<Readings<F::Out>, ServeError> {
         let Shares { read, lora, priority, client } = shares;
         let open = self.shared.open()?;
         let results = (0..prompts.len()).map(|_| None).collect();
         let inbox = Arc::new(Mutex::new(Inbox { results, error: None, waker: Waker::noop().clone() }));
-        let reader = |(index, (prompt, first, fold))| {
+        let reader = |(index, (prompt, rows, fold)): (usize, (_, Range<usize>, F))| {
             let id = self.shared.next_id();
             let sink = Box::new(Sender { index, fold: Some(fold), inbox: inbox.clone() });
-            let (chooser, lora, open) = (Chooser::Nobody { first, read }, lora.clone(), open.clone());
+            let (chooser, lora, open) =
+                (Chooser::Nobody { first: rows.start, end: rows.end, read }, lora.clone(), open.clone());
             Reader { id, prompt, chooser, priority, client, sink, lora, open }
         };
         let mut left: Vec<Reader> = prompts.enumerate().map(reader).collect();

@@ -8,6 +8,7 @@ use chaski_schedule::{PoolStats, RequestId};
 use chaski_text::Tokenizer;
 
 use super::error::ServeError;
+use crate::run::Heads;
 
 /// Load of a service.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub(super) struct Sizes {
     pub(super) n_vocab: usize,
     /// Inputs other than tokens.
     pub(super) input: RowInput,
+    /// The model is an encoder: texts run whole, and are not continued.
+    pub(super) is_encoder: bool,
     /// Maximum number of open requests.
     pub(super) max_open: usize,
 }
@@ -65,6 +68,8 @@ pub(super) struct Sizes {
 pub(super) struct Shared {
     pub(super) tokenizer: Arc<Tokenizer>,
     pub(super) sizes: Sizes,
+    /// Layers after the pooling of embeddings.
+    pub(super) heads: Arc<Heads>,
     n_request: AtomicU64,
     /// Requests that callers have open, and the prompts that they consist of.
     n_open: AtomicUsize,
@@ -79,9 +84,9 @@ struct State {
 }
 
 impl Shared {
-    pub(super) fn new(tokenizer: Arc<Tokenizer>, sizes: Sizes) -> Self {
+    pub(super) fn new(tokenizer: Arc<Tokenizer>, sizes: Sizes, heads: Arc<Heads>) -> Self {
         let (n_request, n_open, n_prompt) = Default::default();
-        Shared { tokenizer, sizes, n_request, n_open, n_prompt, state: Mutex::default() }
+        Shared { tokenizer, sizes, heads, n_request, n_open, n_prompt, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -141,6 +141,7 @@ pub(crate) fn limits() -> Limits {
         max_want: 8,
         max_output: 16,
         max_hidden: 16,
+        whole: false,
         max_ahead: 31,
         max_waiting: 100,
         n_snapshot: None,

@@ -165,7 +165,7 @@ impl CpuModel {
 }
 
 /// Columns of a sequence per task.
-const COLUMNS: usize = 16;
+pub(super) const COLUMNS: usize = 16;
 
 /// The heads of a layer.
 struct Heads<'a> {
@@ -189,13 +189,14 @@ impl Heads<'_> {
             score: self.score,
             head: (head as u32, self.n_head),
             pos: rows[column].pos as usize,
+            text: None,
             sink: self.sinks.map(|s| s[head]),
         }
     }
 }
 
 /// Replaces products of a query with its keys by unnormalised weights, and returns their sum.
-fn softmax(query: &Query<'_>, scores: &mut [f32]) -> f32 {
+pub(super) fn softmax(query: &Query<'_>, scores: &mut [f32]) -> f32 {
     let score = query.score;
     let warm = score.warmth.map_or(1.0, |w| {
         let runs = query.pos / w.run.max(1) as usize + 1;
@@ -208,8 +209,8 @@ fn softmax(query: &Query<'_>, scores: &mut [f32]) -> f32 {
     }
     let slope = slope(score.max_bias, query.head.0, query.head.1) as f32;
     if slope != 0.0 {
-        let n = scores.len();
-        scores.iter_mut().enumerate().for_each(|(j, s)| *s -= slope * (n - 1 - j) as f32);
+        let keys = query.keys();
+        scores.iter_mut().zip(keys).for_each(|(s, j)| *s -= slope * query.pos.abs_diff(j) as f32);
     }
     let max = scores.iter().copied().chain(query.sink).fold(-3.0e38, f32::max);
     let sum = exp_of_scores(scores, max);

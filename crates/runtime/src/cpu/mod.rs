@@ -5,6 +5,7 @@
 //! All rows of a step, of any sequence, go through each node together, so weights are read once for all of them.
 
 mod attention;
+mod bidirectional;
 mod cache;
 mod latent;
 mod nodes;
@@ -268,6 +269,11 @@ impl CpuModel {
     /// True if the model has recurrent state.
     pub fn has_state(&self) -> bool {
         !self.graph.states.is_empty()
+    }
+
+    /// True if a step takes whole texts only.
+    pub fn is_encoder(&self) -> bool {
+        self.graph.is_encoder()
     }
 
     /// Capacity for copies of recurrent state.

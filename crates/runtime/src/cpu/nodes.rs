@@ -121,6 +121,7 @@ impl CpuModel {
                 let sinks = sinks.map(|s| self.vector(s));
                 self.attention(graph, &values[q.0], *layer, *n_head, score, sinks.as_deref(), rows)
             }
+            Op::Bidirectional(op) => self.bidirectional(graph, op, values, rows),
             Op::Glu { gate, up, act } => self.glu(*act, &values[gate.0], &values[up.0]),
             Op::Add { a, b } => self.zip(&values[a.0], &values[b.0], |a, b| a + b),
             Op::Recurrent(op) => self.recurrent(graph, op, values, rows),
@@ -157,6 +158,13 @@ impl CpuModel {
                     .chunks_exact(run)
                     .zip(w.iter().cycle())
                     .flat_map(|(v, w)| v.iter().map(move |v| v * w))
+                    .collect()
+            }
+            Op::AddWeight { x, weight } => {
+                let w = self.vector(*weight);
+                values[x.0]
+                    .chunks_exact(width)
+                    .flat_map(|row| row.iter().zip(&w).map(|(v, w)| v + w))
                     .collect()
             }
             Op::Slice { x, at } => {

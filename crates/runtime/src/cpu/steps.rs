@@ -137,6 +137,9 @@ impl CpuModel {
         let input = self.row_input();
         let n_row = self.inputs.len() / input.width.max(1) as usize;
         input.check(columns, n_row as u32, c.n_ctx)?;
+        if self.is_encoder() {
+            crate::step::check_texts(columns)?;
+        }
         if self.has_state() {
             crate::step::check_runs(columns, |seq| self.seqs.state_at[seq as usize])?;
         }

@@ -128,6 +128,7 @@ impl GpuModel {
             n_row: 0,
             shifts: Vec::new(),
             has_state: !graph.states.is_empty(),
+            is_encoder: graph.is_encoder(),
             state_at: vec![Some(0); config.n_seq as usize],
             windows: graph.kv.iter().map(|l| l.window).collect(),
             config,

@@ -68,6 +68,8 @@ pub struct GpuModel {
     pub(super) times: LoadTimes,
     pub(super) ablation: Ablation,
     pub(super) has_state: bool,
+    /// A step takes whole texts only.
+    pub(super) is_encoder: bool,
     /// Width of an input row, and the row stride.
     pub(super) rows: (u32, u32),
     /// Some RoPE has sections.

@@ -72,6 +72,11 @@ impl GpuModel {
         self.has_state
     }
 
+    /// True if a step takes whole texts only.
+    pub fn is_encoder(&self) -> bool {
+        self.is_encoder
+    }
+
     /// Tokens that the recurrent state of a sequence has processed; `None` if unknown, as after a profile.
     pub fn state_at(&self, seq: u32) -> Option<u32> {
         self.state_at[seq as usize]

@@ -20,7 +20,7 @@ use super::tape::Tape;
 use crate::error::RuntimeError;
 use crate::plan::Columns;
 use crate::platform::promise;
-use crate::step::{Column, ColumnOutput, StepOutputs, check_runs};
+use crate::step::{Column, ColumnOutput, StepOutputs, check_runs, check_texts};
 
 /// Maximum number of steps in flight: one runs, and one waits for it.
 const UNDER_WAY: usize = 2;
@@ -81,6 +81,9 @@ impl GpuModel {
         let options = StepOptions { repeat: options.repeat.max(1), n_planned, ..options };
         let picks = Picks::of(outputs);
         self.check_step(columns, options, &picks)?;
+        if self.is_encoder() {
+            check_texts(columns)?;
+        }
         if self.has_state() {
             check_runs(columns, |seq| self.state_at[seq as usize])?;
         }
@@ -148,7 +151,8 @@ impl GpuModel {
     /// Submits the next piece of a step: as many columns as fit in the time limit of a submission.
     fn send_piece(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
         let left = step.columns.len() - step.n_sent;
-        let n = if step.options.repeat > 1 { left } else { self.pace.n_col(left) };
+        let is_whole = step.options.repeat > 1 || self.is_encoder();
+        let n = if is_whole { left } else { self.pace.n_col(left) };
         let piece = step.n_sent..step.n_sent + n;
         let (picks, columns) = self.place(step, piece.clone());
         let start = Instant::now();

@@ -314,6 +314,7 @@ impl Expander<'_> {
             Op::Attention { q, layer, n_head, score, sinks } => {
                 self.attention(q, layer, n_head, score, sinks, y)
             }
+            Op::Bidirectional(ref op) => self.bidirectional(op, y),
             Op::TopkMoe { x, bias, routing } => self.topk(x, bias, routing, y),
             Op::MoeReduce { x, route } => self.reduce(x, route, y),
             Op::Recurrent(ref op) => self.recurrent(op, false, y),

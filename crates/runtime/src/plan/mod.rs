@@ -6,6 +6,7 @@ mod config;
 mod crossing;
 mod cuts;
 mod describe;
+mod encoder;
 mod error;
 mod expand;
 mod experts;

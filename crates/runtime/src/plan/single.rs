@@ -67,18 +67,8 @@ impl Expander<'_> {
                     .col(4 * f32s(k), 5 * u64::from(k));
                 Ok(())
             }
-            Op::MulWeight { x, weight } => {
-                let (k, w) = (self.graph.width(x), &self.graph.weights[weight.0]);
-                let n = w.n_row * w.n_col;
-                let b = Tensor::new(GgmlType::F32, [1, n, 1, 1]);
-                let [a, y_at] = [x, y].map(|v| self.rows(v, k / n));
-                let call = BinaryNd { f: function("mul"), a: Some(a), b, y: y_at };
-                let aux = self.groups.vectors(self.graph, &[weight]);
-                let bind = vec![("a", self.act(x)), ("b", Slot::Aux(Some(aux))), ("y", self.act(y))];
-                let columns = self.many(Growth::Share(self.n_col));
-                self.push(call.dispatch(self.caps)?, bind, columns, "mul", 0).col(2 * f32s(k), u64::from(k));
-                Ok(())
-            }
+            Op::MulWeight { x, weight } => self.with_weight("mul", x, weight, y),
+            Op::AddWeight { x, weight } => self.with_weight("add", x, weight, y),
             _ => unreachable!("{} has an expansion of its own", op.name()),
         }
     }
@@ -93,6 +83,26 @@ impl Expander<'_> {
         let a = (x != y).then(|| self.tensor(x));
         let dispatch = Unary { f, params, a, y: self.tensor(y) }.dispatch(self.caps)?;
         self.whole(dispatch, &[("a", x)], y, f.name)
+    }
+
+    /// A function of equal parts of x and one value of a weight for each.
+    fn with_weight(
+        &mut self,
+        name: &'static str,
+        x: ValueId,
+        weight: WeightId,
+        y: ValueId,
+    ) -> Result<(), PlanError> {
+        let (k, w) = (self.graph.width(x), &self.graph.weights[weight.0]);
+        let n = w.n_row * w.n_col;
+        let b = Tensor::new(GgmlType::F32, [1, n, 1, 1]);
+        let [a, y_at] = [x, y].map(|v| self.rows(v, k / n));
+        let call = BinaryNd { f: function(name), a: Some(a), b, y: y_at };
+        let aux = self.groups.vectors(self.graph, &[weight]);
+        let bind = vec![("a", self.act(x)), ("b", Slot::Aux(Some(aux))), ("y", self.act(y))];
+        let columns = self.many(Growth::Share(self.n_col));
+        self.push(call.dispatch(self.caps)?, bind, columns, name, 0).col(2 * f32s(k), u64::from(k));
+        Ok(())
     }
 
     fn binary(&mut self, name: &str, a: ValueId, b: ValueId, y: ValueId) -> Result<(), PlanError> {

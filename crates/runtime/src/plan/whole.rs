@@ -169,7 +169,13 @@ pub fn plan_on(
     // Hidden states are read back the same way.
     s.hidden = (n_hidden, ld(n_hidden));
     s.logits_words = u64::from(ld_logits.max(ld(n_hidden))) * u64::from(all_cols);
-    s.hidden_cols = (s.logits_words / u64::from(ld(n_hidden).max(1))).min(config.max_col.into()) as u32;
+    let mut most_hidden = config.max_col;
+    if graph.is_encoder() {
+        // All tokens of a text may be read, and they run together: as many times the columns with logits as that takes.
+        most_hidden = config.max_col.next_multiple_of(all_cols);
+        s.logits_words = s.logits_words.max(u64::from(ld(n_hidden)) * u64::from(most_hidden));
+    }
+    s.hidden_cols = (s.logits_words / u64::from(ld(n_hidden).max(1))).min(most_hidden.into()) as u32;
     for (words, caps) in s.act_words.iter().zip(devices) {
         let largest = words.iter().copied().max().unwrap_or(0) * 4;
         if largest > caps.max_binding_bytes {

@@ -35,7 +35,10 @@ impl Scheduler {
         let size = self.pool.page();
         let n_token = waiting.tokens.len();
         // At least one token must run, for its output, and all rows that are read.
-        let most = waiting.request.read().map_or(n_token - 1, |(first, _)| first);
+        let most = match waiting.request.read() {
+            _ if self.limits.whole => 0,
+            read => read.map_or(n_token - 1, |(first, _)| first),
+        };
         let has_state = self.limits.n_snapshot.is_some();
         let keys = keys(&waiting.request.embeddings, &waiting.tokens, 0..n_token);
         let mut found = self.pool.find(waiting.request.group, &keys, most, has_state);

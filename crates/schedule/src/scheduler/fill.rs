@@ -28,6 +28,11 @@ impl Scheduler {
         let is_alone = self.prompts(group).is_empty() && !work.step.rows.is_empty();
         let mut n_planned = work.step.rows.len();
         for seq in self.prompts(group) {
+            if self.limits.whole && !self.fits_whole(seq, max_row, room, work) {
+                continue;
+            }
+            // The first of them runs however long it takes.
+            let max_row = if self.limits.whole { self.limits.max_row } else { max_row };
             n_planned += self.chunk(seq, self.limits.max_row.saturating_sub(n_planned));
             let n_row = max_row - work.step.rows.len();
             let read = self.slots[seq].as_ref().and_then(|r| r.request.read());
@@ -142,6 +147,14 @@ impl Scheduler {
         seqs
     }
 
+    /// True if a whole prompt fits in the step: the first one always does.
+    fn fits_whole(&self, seq: usize, max_row: usize, room: Room, work: &Work) -> bool {
+        let Some(r) = &self.slots[seq] else { return false };
+        let Some((rows, kind)) = r.request.reads() else { return false };
+        let n_row = work.step.rows.len();
+        n_row == 0 || (n_row + r.n_left() <= max_row && rows.len() <= room.n_row(kind))
+    }
+
     /// Rows of the prompt's current chunk. A new chunk begins where the last ended, with as many rows as an unbudgeted
     /// step could have.
     fn chunk(&mut self, seq: usize, n_row: usize) -> usize {
@@ -240,7 +253,11 @@ impl Scheduler {
             work.step.rows.push(Row { seq: seq as u32, pos: pos as u32, components, input, want });
         }
         r.n_sent += n;
-        let n_output = n.saturating_sub(n_before);
+        let n_read = r
+            .request
+            .reads()
+            .map_or(usize::MAX, |(rows, _)| rows.end.saturating_sub(r.n_sent - n).saturating_sub(n_before));
+        let n_output = n.saturating_sub(n_before).min(n_read);
         if n_output > 0 {
             match r.request.chooser {
                 Chooser::Nobody { .. } => {}
@@ -290,9 +307,9 @@ impl Scheduler {
 /// The output of a row of a request with `n_token` tokens.
 fn want(request: &Request, pos: usize, n_token: usize) -> Want {
     match (request.chooser, pos + 1 >= n_token) {
-        (Chooser::Nobody { .. }, _) => match request.read() {
-            Some((first, Read::Hidden)) if pos >= first => Want::Hidden,
-            Some((first, Read::Logits)) if pos >= first => Want::Logits,
+        (Chooser::Nobody { .. }, _) => match request.reads() {
+            Some((rows, Read::Hidden)) if rows.contains(&pos) => Want::Hidden,
+            Some((rows, Read::Logits)) if rows.contains(&pos) => Want::Logits,
             _ => Want::Nothing,
         },
         (_, false) => Want::Nothing,

@@ -9,8 +9,9 @@ use std::collections::{HashSet, VecDeque};
 
 use crate::embeddings::keys;
 use crate::pool::{Found, Pool, PoolStats};
-use crate::request::{Chooser, Refused, Request, RequestId, Turn};
+use crate::request::{Chooser, Read, Refused, Request, RequestId, Turn};
 use crate::step::{Change, Step, Want};
+use room::Room;
 use running::{Logits, Running, Waiting};
 
 /// Capacities of a scheduler.
@@ -39,6 +40,9 @@ pub struct Limits {
     pub max_waiting: usize,
     /// Snapshots that the device can hold; `None` for models without state outside pages.
     pub n_snapshot: Option<usize>,
+    /// A prompt runs in a single step: tokens of an encoder see those after them. Only prompts whose rows are read
+    /// ([`Chooser::Nobody`]) can be submitted.
+    pub whole: bool,
     /// Maximum number of drafted tokens at once ([`Scheduler::guess`]); 0 for models whose sequences cannot be rewound.
     pub max_guess: usize,
 }
@@ -275,8 +279,16 @@ impl Scheduler {
         match found {
             0 => Err(Refused::Empty),
             _ if found > limit => Err(Refused::Context { found, limit }),
+            _ if self.limits.whole && found > self.most_whole() => {
+                Err(Refused::Whole { found, limit: self.most_whole() })
+            }
             _ => Request::check_embeddings(&request.embeddings, found),
         }
+    }
+
+    /// Maximum number of tokens in a prompt that runs whole: all of them may be read.
+    fn most_whole(&self) -> usize {
+        self.limits.max_row.min(Room::of(&self.limits).n_row(Read::Hidden))
     }
 
     /// Ends a request in any state; `false` if it has ended already. Its pages are free for others at once, and keep
@@ -340,8 +352,8 @@ impl Scheduler {
                 let Some(r) = self.slots[sent.seq].as_mut().filter(|r| r.stay == sent.stay) else { continue };
                 let id = r.request.id;
                 match token {
-                    None if r.request.read().is_some() => {
-                        let (at, is_last) = (sent.pos, sent.pos + n_row == r.tokens.len());
+                    None if let Some((rows, _)) = r.request.reads() => {
+                        let (at, is_last) = (sent.pos, sent.pos + n_row == rows.end);
                         events.push(Event::Rows { id, at, index, n_row, is_last });
                         if is_last {
                             self.ids.remove(&id);

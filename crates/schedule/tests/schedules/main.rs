@@ -30,6 +30,7 @@ fn limits(r: &mut Random) -> Limits {
         max_want: r.within(1, 6),
         max_output: 0,
         max_hidden: 0,
+        whole: false,
         max_ahead: r.within(0, 6),
         max_waiting: 1000,
         n_snapshot: if r.within(0, 3) == 0 { Some(r.within(0, 4)) } else { None },
@@ -139,6 +140,15 @@ impl Trial {
         let embeddings = self.images(r, prompt.len());
         let nobody = Chooser::Nobody {
             first: r.within(0, 2 * prompt.len()).saturating_sub(prompt.len()),
+            end: *r.one_of(&[
+                usize::MAX,
+                usize::MAX,
+                usize::MAX,
+                usize::MAX,
+                usize::MAX,
+                0,
+                prompt.len() / 2,
+            ]),
             read: *r.one_of(&[Read::Hidden, Read::Hidden, Read::Logits]),
         };
         let choosers = choosers(id);
@@ -321,7 +331,7 @@ impl Trial {
     /// Accepts rows of a prompt, of which `check` returns the number.
     fn rows(&mut self, id: RequestId, at: usize, is_last: bool, check: impl FnOnce(&Request, Read) -> usize) {
         let a = self.asked.get_mut(&id).expect("it was asked");
-        let Chooser::Nobody { first, read } = a.request.chooser else { panic!("{id:?} reads no rows") };
+        let Chooser::Nobody { first, end, read } = a.request.chooser else { panic!("{id:?} reads no rows") };
         let first = first.min(a.request.prompt.len() - 1);
         assert!(!a.cancelled && a.n_end == 0, "{id:?} has ended");
         self.seen.n_read_again += u64::from(at == first && a.n_read > 0);
@@ -329,7 +339,7 @@ impl Trial {
         assert_eq!(at, first + a.n_read, "{id:?}: rows come in order");
         a.n_read += check(&a.request, read);
         self.seen.n_read += 1;
-        assert_eq!(is_last, first + a.n_read == a.request.prompt.len());
+        assert_eq!(is_last, first + a.n_read == end.clamp(first + 1, a.request.prompt.len()));
         a.n_end += usize::from(is_last);
     }
 
@@ -459,6 +469,7 @@ fn small() -> Limits {
         max_want: 4,
         max_output: 8,
         max_hidden: 8,
+        whole: false,
         max_ahead: 4,
         max_waiting: 2,
         n_snapshot: None,
@@ -488,7 +499,7 @@ fn requests_that_cannot_fit_are_refused_with_both_numbers() {
 
 /// The rows of a prompt: position and output of each, step by step.
 fn rows_of(s: &mut Scheduler, first: usize, prompt: &[u32]) -> Vec<Vec<(u32, Want)>> {
-    let chooser = Chooser::Nobody { first, read: Read::Hidden };
+    let chooser = Chooser::Nobody { first, end: usize::MAX, read: Read::Hidden };
     s.submit(Request { chooser, max_tokens: 1, ..request(1, prompt) }).expect("a prompt");
     let (mut steps, mut is_open) = (Vec::new(), true);
     while is_open {
@@ -516,6 +527,43 @@ fn rows_from_a_position_are_read_and_what_precedes_them_comes_from_the_cache() {
     assert_eq!(s.usage().pool.n_cached, 2);
     assert_eq!(last(&mut s), [[read(5)]]);
     assert_eq!(rows_of(&mut s, 2, &prompt).concat(), [2, 3, 4, 5].map(read));
+}
+
+#[test]
+fn prompts_that_run_whole_share_steps_and_are_never_split() {
+    let limits = Limits { n_seq: 4, n_page: 16, max_want: 8, max_waiting: 4, whole: true, ..small() };
+    let mut s = Scheduler::new(limits.clone()).expect("room");
+    let e = s.submit(request(1, &[1; 9])).expect_err("more than a step");
+    let expected = "the text has 9 tokens, but the model takes texts at once, of at most 8 tokens here: a larger \
+                    context or chunk allows more";
+    assert_eq!(e.to_string(), expected);
+    let mut submit = |id: u64, n: usize, end: usize| {
+        let chooser = Chooser::Nobody { first: 0, end, read: Read::Hidden };
+        s.submit(Request { chooser, max_tokens: 1, ..request(id, &vec![7; n]) }).expect("a text");
+    };
+    // The budget bounds what runs beside the first text, which runs whole whatever it is.
+    [(1, 7, usize::MAX), (2, 3, 1)].into_iter().for_each(|(id, n, end)| submit(id, n, end));
+    let mut step = || {
+        let step = s.next(Budget { rows: 6, repeat: 1 }).expect("a step").step;
+        let rows: Vec<(u32, u32, bool)> =
+            step.rows.iter().map(|r| (r.seq, r.pos, r.want == Want::Hidden)).collect();
+        let ends = |e: &Event| matches!(e, Event::Rows { is_last: true, .. });
+        (rows, s.done(&[]).iter().filter(|e| ends(e)).count())
+    };
+    assert_eq!(step(), ((0..7).map(|pos| (0, pos, true)).collect(), 1));
+    assert_eq!(step(), ((0..3).map(|pos| (1, pos, pos == 0)).collect(), 1));
+    let mut s = Scheduler::new(limits).expect("room");
+    for id in 1..=3 {
+        let chooser = Chooser::Nobody { first: 1, end: 2, read: Read::Hidden };
+        s.submit(Request { chooser, max_tokens: 1, ..request(id, &[7, 8, 9]) }).expect("a text");
+    }
+    // Equal texts run again, since nothing is cached, and the third does not fit.
+    let step = s.next(Budget { rows: 8, repeat: 1 }).expect("a step").step;
+    assert_eq!(
+        step.rows.iter().map(|r| (r.seq, r.pos)).collect::<Vec<_>>(),
+        [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    );
+    assert_eq!(step.n_planned, 6);
 }
 
 /// Four rows of one value.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::Response;
-use chaski::serve::LogitsRequest;
+use chaski::serve::RankRequest;
 use serde_json::Value;
 
 use super::body;
@@ -16,7 +16,6 @@ use super::respond::json;
 use crate::app::App;
 use crate::dialect::openai::rerank::{self, ScoreAsk};
 use crate::error::{ApiError, Kind};
-use crate::ranker::Ranker;
 use crate::{clock, ids};
 
 pub(super) async fn rerank(
@@ -49,21 +48,20 @@ async fn scores(
     let served = app.model(asked["model"].as_str()).await?;
     let unable = || ApiError::new(Kind::Unsupported, "this model does not rank documents");
     let ranker = served.facts.ranker.clone().ok_or_else(unable)?;
-    let (facts, words) = (served.facts.clone(), ranker.words.to_vec());
+    let (facts, by) = (served.facts.clone(), ranker.by());
     let (ask, prompts, lora) = body::read(move || {
         let ask = read(&asked)?;
-        let prompt = |(query, document): &(String, String)| facts.tokens_of(&ranker.prompt(query, document));
+        let prompt = |(query, document): &(String, String)| facts.tokens_of_pair(&ranker, query, document);
         let prompts = ask.pairs.iter().map(prompt).collect::<Result<Vec<_>, _>>()?;
         Ok((ask, prompts, facts.lora_scales(&asked)?))
     })
     .await?;
     let n_token = prompts.iter().map(Vec::len).sum();
     let client = caller.client;
-    let readings = served.logits(LogitsRequest { prompts, tokens: words, lora, priority: 0, client })?;
-    let found = wait(app, &served, readings).await?;
-    let scores: Vec<f64> = found.iter().map(|logits| Ranker::score(logits)).collect();
+    let readings = served.rank(RankRequest { prompts, by, lora, priority: 0, client })?;
+    let scores = wait(app, &served, readings).await?;
     if scores.iter().any(|score| !score.is_finite()) {
-        return Err(ApiError::new(Kind::Internal, "the model's logits are not finite"));
+        return Err(ApiError::new(Kind::Internal, "the model's scores are not finite"));
     }
     open.used(n_token);
     app.metrics.read(&served.facts.id, n_token, start.elapsed());

@@ -95,6 +95,10 @@ pub struct Tokenizer {
     add_bos: bool,
     /// The token after a text: EOS, or the separator in BERT vocabularies.
     end: Option<u32>,
+    /// Tokens after the first text of a pair.
+    between: Vec<u32>,
+    /// The token after a pair.
+    end_of_pair: Option<u32>,
     suppress: Vec<u32>,
     /// The vocabulary in the form that constrained output needs, built on first use.
     #[cfg(feature = "constraint")]
@@ -196,15 +200,19 @@ impl Tokenizer {
             name.contains("phi-3") || name.contains("phi3")
         });
         let special = SpecialTokens::new(&vocab, is_phi3.then_some(phi3_strips_right));
+        let adds_eos = spec.add_eos.unwrap_or(matches!(model, Model::Unigram(_)));
+        let adds_sep = spec.add_sep.unwrap_or(matches!(model, Model::WordPiece(_)));
+        let end_of_pair = vocab.ids.eos.or(vocab.ids.sep).filter(|_| adds_eos);
         let suppress = spec.suppress.iter().filter_map(|&id| u32::try_from(id).ok());
         Ok(Tokenizer {
             special,
             add_bos: spec.add_bos.unwrap_or(add_bos) && vocab.ids.bos.is_some(),
             end: match model {
-                Model::WordPiece(_) => vocab.ids.sep.filter(|_| spec.add_sep.unwrap_or(true)),
-                Model::Unigram(_) => vocab.ids.eos.filter(|_| spec.add_eos.unwrap_or(true)),
-                _ => vocab.ids.eos.filter(|_| spec.add_eos.unwrap_or(false)),
+                Model::WordPiece(_) => vocab.ids.sep.filter(|_| adds_sep),
+                _ => vocab.ids.eos.filter(|_| adds_eos),
             },
+            between: end_of_pair.into_iter().chain(vocab.ids.sep.filter(|_| adds_sep)).collect(),
+            end_of_pair,
             model,
             suppress: suppress.filter(|&id| id < vocab.n_vocab()).collect(),
             vocab,
@@ -230,6 +238,26 @@ impl Tokenizer {
         parse: ParseSpecial,
     ) -> Result<Vec<u32>, TokenizerError> {
         self.encode_parts(text, add, parse, &[])
+    }
+
+    /// Converts a pair of texts to ids, as rerankers read a query and a document: BOS, the first text, EOS, the separator, the
+    /// second text, EOS; of these tokens, those that the file says. Control tokens in the texts are plain text.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::encode`].
+    ///
+    /// # Source
+    ///
+    /// llama.cpp's server, for rerankers without a template: after a pair in a BERT vocabulary there is no separator.
+    pub fn encode_pair(&self, first: &str, second: &str) -> Result<Vec<u32>, TokenizerError> {
+        let bos = self.vocab.ids.bos.filter(|_| self.add_bos);
+        let mut ids: Vec<u32> = bos.into_iter().collect();
+        ids.extend(self.encode(first, AddSpecial::No, ParseSpecial::No)?);
+        ids.extend_from_slice(&self.between);
+        ids.extend(self.encode(second, AddSpecial::No, ParseSpecial::No)?);
+        ids.extend(self.end_of_pair);
+        Ok(ids)
     }
 
     /// Converts a prompt of a chat template to ids. Control tokens are those of the template: in data, such as messages,

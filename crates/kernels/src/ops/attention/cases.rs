@@ -191,7 +191,7 @@ impl Setting {
     }
 
     fn query<'a>(&'a self, q: &'a [f32], head: u32, pos: u32, sink: Option<f32>) -> Query<'a> {
-        Query { q, score: &self.score, head: (head, self.n_head), pos: pos as usize, sink }
+        Query { q, score: &self.score, head: (head, self.n_head), pos: pos as usize, text: None, sink }
     }
 
     pub(super) fn case<S: Into<Vec<Step>> + 'static>(

@@ -16,8 +16,10 @@ pub struct Query<'a> {
     pub score: &'a Score,
     /// Index of the query head and number of heads, for ALiBi's slopes.
     pub head: (u32, u32),
-    /// Position of the query; later keys are masked.
+    /// Position of the query.
     pub pos: usize,
+    /// Tokens of the text, if later keys are visible, too, and a window extends to both sides; `None`: they are masked.
+    pub text: Option<usize>,
     /// The head's attention sink, if any: a score without a value.
     pub sink: Option<f32>,
 }
@@ -36,6 +38,10 @@ pub fn slope(max_bias: f32, head: u32, n_head: u32) -> f64 {
 impl Query<'_> {
     /// The visible keys.
     pub fn keys(&self) -> Range<usize> {
+        if let Some(n) = self.text {
+            let near = if self.score.window == 0 { n } else { self.score.window as usize / 2 };
+            return self.pos.saturating_sub(near)..n.min(self.pos + near + 1);
+        }
         let n_key = self.pos + 1;
         let window = if self.score.window == 0 { n_key } else { self.score.window as usize };
         n_key.saturating_sub(window)..n_key
@@ -88,7 +94,7 @@ impl Query<'_> {
             if softcap != 0.0 {
                 s = f64::from(softcap) * (s / f64::from(softcap)).tanh();
             }
-            s - slope * (self.pos - j) as f64
+            s - slope * self.pos.abs_diff(j) as f64
         };
         let scores: Vec<f64> = keys.clone().map(score).collect();
         let sink = sink.map(f64::from);

@@ -1,0 +1,173 @@
+//! Encoders: vectors of tokens and of texts, and scores, as another engine computed them in f32.
+
+use chaski::KvType;
+use chaski::embedding::{EmbedRequest, Pooling, VectorNorm};
+use chaski::kernels::{ActivationPrecision, FeatureSet};
+use chaski::serve::Request;
+use chaski::steps::Runner;
+use chaski::{EmbedOptions, Embedding};
+use chaski_models::serve::{Driver, Handle, serve};
+use chaski_models::{Model, RunnerConfig, Target};
+use ggml_format::MemorySource;
+
+use crate::archs::{Fixture, GELU, open, wanted};
+use crate::common::{Failures, Timed, block_on, chain, greedy, in_turns, nmse, say, shared_gpu};
+
+/// All fixtures, with the tolerance: reordered sums cost 5e-12, GELU what the others with it are allowed.
+pub(crate) const FIXTURES: &[(&str, f64)] = &[
+    ("bert-labels", GELU),
+    ("bert-rank", GELU),
+    ("eurobert", 1e-11),
+    ("gemma-embedding", GELU),
+    ("gemma-embedding-dense", GELU),
+    ("jina-bert-v2", GELU),
+    ("jina-bert-v2-joined", GELU),
+    ("jina-bert-v2-plain", GELU),
+    ("jina-bert-v3", GELU),
+    ("modern-bert", GELU),
+    ("modern-bert-silu", 1e-11),
+    ("neo-bert", 1e-11),
+    ("nomic-bert", 1e-11),
+    ("nomic-bert-moe", GELU),
+];
+
+fn target(set: Option<FeatureSet>) -> Target {
+    set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)))
+}
+
+fn load(model: &Model<MemorySource>, set: Option<FeatureSet>, inputs: Option<ActivationPrecision>) -> Runner {
+    let config = RunnerConfig { n_ctx: 128, kv: KvType::F32, chunk: 100, inputs, ..RunnerConfig::default() };
+    let loaded = block_on(Runner::load(model, &target(set), &config, |_| {}));
+    loaded.unwrap_or_else(|e| panic!("{}", chain(&e)))
+}
+
+/// A service, driven by the caller.
+struct Service(Handle, Driver<Runner>);
+
+impl Service {
+    fn new(model: &Model<MemorySource>, set: Option<FeatureSet>) -> Service {
+        Service::of(load(model, set, None), model)
+    }
+
+    fn of(runner: Runner, model: &Model<MemorySource>) -> Service {
+        let (handle, driver) = serve(runner, model.shared_text().0, 100).expect("sizes that fit");
+        Service(handle, driver)
+    }
+
+    fn embed(&mut self, texts: &[&[u32]], pooling: Pooling, norm: VectorNorm) -> Vec<Embedding> {
+        let options = EmbedOptions { pooling: Some(pooling), norm };
+        let texts = texts.iter().map(|text| text.to_vec()).collect();
+        let readings = self.0.embed(EmbedRequest::new(texts, options), pooling).expect("texts");
+        block_on(self.1.results(readings)).expect("embeddings")
+    }
+}
+
+/// The CPU by references and by its own kernels, and the GPU.
+#[test]
+fn vectors_and_scores_match_the_golden_ones() {
+    let _t = Timed::new("encoders, fixtures");
+    let mut failures = Failures::default();
+    for (nth, &(name, limit)) in FIXTURES.iter().enumerate().filter(|(_, f)| wanted(f.0)) {
+        let f = Fixture::encoder(name);
+        let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
+        let width = model.config().n_embd as usize;
+        let (of_tokens, mut rest) = f.values().split_at(48 * width);
+        let mut check = |what: &str, found: &[f32], expected: &[f32]| {
+            let e = nmse(found, expected);
+            say(format!("{name:22} {what:24} NMSE {e:.1e}"));
+            failures.check(e <= limit, || format!("{name}, {what}: {e:.2e} > {limit:.0e}"));
+        };
+        let mut references = Service::of(load(&model, None, Some(ActivationPrecision::F32)), &model);
+        let found = references.embed(&[&f.tokens], Pooling::None, VectorNorm::None);
+        check("CPU, references", &found[0].vectors.concat(), of_tokens);
+        let on_gpu = in_turns(nth, &[FeatureSet::Sg, FeatureSet::Base]).into_iter().map(Some);
+        let sets: Vec<Option<FeatureSet>> = [None].into_iter().chain(on_gpu).collect();
+        let mut services: Vec<Service> = sets.iter().map(|set| Service::new(&model, *set)).collect();
+        let word = |set: &Option<FeatureSet>| set.map_or("CPU", FeatureSet::word);
+        for (set, service) in sets.iter().zip(&mut services) {
+            let found = service.embed(&[&f.tokens], Pooling::None, VectorNorm::None);
+            check(word(set), &found[0].vectors.concat(), of_tokens);
+        }
+        for pooling in f.poolings() {
+            let mut n = 0;
+            for (set, service) in sets.iter().zip(&mut services) {
+                let found = service.embed(&[&f.tokens], pooling, VectorNorm::None);
+                n = found[0].vectors[0].len();
+                check(&format!("{}, {pooling}", word(set)), &found[0].vectors[0], &rest[..n]);
+            }
+            rest = &rest[n..];
+        }
+        assert!(rest.is_empty(), "{name}: {} values are left", rest.len());
+    }
+    failures.conclude();
+}
+
+/// Texts of one request run together; on the CPU that changes no bit.
+#[test]
+fn a_text_has_the_same_vector_alone_and_beside_others() {
+    let _t = Timed::new("encoders, batches");
+    for (nth, name) in
+        ["bert-rank", "modern-bert", "gemma-embedding", "nomic-bert-moe"].into_iter().enumerate()
+    {
+        let f = Fixture::encoder(name);
+        let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
+        let t = &f.tokens;
+        let texts = [&t[..7], &t[..48], &t[3..4], &t[10..41], &t[..7], &t[20..40]];
+        for set in
+            [None].into_iter().chain(in_turns(nth, &[FeatureSet::Base, FeatureSet::Sg]).into_iter().map(Some))
+        {
+            let mut service = Service::new(&model, set);
+            for pooling in [Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::None] {
+                let together = service.embed(&texts, pooling, VectorNorm::P(2));
+                for (text, found) in texts.iter().zip(&together) {
+                    let alone = service.embed(&[text], pooling, VectorNorm::P(2)).remove(0);
+                    assert_eq!((found.n_token, alone.n_token), (text.len(), text.len()));
+                    if set.is_none() {
+                        assert_eq!(*found, alone, "{name}, {pooling}");
+                    }
+                    // On a GPU, steps of more rows have other kernels.
+                    let e = nmse(&found.vectors.concat(), &alone.vectors.concat());
+                    assert!(e <= 1e-6, "{name}, {set:?}, {pooling}: {e:.1e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn encoders_refuse_what_they_cannot_do() {
+    let f = Fixture::encoder("nomic-bert");
+    let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
+    let Service(handle, _driver) = Service::new(&model, None);
+    let e = handle.generate(Request::new(f.tokens.clone(), greedy(4))).expect_err("no text");
+    let expected = "the model is an encoder: it makes embeddings and scores, and no text (`chaski embed`, `chaski rerank`)";
+    assert_eq!(chain(&e), expected);
+    let ask = |n: usize, pooling| {
+        let readings = handle.embed(EmbedRequest::new(vec![vec![1; n]], EmbedOptions::default()), pooling);
+        readings.map(drop).map_err(|e| chain(&e))
+    };
+    assert_eq!(ask(129, Pooling::Mean), Err("the prompt has 129 tokens, but the context has 128".into()));
+    let no_scores =
+        "the model has no scores: its file has neither `cls.weight` nor `cls.output.weight` of a reranker";
+    assert_eq!(ask(3, Pooling::Rank), Err(no_scores.into()));
+    for set in [None, Some(FeatureSet::Base)] {
+        let mut runner = load(&model, set, None);
+        let e = block_on(runner.prefill(&[1, 2])).expect_err("no logits");
+        assert_eq!(chain(&e), expected);
+        block_on(runner.feed(&[1, 2])).expect("a text");
+        let e = block_on(runner.feed(&[3])).expect_err("a part of a text");
+        let part = "the model is an encoder, which takes a text at once: found a token at position 2 that does not \
+                    follow the one before";
+        assert_eq!(chain(&e), part);
+    }
+    // A head that does not fit.
+    let wrong = Fixture::encoder("bert-rank").gguf(false, &|_, tensors| {
+        tensors.iter_mut().filter(|t| t.0 == "cls.output.weight").for_each(|t| t.1[0] = 63);
+    });
+    let model = open(wrong).expect("a model");
+    let config = RunnerConfig::default();
+    let e =
+        block_on(Runner::load(&model, &Target::Cpu, &config, |_| {})).map(drop).expect_err("a wrong shape");
+    let expected = "tensor `cls.output.weight`: expected shape [1, 64], found [1, 63] (outermost first)";
+    assert_eq!(chain(&e), expected);
+}
