@@ -260,6 +260,56 @@ def encoder(args):
     each(one_encoder, args)
 
 
+# Words and pieces of the vocabulary of the reranker for texts, whose special tokens follow from 100 on.
+WORDS = """▁the ▁a ▁cat ▁dog ▁sat ▁on ▁mat ▁who ▁where ▁what ▁is ▁in ▁park ▁ran ▁big ▁red ▁ball ▁play ▁sun ▁rain ▁to ▁of ▁and ▁it
+s ing ed er y n t e ▁? ▁. ▁, ▁! ▁caf ▁un ▁happy ▁tree ▁green""".split()
+PAIRS = [
+    ("Where is the cat?", "The cat sat on the mat."),
+    ("Where is the cat?", "A dog ran in the park, playing!"),
+    ("what is green", "Trees"),
+    ("Unhappy café", "zebra and RAIN"),
+]
+
+
+def reranker():
+    """The spec of a BERT with a vocabulary of texts and a head."""
+    tokens = ["[PAD]", *WORDS]
+    tokens += [f"[unused{i}]" for i in range(100 - len(tokens))] + ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    kinds = [3 if t.startswith("[") else 1 for t in tokens]
+    n, ff, ctx, vocab = 32, 48, 64, len(tokens)
+    number, text = lambda v: {"type": "uint32", "value": v}, lambda v: {"type": "string", "value": v}
+    sizes = {"vocab_size": vocab, "context_length": ctx, "embedding_length": n, "block_count": 1, "feed_forward_length": ff}
+    kv = {"general.architecture": text("bert"), "general.name": text("A reranker of random weights")}
+    kv |= {f"bert.{k}": number(v) for k, v in (sizes | {"attention.head_count": 2, "pooling_type": 4}).items()}
+    kv |= {"bert.attention.layer_norm_epsilon": {"type": "float32", "value": 1e-5}, "bert.attention.causal": {"type": "bool", "value": False}}
+    kv |= {f"tokenizer.ggml.{k}": text("bert") for k in ["model", "pre"]} | {"tokenizer.ggml.token_type_count": number(2)}
+    kv |= {"tokenizer.ggml.tokens": {"type": "array:string", "value": tokens}, "tokenizer.ggml.token_type": {"type": "array:int32", "value": kinds}}
+    of = {"token_embd": [n, vocab], "token_types": [n, 2], "position_embd": [n, ctx], "cls": [n, n], "cls.output": [n, 1]}
+    of |= {f"blk.0.{k}": [n, n] for k in ["attn_q", "attn_k", "attn_v", "attn_output"]} | {"blk.0.ffn_up": [n, ff], "blk.0.ffn_down": [ff, n]}
+    of |= {k: [n] for k in ["token_embd_norm", "blk.0.attn_output_norm", "blk.0.layer_output_norm"]}
+    shapes = {f"{k}.weight": shape for k, shape in of.items()}
+    shapes |= {f"{k}.bias": shape[-1:] for k, shape in of.items() if not k.startswith(("token_types", "position", "token_embd")) or k.endswith("norm")}
+    return {"kv": kv, "tensors": [{"name": k, "shape": s} for k, s in shapes.items()], "n_vocab": vocab, "seed": 1}
+
+
+def texts(args):
+    llama, path = Llama(args.lib), ENCODERS / "reranker.gguf"
+    write_model(reranker(), path)
+    model = llama.load(path)
+    vocab = llama.vocabulary(model)[0]
+    # A text is between the tokens for its class and a separator.
+    ids = lambda text: llama.tokens(vocab, text)
+    rows = []
+    for query, document in PAIRS:
+        pair = [*ids(query), *ids(document)[1:-1]]
+        mean = llama.vectors(path, ids(document), POOLINGS["mean"])
+        score = llama.vectors(path, pair, POOLINGS["rank"])[0]
+        rows.append({"query": query, "document": document, "tokens": pair, "score": score, "mean_of_document": list(mean)})
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    keep(f"[{lines}]\n", ENCODERS / "reranker.txt", args.check)
+    print(f"{len(rows)} pairs, scores", *(f"{row['score']:.4f}" for row in rows))
+
+
 def saved(args):
     found = {}
     for path in sorted(ARCHS.glob("*.json")):
@@ -384,6 +434,7 @@ def main():
     c = command(encoder, "write NAME.json and NAME.f32 in fixtures/encoders: embeddings of tokens, then by each pooling that NAME.json lists")
     c.add_argument("specs", nargs="+", type=Path, metavar="SPEC.json")
     c.add_argument("--limit", type=float, default=SAME_LOGITS, help=f"largest NMSE for --check (default {SAME_LOGITS:g})")
+    command(texts, "write fixtures/encoders/reranker.gguf, a BERT for texts, and reranker.txt, its scores and embeddings")
     command(saved, "write fixtures/saved.json: the metadata of all families as llama.cpp saves them again")
     command(templates, "write fixtures/templates.json: conversations in llama.cpp's chat templates")
     command(sampled, "write fixtures/storyteller/sampled.json: seeded texts of the embedded model, drawn by llama.cpp's samplers")

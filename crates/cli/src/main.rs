@@ -170,6 +170,7 @@ impl Command {
             Command::Tune(a) => a.model.models(visit),
             Command::Tokenize(a) => a.words.models(visit),
             Command::Embed(a) => a.words.models(visit),
+            Command::Rerank(a) => a.models(visit),
             Command::Perplexity(a) => a.model.models(visit),
             Command::Logits(a) => a.model.models(visit),
             Command::Quantize(a) => visit(&mut a.input),

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::failure::Usage;
 use crate::input::{file_or_stdin, read_text};
 use crate::load::{self, Loaded};
+use crate::model_names::{Visit, visit_path};
 use crate::options::{self, EngineArgs};
 use crate::progress::Unit;
 use crate::ui::Ui;
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     /// The model, unless -m names it, the query, and documents
     #[arg(value_name = "MODEL QUERY [DOC]")]
     words: Vec<OsString>,
-    /// GGUF file, instead of MODEL
+    /// GGUF file or name, instead of MODEL
     #[arg(short, long, value_name = "FILE")]
     model: Option<PathBuf>,
     /// File with more documents, one per line; `-` is stdin
@@ -47,6 +48,15 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Visits the name of the model.
+    pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
+        match (&mut self.model, self.words.first_mut()) {
+            (Some(model), _) => visit(model),
+            (None, Some(first)) => visit_path(first, visit),
+            (None, None) => Ok(()),
+        }
+    }
+
     /// The model, the query, and the documents among the arguments.
     fn split(&self) -> Result<(PathBuf, String, Vec<String>), Usage> {
         let mut words = self.words.iter();

@@ -11,6 +11,7 @@ mod derived;
 mod error;
 mod exec;
 mod fingerprint;
+mod heads;
 mod layers;
 mod lora;
 mod model;
@@ -25,11 +26,12 @@ pub use chaski_runtime::cpu::Threads;
 pub use derived::Transposed;
 pub use error::{KvTypeError, LoraError, ModelError, PoolingError, SessionError};
 pub use exec::{KvType, RunnerConfig, Target};
+pub use heads::{Heads, Pooling, Ranks};
 pub use lora::Lora;
 pub use model::Model;
 pub use run::{
-    EmbedOptions, Embedding, Finish, GenerateOptions, Heads, ImatrixOptions, ImatrixProgress, Perplexity,
-    Piece, Pooling, Ranks, Runner, Speculation, Stats, VectorNorm, imatrix, perplexity,
+    EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Perplexity, Piece,
+    Runner, Speculation, Stats, VectorNorm, imatrix, perplexity,
 };
 
 /// Runs the examples of the readme.

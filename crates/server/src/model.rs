@@ -160,13 +160,7 @@ impl Served {
     /// # Errors
     /// [`Kind::Unsupported`] if it is to make embeddings only.
     pub(crate) fn handle(&self) -> Result<&Handle, ApiError> {
-        match self.facts.embeds {
-            false => Ok(&self.handle),
-            true => Err(ApiError::new(
-                Kind::Unsupported,
-                "this model only makes embeddings (it is an encoder, or the server has --embeddings)",
-            )),
-        }
+        self.facts.is_for_answers().map(|()| &self.handle)
     }
 
     /// Queues texts for their embeddings.
@@ -208,6 +202,15 @@ impl Served {
 }
 
 impl Facts {
+    /// That it answers.
+    ///
+    /// # Errors
+    /// [`Kind::Unsupported`] if it makes embeddings only.
+    pub(crate) fn is_for_answers(&self) -> Result<(), ApiError> {
+        let message = "this model only makes embeddings (it is an encoder, or the server has --embeddings)";
+        if self.embeds { Err(ApiError::new(Kind::Unsupported, message)) } else { Ok(()) }
+    }
+
     /// Calls `f` with the tokenizer.
     ///
     /// # Errors

@@ -5,13 +5,16 @@ use chaski::embedding::{EmbedRequest, Pooling, VectorNorm};
 use chaski::kernels::{ActivationPrecision, FeatureSet};
 use chaski::serve::Request;
 use chaski::steps::Runner;
-use chaski::{EmbedOptions, Embedding};
+use chaski::{DeviceChoice, EmbedOptions, Embedding, Engine, Ranker, Source};
 use chaski_models::serve::{Driver, Handle, serve};
-use chaski_models::{Model, RunnerConfig, Target};
-use ggml_format::MemorySource;
+use chaski_models::{Model, RunnerConfig, Target, Threads};
+use ggml_format::{MemorySource, OwnedValue};
+use serde_json::Value;
 
-use crate::archs::{Fixture, GELU, open, wanted};
-use crate::common::{Failures, Timed, block_on, chain, greedy, in_turns, nmse, say, shared_gpu};
+use crate::archs::{Edit, Fixture, GELU, open, wanted};
+use crate::common::{
+    Failures, Timed, block_on, build, chain, fixture, greedy, in_turns, nmse, read_json, say, shared_gpu,
+};
 
 /// All fixtures, with the tolerance: reordered sums cost 5e-12, GELU what the others with it are allowed.
 pub(crate) const FIXTURES: &[(&str, f64)] = &[
@@ -170,4 +173,97 @@ fn encoders_refuse_what_they_cannot_do() {
         block_on(Runner::load(&model, &Target::Cpu, &config, |_| {})).map(drop).expect_err("a wrong shape");
     let expected = "tensor `cls.output.weight`: expected shape [1, 64], found [1, 63] (outermost first)";
     assert_eq!(chain(&e), expected);
+}
+
+/// Files with a tensor less, tensors of other shapes, and keys of other values: an error or vectors.
+#[test]
+fn damaged_files_are_errors_or_run() {
+    let _t = Timed::new("encoders, damage");
+    let (mut n_error, mut n_run) = (0, 0);
+    let mut check = |f: &Fixture, edit: Edit<'_>| {
+        let config =
+            RunnerConfig { n_ctx: 64, threads: Threads { decode: 1, batch: 1 }, ..RunnerConfig::default() };
+        let loaded = open(f.gguf(false, edit))
+            .and_then(|m| Ok((block_on(Runner::load(&m, &Target::Cpu, &config, |_| {}))?, m)));
+        let Ok((runner, model)) = loaded else {
+            n_error += 1;
+            return;
+        };
+        n_run += 1;
+        let (handle, mut driver) = serve(runner, model.shared_text().0, 64).expect("sizes that fit");
+        for pooling in [Pooling::Mean, Pooling::Rank] {
+            let options = EmbedOptions { pooling: Some(pooling), norm: VectorNorm::P(2) };
+            let Ok(readings) = handle.embed(EmbedRequest::new(vec![vec![1, 2, 3]], options), pooling) else {
+                continue;
+            };
+            block_on(driver.results(readings)).expect("a vector, of whatever values");
+        }
+    };
+    for name in FIXTURES.iter().map(|f| f.0).filter(|name| wanted(name)) {
+        let f = Fixture::encoder(name);
+        let (mut keys, mut names) = (Vec::new(), Vec::new());
+        {
+            let list = std::sync::Mutex::new((&mut keys, &mut names));
+            f.gguf(false, &|metadata, tensors| {
+                let mut list = list.lock().expect("one thread");
+                list.0.extend(metadata.iter().cloned());
+                list.1.extend(tensors.iter().map(|t| t.0.clone()).filter(|t| !t.starts_with("blk.1.")));
+            });
+        }
+        for tensor in &names {
+            check(&f, &|_, tensors| tensors.retain(|t| t.0 != *tensor));
+            for change in [
+                |ne: &mut Vec<u64>| ne.reverse(),
+                |ne: &mut Vec<u64>| ne[0] *= 2,
+                |ne: &mut Vec<u64>| ne.push(2),
+            ] {
+                let of = |t: &&mut (String, Vec<u64>)| t.0 == *tensor;
+                check(&f, &|_, tensors| tensors.iter_mut().filter(of).for_each(|t| change(&mut t.1)));
+            }
+        }
+        for (key, value) in keys.iter().filter(|(key, _)| *key != "general.architecture") {
+            check(&f, &|metadata, _| metadata.retain(|m| m.0 != *key));
+            let values: Vec<OwnedValue> = match value {
+                OwnedValue::U32(_) => [0u32, 1, 3, u32::MAX].map(OwnedValue::U32).to_vec(),
+                OwnedValue::F32(_) => [0.0, -1.0, f32::NAN, f32::INFINITY].map(OwnedValue::F32).to_vec(),
+                _ => vec![OwnedValue::U32(7)],
+            };
+            for other in values {
+                check(&f, &|metadata, _| {
+                    metadata.iter_mut().filter(|m| m.0 == *key).for_each(|m| m.1 = other.clone());
+                });
+            }
+        }
+    }
+    say(format!("{n_error} damaged encoders are errors, {n_run} run"));
+    assert!(n_error > n_run, "{n_error} errors, {n_run} run");
+}
+
+/// Tokens, vectors and scores of texts, with the tokens of a BERT vocabulary.
+#[test]
+fn texts_and_pairs_are_those_of_another_engine() {
+    let pairs = read_json(&fixture("encoders/reranker.txt"));
+    let pairs = pairs.as_array().expect("a list");
+    let text = |pair: &Value, name: &str| pair[name].as_str().expect("a text").to_owned();
+    for device in [DeviceChoice::Cpu, DeviceChoice::Gpu(None)] {
+        let source = Source::path(fixture("encoders/reranker.gguf"));
+        let mut engine = build(Engine::builder(source).device(device));
+        let ranker = Ranker::of(engine.model()).expect("a reranker");
+        let mean = EmbedOptions { pooling: Some(Pooling::Mean), norm: VectorNorm::None };
+        for pair in pairs {
+            let (query, document) = (text(pair, "query"), text(pair, "document"));
+            let tokens = ranker.tokens(engine.tokenizer(), &query, &document).expect("a tokenizer");
+            assert_eq!(serde_json::json!(tokens), pair["tokens"], "{query} {document}");
+            let score = block_on(engine.rank(&query, &[&document])).expect("a score")[0];
+            assert!(
+                (score - pair["score"].as_f64().expect("a score")).abs() < 1e-6,
+                "{query} {document}: {score}"
+            );
+            let found = block_on(engine.embed(&[&document], &mean)).expect("a vector").remove(0);
+            let expected = pair["mean_of_document"].as_array().expect("a vector").iter();
+            let expected: Vec<f32> = expected.map(|v| v.as_f64().expect("a number") as f32).collect();
+            let e = nmse(&found.vectors[0], &expected);
+            assert!(e <= GELU, "{document}: {e:.1e}");
+        }
+    }
 }

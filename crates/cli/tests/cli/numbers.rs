@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{GREEDY, chaski, err, fixture, json, out, run};
+use crate::{GREEDY, chaski, err, fixture, json, out, piped, run};
 
 #[test]
 fn logits_are_one_row_a_token() {
@@ -200,6 +200,67 @@ fn bench_measures_several_sequences_at_once() {
     assert!(lines[0].contains("PP") && lines[0].contains("S_TG t/s"), "{table}");
 }
 
+/// The scores and the order of llama.cpp.
+#[test]
+fn documents_are_sorted_by_the_scores_of_a_reranker() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/encoders");
+    let model = folder.join("reranker.gguf");
+    let pairs = std::fs::read_to_string(folder.join("reranker.txt")).unwrap();
+    let pairs: Vec<Value> = serde_json::from_str(&pairs).unwrap();
+    let text = |i: usize, name: &str| pairs[i][name].as_str().unwrap();
+    let model = model.to_str().unwrap();
+    let common = ["rerank", "--device", "cpu", "-q", model, text(0, "query")];
+    let args = |more: &[&'static str]| -> Vec<String> {
+        common.iter().chain(more).map(|arg| (*arg).to_owned()).collect()
+    };
+    let run_owned = |args: Vec<String>| run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut with_documents = args(&["--json"]);
+    with_documents.extend([1, 0].map(|i| text(i, "document").to_owned()));
+    let found = json(&run_owned(with_documents));
+    let rows = found.as_array().unwrap();
+    for (row, of) in rows.iter().zip([0, 1]) {
+        assert_eq!(
+            (row["index"].as_u64(), row["document"].as_str()),
+            (Some(1 - of), Some(text(of as usize, "document")))
+        );
+        let expected = pairs[of as usize]["score"].as_f64().unwrap();
+        assert!((row["score"].as_f64().unwrap() - expected).abs() < 1e-6, "{row}");
+    }
+    let lines = format!("{}\n\n{}\n", text(1, "document"), text(0, "document"));
+    let best = args(&["-n", "1"]);
+    let best = out(&piped(&best.iter().map(String::as_str).collect::<Vec<_>>(), &lines));
+    assert_eq!(best, format!("{:.6}\t{}\n", pairs[0]["score"].as_f64().unwrap(), text(0, "document")));
+    // Vectors of the same model, and what it does not do.
+    let embed = [
+        "embed",
+        "--device",
+        "cpu",
+        "-q",
+        "--pooling",
+        "mean",
+        "--embd-normalize",
+        "-1",
+        model,
+        text(0, "document"),
+    ];
+    let vector: Vec<f64> = out(&run(&embed)).trim().split(' ').map(|v| v.parse().unwrap()).collect();
+    for (found, expected) in vector.iter().zip(pairs[0]["mean_of_document"].as_array().unwrap()) {
+        assert!((found - expected.as_f64().unwrap()).abs() < 1e-5);
+    }
+    let refused = run(&["run", "--device", "cpu", "-q", model, "Hi"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        err(&refused).contains("makes embeddings and scores, and no text (`chaski embed`"),
+        "{}",
+        err(&refused)
+    );
+    let no_scores = run(&["rerank", "--device", "cpu", "-q", fixture().to_str().unwrap(), "a", "b"]);
+    assert!(err(&no_scores).contains("the model has no scores"), "{}", err(&no_scores));
+    for usage in [&["rerank"][..], &["rerank", "m.gguf"], &["rerank", "m.gguf", "a", "-n", "x"]] {
+        assert_eq!(run(usage).status.code(), Some(2), "{usage:?}");
+    }
+}
+
 #[test]
 fn texts_become_vectors_in_every_format() {
     let args = |more: &[&'static str]| [&["embed", "--device", "cpu", "-q"][..], more].concat();
@@ -229,7 +290,7 @@ fn texts_become_vectors_in_every_format() {
     assert_eq!(unsaid.status.code(), Some(1));
     assert!(err(&unsaid).contains("`llama.pooling_type`"), "{}", err(&unsaid));
     for wrong in
-        [&["-p", "a", "--pooling", "rank"][..], &["-p", "a", "--embd-normalize", "-2"], &["-p", ""], &[]]
+        [&["-p", "a", "--pooling", "max"][..], &["-p", "a", "--embd-normalize", "-2"], &["-p", ""], &[]]
     {
         assert_eq!(run(&args(wrong)).status.code(), Some(2));
     }

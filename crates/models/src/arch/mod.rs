@@ -81,7 +81,7 @@ pub use crate::build::{Builder, Config, Linear, Reads};
 use ggml_format::{Metadata, TensorInfo};
 
 use crate::error::ModelError;
-use crate::run::Ranks;
+use crate::heads::Ranks;
 
 /// A family: the value of `general.architecture`, its models, and its graph builder.
 pub struct Arch {

@@ -9,7 +9,7 @@ use chaski_text::Sampler;
 use ggml_format::MaybeSend;
 
 use crate::error::ModelError;
-use crate::run::Heads;
+use crate::heads::Heads;
 
 /// The outputs of a step.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,48 +1,6 @@
 //! Embeddings: texts as vectors, from the final hidden states.
 
-use std::fmt;
-use std::str::FromStr;
-
-use ggml_format::Metadata;
-
-use crate::error::{ModelError, PoolingError};
-
-/// Pooling of the tokens' vectors.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Pooling {
-    /// None: one vector per token.
-    None,
-    /// Their mean.
-    Mean,
-    /// The first token.
-    Cls,
-    /// The last token.
-    Last,
-    /// Scores in place of a vector: those of a reranker's or classifier's head.
-    Rank,
-}
-
-/// All poolings: number in files and name.
-const POOLINGS: [(u32, &str, Pooling); 5] = [
-    (0, "none", Pooling::None),
-    (1, "mean", Pooling::Mean),
-    (2, "cls", Pooling::Cls),
-    (3, "last", Pooling::Last),
-    (4, "rank", Pooling::Rank),
-];
-
-impl Pooling {
-    /// The pooling in the file's `{arch}.pooling_type`.
-    ///
-    /// # Errors
-    /// [`PoolingError`] if it is missing or unknown; [`ModelError::Metadata`] for another type.
-    pub fn of(metadata: &Metadata) -> Result<Pooling, ModelError> {
-        let key = format!("{}.pooling_type", metadata.str("general.architecture")?);
-        let Some(found) = metadata.opt_u32(&key)? else { return Err(PoolingError::Unsaid { key }.into()) };
-        let row = POOLINGS.iter().find(|p| p.0 == found);
-        Ok(row.ok_or(PoolingError::Number { key, found })?.2)
-    }
-}
+use crate::heads::Pooling;
 
 /// The rows of a text, pooled one by one.
 #[derive(Clone, Debug)]
@@ -81,21 +39,6 @@ impl Pooled {
             Pooling::Mean => vec![self.sum.iter().map(|s| (s / self.n_row as f64) as f32).collect()],
             Pooling::None | Pooling::Cls | Pooling::Last | Pooling::Rank => self.rows,
         }
-    }
-}
-
-impl fmt::Display for Pooling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(POOLINGS.iter().find(|p| p.2 == *self).map_or("", |p| p.1))
-    }
-}
-
-impl FromStr for Pooling {
-    type Err = PoolingError;
-
-    fn from_str(s: &str) -> Result<Pooling, PoolingError> {
-        let row = POOLINGS.iter().find(|p| p.1 == s);
-        row.map(|p| p.2).ok_or_else(|| PoolingError::Word { found: s.to_owned() })
     }
 }
 
@@ -196,14 +139,5 @@ mod tests {
         let mut zeros = [0.0; 3];
         VectorNorm::P(2).normalize(&mut zeros);
         assert_eq!(zeros, [0.0; 3]);
-    }
-
-    #[test]
-    fn ways_of_pooling_are_read_by_the_names_that_they_are_written_with() {
-        for (_, name, pooling) in POOLINGS {
-            assert_eq!(name.parse(), Ok(pooling));
-            assert_eq!(pooling.to_string(), name);
-        }
-        assert_eq!("max".parse::<Pooling>(), Err(PoolingError::Word { found: "max".into() }));
     }
 }

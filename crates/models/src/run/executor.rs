@@ -6,12 +6,12 @@ use chaski_runtime::RowInput;
 use chaski_schedule::{Change, Limits, Step};
 use chaski_text::Sampler;
 
-use super::heads::Heads;
 use super::pages::Pages;
 use super::runner::Runner;
 use super::sequence::Sequence;
 use crate::error::ModelError;
 use crate::exec::{Executor, Outputs, Start};
+use crate::heads::Heads;
 use crate::lora::check_scales;
 
 /// Runs the steps of a scheduler. Sequences run otherwise ([`Runner::prefill`] and others) lose their tokens;

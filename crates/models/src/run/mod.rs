@@ -26,10 +26,8 @@ mod writer;
 
 pub(crate) use draft::DraftModel;
 pub(crate) use embed::Pooled;
-pub use embed::{EmbedOptions, Embedding, Pooling, VectorNorm};
+pub use embed::{EmbedOptions, Embedding, VectorNorm};
 pub use generate::{Finish, GenerateOptions, Piece, Stats};
-pub(crate) use heads::TENSORS as HEAD_TENSORS;
-pub use heads::{Heads, Ranks};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};
 pub use runner::Runner;

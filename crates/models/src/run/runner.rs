@@ -9,11 +9,11 @@ use chaski_runtime::kernels::Tuning;
 use ggml_format::{ByteSource, GgmlType};
 use rustc_hash::FxBuildHasher;
 
-use super::heads::Heads;
 use super::pages::Pages;
 use super::sequence::Sequence;
 use crate::error::{KvTypeError, ModelError};
 use crate::exec::{DeviceExecutor, KvType, RunnerConfig, Target};
+use crate::heads::Heads;
 use crate::model::Model;
 
 /// A loaded model with one or more sequences, one of which is selected ([`Runner::select`]).

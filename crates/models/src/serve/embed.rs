@@ -10,7 +10,8 @@ use super::error::ServeError;
 use super::handle::Handle;
 use super::readings::{Fold, Readings, Shares};
 use crate::exec::Executor;
-use crate::run::{EmbedOptions, Embedding, Heads, Pooled, Pooling, VectorNorm};
+use crate::heads::{Heads, Pooling};
+use crate::run::{EmbedOptions, Embedding, Pooled, VectorNorm};
 
 /// A request for the embeddings of texts.
 #[derive(Clone, Debug)]

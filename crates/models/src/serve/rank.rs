@@ -8,7 +8,8 @@ use super::error::ServeError;
 use super::handle::Handle;
 use super::readings::{Fold, Readings, Shares};
 use crate::error::{ModelError, PoolingError};
-use crate::run::{Heads, Pooled, Pooling};
+use crate::heads::{Heads, Pooling};
+use crate::run::Pooled;
 
 /// Origin of a score.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use chaski_schedule::{PoolStats, RequestId};
 use chaski_text::Tokenizer;
 
 use super::error::ServeError;
-use crate::run::Heads;
+use crate::heads::Heads;
 
 /// Load of a service.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -183,7 +183,7 @@ pub fn plan_on(
                 what: "an activation buffer",
                 n_byte: largest,
                 limit: caps.max_binding_bytes,
-                help: "use a smaller chunk",
+                help: if graph.is_encoder() { "use a smaller context" } else { "use a smaller chunk" },
             });
         }
     }

@@ -31,6 +31,7 @@ pub(super) fn template(
     tools: Vec<Value>,
 ) -> Result<TemplateOptions, ApiError> {
     if facts.about.template.is_none() {
+        facts.is_for_answers()?;
         let message =
             "the model has no chat template; use /v1/completions, or start the server with --chat-template";
         return Err(ApiError::new(Kind::Unsupported, message));

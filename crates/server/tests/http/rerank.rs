@@ -65,6 +65,46 @@ fn documents_are_ranked_and_each_score_is_that_of_its_pair() {
     }
 }
 
+/// Pairs of a query and a document, with their scores by llama.cpp.
+fn pairs() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/encoders/reranker.txt");
+    serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("a list")
+}
+
+#[test]
+fn an_encoder_scores_by_its_head_and_does_not_chat() {
+    let running = Setup::reranker().start();
+    let pairs = pairs();
+    let of = |name: &str| -> Vec<Value> { pairs.iter().map(|pair| pair[name].clone()).collect() };
+    let answer = running.post("/v1/score", &json!({"text_1": of("query"), "text_2": of("document")}));
+    assert_fits(&running, "post", "/v1/score", &answer);
+    for (pair, row) in pairs.iter().zip(answer.body["data"].as_array().expect("scores")) {
+        let [found, expected] = [&row["score"], &pair["score"]].map(|v| v.as_f64().expect("a number"));
+        assert!((found - expected).abs() < 1e-6, "{pair}: {found}");
+    }
+    let n_token: usize = pairs.iter().map(|pair| pair["tokens"].as_array().map_or(0, Vec::len)).sum();
+    assert_eq!(answer.body["usage"]["prompt_tokens"], n_token);
+    // Documents of the first query, the best first.
+    let body = json!({"query": pairs[0]["query"], "documents": [pairs[1]["document"], pairs[0]["document"]]});
+    let found = running.post("/v1/rerank", &body).body;
+    assert_eq!(
+        (&found["results"][0]["index"], &found["results"][1]["index"]),
+        (&json!(1), &json!(0)),
+        "{found}"
+    );
+    // Its pooling is that of scores, so that its embeddings are scores.
+    let found = running.post("/v1/embeddings", &json!({"input": ["a cat"]})).body;
+    assert_eq!(found["data"][0]["embedding"].as_array().map(Vec::len), Some(1), "{found}");
+    let chat = json!({"messages": [{"role": "user", "content": "Hi"}]});
+    let answer = running.post("/v1/chat/completions", &chat);
+    assert_eq!((answer.status, &answer.body["error"]["type"]), (501, &json!("not_supported_error")));
+    let message = answer.body["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("it is an encoder"), "{message}");
+    let long = json!({"query": "cat ".repeat(40), "documents": ["dog ".repeat(40)]});
+    let answer = running.post("/v1/rerank", &long);
+    assert_eq!((answer.status, &answer.body["error"]["code"]), (400, &json!("context_length_exceeded")));
+}
+
 #[test]
 fn a_model_that_does_not_rank_says_so() {
     let running = Setup::built_in(1).start();

@@ -77,6 +77,14 @@ impl Setup {
         setup
     }
 
+    /// A small encoder with a head.
+    pub(crate) fn reranker() -> Setup {
+        let mut setup = Setup::built_in(1);
+        setup.model = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/encoders/reranker.gguf"));
+        setup.n_ctx = 64;
+        setup
+    }
+
     /// Another chat template.
     pub(crate) fn chat_template(&mut self, source: &str) {
         self.template = Some(source.into());
