@@ -216,6 +216,9 @@ fn hub(e: &HubError) -> (u8, Option<&'static str>) {
             (OUT_OF_MEMORY, Some("`chaski list` and `chaski rm` make room; the part that came is kept"))
         }
         FailureKind::Interrupted => (INTERRUPTED, None),
+        FailureKind::Network if matches!(e, HubError::Tls { .. }) => {
+            (FAILED, Some("`--tls-roots system` trusts the certificates of this machine"))
+        }
         FailureKind::Network => {
             (FAILED, Some("what came is kept; `--offline` uses the models that are here"))
         }

@@ -11,6 +11,7 @@ use chaski::text::{Mirostat, SamplerKind};
 use chaski::{DeviceChoice, KvType, SamplerParams, Source};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ggml_format::{FILE_TYPES, FileType};
+use serde_json::Value;
 
 use crate::failure::Usage;
 use crate::lora::LoraArgs;
@@ -523,6 +524,37 @@ fn logit_bias(text: &str) -> Result<(u32, f32), String> {
 }
 
 impl SamplingArgs {
+    /// Sets an option, by ollama's name, that the command line leaves to the model; false for another name or value.
+    pub(crate) fn fill(&mut self, name: &str, value: &Value) -> bool {
+        fn set<T>(field: &mut Option<T>, value: Option<T>) -> bool {
+            let is_value = value.is_some();
+            if field.is_none() {
+                *field = value;
+            }
+            is_value
+        }
+        let float = || value.as_f64().map(|x| x as f32).filter(|x| x.is_finite());
+        let whole = || value.as_i64().and_then(|n| i32::try_from(n).ok());
+        match name {
+            "temperature" => set(&mut self.temp, float()),
+            "top_k" => set(&mut self.top_k, whole()),
+            "top_p" => set(&mut self.top_p, float()),
+            "min_p" => set(&mut self.min_p, float()),
+            "typical_p" => set(&mut self.typical_p, float()),
+            "repeat_penalty" => set(&mut self.repeat_penalty, float().filter(|x| *x > 0.0)),
+            "repeat_last_n" => set(&mut self.repeat_last_n, whole()),
+            "presence_penalty" => set(&mut self.presence_penalty, float()),
+            "frequency_penalty" => set(&mut self.frequency_penalty, float()),
+            "mirostat" => set(&mut self.mirostat, whole().filter(|n| (0..=2).contains(n)).map(i64::from)),
+            "mirostat_tau" => set(&mut self.mirostat_tau, float()),
+            "mirostat_eta" => set(&mut self.mirostat_eta, float()),
+            "seed" => {
+                set(&mut self.seed, value.as_u64().and_then(|n| u32::try_from(n).ok()).map(|n| Seed(Some(n))))
+            }
+            _ => false,
+        }
+    }
+
     /// Clears what a new value of this option would contradict.
     pub(crate) fn make_room_for(&mut self, option: &str) {
         if ["samplers", "sampling-seq", "sampler-seq"].contains(&option) {

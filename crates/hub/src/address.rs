@@ -85,6 +85,11 @@ impl Address {
         self.host_and_port().0
     }
 
+    /// True for the port of the scheme, named or not.
+    pub fn has_usual_port(&self) -> bool {
+        self.host_and_port().1 == if self.is_secure { "443" } else { "80" }
+    }
+
     /// The path, as quoted.
     pub fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()

@@ -161,6 +161,16 @@ pub enum HubError {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A server whose certificate is not trusted, or that speaks TLS in another way.
+    #[error(
+        "{address}: no secure connection; a company's certificate is trusted with the roots of the system"
+    )]
+    Tls {
+        /// The address, without its query.
+        address: String,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A body that ended before its end.
     #[error("{address}: the answer ended at byte {at} of {size}")]
     Cut {
@@ -286,6 +296,7 @@ impl HubError {
             | UnsafePath { .. } => FailureKind::NoModel,
             Status { .. }
             | Connection { .. }
+            | Tls { .. }
             | Cut { .. }
             | Redirect { .. }
             | Page { .. }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use chaski_hub::{Found, Hub, HubConfig, HubName, ModelName, Pick, Watch};
+use chaski_hub::{Found, Hub, HubConfig, HubName, ModelName, OllamaModel, Pick, Watch};
 
 use super::args::HubArgs;
 use super::settings;
@@ -24,11 +24,19 @@ struct Inner {
     ui: Ui,
     /// Made when a name is first asked for: files need none of this.
     hub: OnceLock<Hub>,
+    /// The model of ollama that was found, with what is kept beside it.
+    ollama: OnceLock<OllamaModel>,
 }
 
 impl Models {
     pub(crate) fn new(args: HubArgs, aliases: Aliases, ui: &Ui) -> Models {
-        Models(Arc::new(Inner { args, aliases, ui: ui.clone(), hub: OnceLock::new() }))
+        Models(Arc::new(Inner {
+            args,
+            aliases,
+            ui: ui.clone(),
+            hub: OnceLock::new(),
+            ollama: OnceLock::new(),
+        }))
     }
 
     pub(crate) fn ui(&self) -> &Ui {
@@ -98,10 +106,19 @@ impl Models {
         }
     }
 
+    /// The model of ollama that the command runs, if it is one.
+    pub(crate) fn ollama(&self) -> Option<&OllamaModel> {
+        self.0.ollama.get()
+    }
+
     /// Finds a model, or fetches it with progress.
     fn get(&self, name: &ModelName) -> anyhow::Result<Found> {
         let hub = self.hub()?;
         if let Some(found) = hub.find(name)? {
+            if let Some(ollama) = found.ollama.clone() {
+                // The first is the model, another one its draft.
+                let _ = self.0.ollama.set(ollama);
+            }
             return Ok(found);
         }
         let ui = self.ui();

@@ -3,6 +3,7 @@
 mod answer;
 mod constraint;
 mod escapes;
+mod ollama;
 mod question;
 mod repl;
 
@@ -168,6 +169,9 @@ enum Prompt {
 
 pub(crate) fn run(mut args: Args, models: &Models, ui: &Ui) -> anyhow::Result<()> {
     args.read_texts()?;
+    if let Some(model) = models.ollama() {
+        ollama::take(model, &mut args, ui);
+    }
     let (model, message) = args.words.split()?;
     let message = message.map(|text| args.unescaped(text));
     let (prompt, first) = match prompt(&args, model.as_deref(), message, ui)? {

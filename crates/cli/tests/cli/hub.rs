@@ -258,3 +258,85 @@ fn ctrl_c_keeps_what_came() {
     let resumed = log.iter().find(|l| l.is_storage()).unwrap();
     assert!(resumed.header("range").is_some() && resumed.header("if-range").is_some(), "{resumed:?}");
 }
+
+#[test]
+fn models_of_ollama_run_where_they_lie() {
+    let place = Place::new();
+    let folder = place.folder.path().join(".ollama/models");
+    let story = std::fs::read(fixture()).unwrap();
+    std::fs::create_dir_all(folder.join("blobs")).unwrap();
+    let layer = |kind: &str, contents: &[u8]| {
+        let digits = sha256(contents);
+        std::fs::write(folder.join("blobs").join(format!("sha256-{digits}")), contents).unwrap();
+        let kind = format!("application/vnd.ollama.image.{kind}");
+        serde_json::json!({ "mediaType": kind, "digest": format!("sha256:{digits}"), "size": contents.len() })
+    };
+    let layers = [layer("model", &story), layer("params", br#"{"temperature":0,"num_predict":8}"#)];
+    let manifest = folder.join("manifests/registry.ollama.ai/library/story/latest");
+    std::fs::create_dir_all(manifest.parent().unwrap()).unwrap();
+    std::fs::write(&manifest, serde_json::json!({ "layers": layers }).to_string()).unwrap();
+    let o = place.run(&["run", "ollama:story", "--device", "cpu", "-q", "-p", "Once upon a time"]);
+    assert!(out(&o).starts_with(GOLDEN) && out(&o).len() < 60, "{} {}", out(&o), err(&o));
+    assert!(out(&place.run(&["list", "--all"])).contains("ollama:story:latest"));
+}
+
+/// The embedded model, as a server offers it under the name of a preset.
+#[cfg(unix)]
+#[test]
+fn presets_of_a_server_name_models() {
+    use std::io::{BufRead as _, BufReader};
+    let place = Place::new();
+    let presets = place.folder.path().join("models.toml");
+    std::fs::write(&presets, format!("[tales]\nmodel = \"{NAME}\"\n")).unwrap();
+    let line = ["serve", "--device", "cpu", "--port", "0", "--models-preset", presets.to_str().unwrap()];
+    let mut child = place.command(&line).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let is_there =
+        lines.any(|line| line.contains("\"model\": \"tales\"") || line.starts_with("listening on"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(is_there && place.n_storage() == 1);
+}
+
+/// A server with a certificate of an authority that only a file of the user knows, as in a company.
+#[cfg(unix)]
+#[test]
+fn certificates_of_the_system_can_be_trusted() {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+    use std::io::{BufRead as _, BufReader};
+    let place = Place::new();
+    let file = |name: &str| place.folder.path().join(name).to_str().unwrap().to_owned();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let cert =
+        CertificateParams::new(vec!["localhost".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+    std::fs::write(file("ca.pem"), authority.pem()).unwrap();
+    std::fs::write(file("cert.pem"), cert.pem()).unwrap();
+    std::fs::write(file("key.pem"), key.serialize_pem()).unwrap();
+    let (cert, key) = (file("cert.pem"), file("key.pem"));
+    let line = ["serve", "--device", "cpu", "--port", "0", "--tls-cert", &cert, "--tls-key", &key];
+    let mut child = place.command(&line).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut first).unwrap();
+    let port = first.trim().rsplit(':').next().unwrap();
+    // The server has no such file, which it says only to those that trust it.
+    let name = format!("https://localhost:{port}/a.gguf");
+    let pull = |args: &[&str], roots: bool| {
+        let mut command = place.command(&["pull", &name]);
+        if roots {
+            command.env("SSL_CERT_FILE", file("ca.pem"));
+        }
+        command.args(args).output().unwrap()
+    };
+    let (stranger, known) = (pull(&[], false), pull(&[], true));
+    let built_in = pull(&["--tls-roots", "built-in"], true);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(err(&known).contains("status 404"), "{}", err(&known));
+    for o in [stranger, built_in] {
+        assert!(o.status.code() == Some(1) && err(&o).contains("certificate"), "{}", err(&o));
+        assert!(!err(&o).contains("trying again"), "{}", err(&o));
+    }
+}

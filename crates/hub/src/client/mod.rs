@@ -3,7 +3,7 @@
 mod refusal;
 mod retry;
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
 use ureq::http::header::{HeaderMap, LOCATION};
 use ureq::http::{Request, StatusCode};
@@ -14,6 +14,7 @@ use crate::address::Address;
 use crate::config::{HubConfig, Proxies, Roots, Token};
 use crate::error::HubError;
 use crate::job::Job;
+use crate::name::HUB_HOSTS;
 
 pub(crate) use refusal::Asked;
 pub(crate) use retry::{Failure, Tries};
@@ -22,8 +23,6 @@ pub(crate) use retry::{Failure, Tries};
 const MOST_REDIRECTS: usize = 10;
 /// Most bytes of an answer in JSON.
 const MOST_JSON: u64 = 64 << 20;
-/// Hosts of the hub itself, which may redirect to each other.
-const HUB_HOSTS: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"];
 
 /// A client of the hub and of other servers.
 pub(crate) struct Client {
@@ -120,7 +119,7 @@ impl Client {
 
     /// True for addresses that may have the token.
     pub(crate) fn is_hub(&self, address: &Address) -> bool {
-        let is_page = |a: &Address| a.is_secure() && HUB_HOSTS.contains(&a.host());
+        let is_page = |a: &Address| a.is_secure() && a.has_usual_port() && HUB_HOSTS.contains(&a.host());
         self.endpoint.same_origin(address) || is_page(&self.endpoint) && is_page(address)
     }
 
@@ -178,9 +177,14 @@ impl Client {
     /// A failed connection, which may be tried again unless the request itself is wrong.
     fn broken(&self, address: &Address, e: ureq::Error) -> Failure {
         use ureq::Error as E;
-        let is_final =
-            matches!(e, E::BadUri(_) | E::Http(_) | E::TlsRequired | E::InvalidProxyUrl | E::Rustls(_));
-        let error = HubError::Connection { address: address.plain().to_string(), source: Box::new(e) };
+        let shown = address.plain().to_string();
+        // rustls reports what it refuses as invalid data.
+        let is_refused = matches!(&e, E::Io(e) if address.is_secure() && e.kind() == ErrorKind::InvalidData);
+        if is_refused || matches!(e, E::Rustls(_) | E::Tls(_)) {
+            return Failure::Final(HubError::Tls { address: shown, source: Box::new(e) });
+        }
+        let is_final = matches!(e, E::BadUri(_) | E::Http(_) | E::TlsRequired | E::InvalidProxyUrl);
+        let error = HubError::Connection { address: shown, source: Box::new(e) };
         match is_final {
             true => Failure::Final(error),
             false => Failure::Transient { error, wait: None },
@@ -263,4 +267,46 @@ fn proxy(address: &str, proxies: &Proxies) -> Result<Proxy, &'static str> {
         builder = builder.no_proxy(host);
     }
     builder.build().map_err(|_| wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(endpoint: &str) -> Client {
+        Client::new(&HubConfig { endpoint: endpoint.into(), ..HubConfig::new("cache") }).unwrap()
+    }
+
+    #[test]
+    fn the_token_is_for_the_hub_alone() {
+        let hub = client("https://huggingface.co");
+        let is_hub = |client: &Client, text: &str| client.is_hub(&Address::parse(text).unwrap());
+        for (text, expected) in [
+            ("https://huggingface.co/a", true),
+            ("https://hf.co/a", true),
+            ("https://huggingface.co:443/a", true),
+            ("http://huggingface.co/a", false),
+            ("https://huggingface.co:8443/a", false),
+            ("https://cdn-lfs.huggingface.co/a", false),
+            ("https://huggingface.co.example/a", false),
+            ("https://example/huggingface.co", false),
+        ] {
+            assert_eq!(is_hub(&hub, text), expected, "{text}");
+        }
+        let mirror = client("https://mirror.example/hf/");
+        assert!(is_hub(&mirror, "https://mirror.example/x") && !is_hub(&mirror, "https://huggingface.co/x"));
+        assert_eq!(mirror.hub("/api").to_string(), "https://mirror.example/hf/api");
+    }
+
+    #[test]
+    fn redirects_stay_secure() {
+        let from = Address::parse("https://huggingface.co/a").unwrap();
+        assert!(follow(&from, Some("/b")).is_ok() && follow(&from, Some("https://cdn.example/b")).is_ok());
+        for location in [Some("http://cdn.example/b"), Some("ftp://cdn.example/b"), None] {
+            let failure = follow(&from, location).unwrap_err();
+            assert!(matches!(failure, Failure::Final(HubError::Redirect { .. })), "{location:?}");
+        }
+        let plain = Address::parse("http://127.0.0.1:1/a").unwrap();
+        assert!(follow(&plain, Some("http://localhost:1/b")).is_ok());
+    }
 }

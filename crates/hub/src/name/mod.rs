@@ -22,8 +22,8 @@ use crate::quote::unquoted;
 pub use ollama::OllamaName;
 pub use repo::RepoId;
 
-/// Host names of the hub's pages.
-const HUB_HOSTS: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"];
+/// Host names of the hub, which may redirect to each other.
+pub(crate) const HUB_HOSTS: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"];
 
 /// A name of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ mod golden;
 mod offline;
 mod processes;
 mod protocol;
+mod proxies;
 mod python;
 mod room;
 
