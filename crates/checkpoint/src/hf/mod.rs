@@ -34,6 +34,7 @@ pub static HF_ARCHS: &[&[HfArch]] = &[
     classes::qwen_hybrid::CLASSES,
     classes::deepseek::CLASSES,
     classes::recurrent::CLASSES,
+    classes::dense::CLASSES,
 ];
 
 /// The row of a class.

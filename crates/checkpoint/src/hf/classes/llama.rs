@@ -93,7 +93,8 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         .check(plain)
         .proof(Proof::Like("LlamaForCausalLM")),
     HfArch::new("MixtralForCausalLM", "llama", LLAMA_KEYS, &[NORMS_BEFORE, ATTENTION_PAIRS, MIXTRAL])
-        .check(plain),
+        .check(plain)
+        .proof(Proof::Logits),
     HfArch::new("SmolLM3ForCausalLM", "smollm3", LLAMA_KEYS, &[NORMS_BEFORE, ATTENTION_PAIRS, MLP])
         .check(every_fourth_without_rope)
         .proof(Proof::Tested),

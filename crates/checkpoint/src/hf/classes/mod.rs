@@ -2,6 +2,7 @@
 
 pub(super) mod common;
 pub(super) mod deepseek;
+pub(super) mod dense;
 pub(super) mod gemma;
 mod gpt_oss;
 pub(super) mod llama;
