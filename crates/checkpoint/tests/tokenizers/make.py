@@ -103,6 +103,7 @@ BYTE_CASES = [
     ("tekken", "tekken", {"pre_tokenizer": split(f"{SMALL}|{CAPITALS}|" + r"\p{N}" + BY_CASE), "ignore_merges": True}),
     ("deepseek-v3", "deepseek-v3", {"pre_tokenizer": split(r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", DEEPSEEK)}),
     ("own words", None, {"pre_tokenizer": split(r"[A-Z][a-z]*|[a-z]+|\p{N}{2}| ?[^\s\w]+|\s+(?!\S)|\s+")}),
+    ("own letters", None, {"pre_tokenizer": split(r"\p{L}+|\p{Nd}+\p{M}*|[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")}),
     ("own lines", None, {"pre_tokenizer": split(r"[^\n]+\n*", "(?i:the)| +$|\\d"), "normalizer": {"type": "NFKC"}}),
 ]
 PIECE_CASES = [

@@ -146,6 +146,14 @@ fn push_escaped(rest: &mut std::str::Chars<'_>, is_class: bool, out: &mut String
             {
                 out.push(c);
             }
+            // The brace of a property repeats nothing.
+            Some(c @ ('p' | 'P')) => {
+                out.extend(['\\', c]);
+                let property = rest.as_str();
+                let n = property.find('}').filter(|_| property.starts_with('{')).map_or(0, |end| end + 1);
+                out.push_str(&property[..n]);
+                *rest = property[n..].chars();
+            }
             Some('w') => out.push_str(WORD.0),
             Some('W') => out.push_str(NO_WORD.0),
             Some(c) => out.extend(['\\', c]),
@@ -273,6 +281,9 @@ mod tests {
         assert_eq!(spelled(r"[a\-z\]\\]\x{41}").0, r"[a\-z\]\\]\x{41}");
         assert_eq!(spelled("a?+b++[+?+]+"), ("a?b+[+?+]+".to_owned(), true));
         assert_eq!(spelled("ab\\").0, "ab\\");
+        assert_eq!(spelled(r"\p{L}+\pL+\p{N}{1,3}"), (r"\p{L}+\pL+\p{N}{1,3}".to_owned(), false));
+        assert_eq!(spelled(r"\p{L}++\p{N}{2}+"), (r"\p{L}+\p{N}{2}".to_owned(), true));
+        assert_eq!(spelled(r"\p{").0, r"\p{");
     }
 
     #[test]
