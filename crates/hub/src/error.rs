@@ -75,7 +75,8 @@ pub enum HubError {
     },
     /// Nothing can be loaded.
     #[error(
-        "`{name}` has no model among its {n_file} files: no GGUF file, config.json with safetensors, or mlc-chat-config.json"
+        "`{name}` has no model among its {n_file} files: no GGUF file, config.json with safetensors, or \
+         mlc-chat-config.json"
     )]
     NoModel {
         /// The model's name.
@@ -134,7 +135,7 @@ pub enum HubError {
         reason: &'static str,
     },
     /// The disk has too little room.
-    #[error("`{}` has room for {}, but {} are missing: {} lack", .folder.display(), Bytes(*.n_free), Bytes(*.n_needed), Bytes(.n_needed.saturating_sub(*.n_free)))]
+    #[error("`{}` {}", .folder.display(), lack(*.n_needed, *.n_free))]
     NoRoom {
         /// The folder.
         folder: PathBuf,
@@ -153,13 +154,21 @@ pub enum HubError {
         /// The server's words, if any.
         message: String,
     },
-    /// A connection that cannot be made or breaks.
+    /// A connection that cannot be made.
     #[error("{address} cannot be reached")]
     Connection {
         /// The address, without its query.
         address: String,
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A connection that broke within an answer.
+    #[error("{address}: the connection broke")]
+    Broken {
+        /// The address, without its query.
+        address: String,
+        /// The cause.
+        source: io::Error,
     },
     /// A server whose certificate is not trusted, or that speaks TLS in another way.
     #[error(
@@ -296,6 +305,7 @@ impl HubError {
             | UnsafePath { .. } => FailureKind::NoModel,
             Status { .. }
             | Connection { .. }
+            | Broken { .. }
             | Tls { .. }
             | Cut { .. }
             | Redirect { .. }
@@ -322,6 +332,11 @@ fn token_advice(has_token: bool) -> &'static str {
         false => ", then set HF_TOKEN (or --hf-token) to a token of that account",
         true => "; the token that was sent may not read it",
     }
+}
+
+fn lack(n_needed: u64, n_free: u64) -> String {
+    let lack = Bytes(n_needed.saturating_sub(n_free));
+    format!("has room for {}, but {} are missing: {lack} lack", Bytes(n_free), Bytes(n_needed))
 }
 
 fn said(message: &str) -> String {

@@ -1,8 +1,9 @@
 //! Models by name: from the Hugging Face hub, other addresses, and folders of other programs.
 //!
-//! [`ModelName`] reads a name, [`select`] chooses the files of a repository that it means, and [`Plan`] says what of them is
-//! missing: plain data, also for browsers. Natively, [`Hub`] does the rest: it asks the hub, downloads with resumption,
-//! verifies every file that has a digest, and keeps it in the cache that huggingface_hub and llama.cpp share.
+//! [`ModelName`] reads a name, [`select`] chooses the files of a repository that it means, and [`Plan`] says what of
+//! them is missing: plain data, also for browsers. Natively, [`Hub`] does the rest: it asks the hub, downloads with
+//! resumption, verifies every file that has a digest, and keeps it in the cache that huggingface_hub and llama.cpp
+//! share.
 //!
 //! Nothing here prints or reads the environment: a [`HubConfig`] has the settings, events tell the progress.
 

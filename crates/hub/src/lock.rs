@@ -1,5 +1,5 @@
-//! Locks against a second download of the same file, by this or another program. Where a file system has none, downloads
-//! run without: their results are verified anyway.
+//! Locks against a second download of the same file, by this or another program. Where a file system has none,
+//! downloads run without: their results are verified anyway.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;

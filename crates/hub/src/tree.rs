@@ -127,7 +127,8 @@ mod tests {
         let json = format!(
             r#"[{{"type":"directory","oid":"x","size":0,"path":"sub"}},
             {{"type":"file","oid":"{git}","size":7,"path":"README.md"}},
-            {{"type":"file","oid":"{git}","size":9,"path":"sub/a.gguf","lfs":{{"oid":"{sha}","size":9,"pointerSize":134}},"xetHash":"1"}}]"#
+            {{"type":"file","oid":"{git}","size":9,"path":"sub/a.gguf",
+             "lfs":{{"oid":"{sha}","size":9,"pointerSize":134}},"xetHash":"1"}}]"#
         );
         let files = page(&json).unwrap();
         assert_eq!(files.len(), 2);

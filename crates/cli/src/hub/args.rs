@@ -18,7 +18,8 @@ pub(crate) struct HubArgs {
     /// File of the repository, instead of a tag
     #[arg(long, global = true, value_name = "PATH")]
     pub(super) hf_file: Option<String>,
-    /// Certificates that are trusted: built-in or system, such as a company's [default: built-in, or system with SSL_CERT_FILE]
+    /// Certificates that are trusted: built-in or system, such as a company's [default: built-in, or system with
+    /// SSL_CERT_FILE]
     #[arg(long, global = true, value_enum, value_name = "ROOTS", hide_possible_values = true)]
     pub(super) tls_roots: Option<RootsWord>,
 }

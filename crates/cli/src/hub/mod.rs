@@ -1,5 +1,5 @@
-//! Models by name: settings from options and environment, names on command lines, downloads with progress, and the commands
-//! for what is here.
+//! Models by name: settings from options and environment, names on command lines, downloads with progress, and the
+//! commands for what is here.
 
 mod args;
 mod list;

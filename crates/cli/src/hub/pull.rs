@@ -20,8 +20,9 @@ Fetches a model, or what is missing of it, and prints its path.
   chaski pull hf:org/repo/file.gguf  this one; also an address of its page
   chaski pull https://host/a.gguf    a file at any address
 
-A download that was interrupted goes on where it stopped. Every file is compared with the sha256 or the git blob id that the hub \
-announces. The cache is the one of Hugging Face's programs and llama.cpp. With -o json, events are lines of JSON on stdout.";
+A download that was interrupted goes on where it stopped. Every file is compared with the sha256 or the git blob id \
+that the hub announces. The cache is the one of Hugging Face's programs and llama.cpp. With -o json, events are lines \
+of JSON on stdout.";
 
 #[derive(clap::Args)]
 #[command(mut_arg("first", |arg| arg.help("Name of the model, such as hf:org/repo:Q4_K_M")))]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::config::Links;
 use crate::digest::Digest;
 
-/// Puts a blob into its place in a snapshot: as a link with this relative target. Without links, a new blob is moved there and
-/// an old one copied, as other programs do.
+/// Puts a blob into its place in a snapshot: as a link with this relative target. Without links, a new blob is moved
+/// there and an old one copied, as other programs do.
 ///
 /// # Errors
 /// Those of the file system.

@@ -21,8 +21,8 @@ pub struct Pruned {
 /// Endings of incomplete downloads: ours, huggingface_hub's, llama.cpp's.
 const PARTS: [&str; 3] = [part::ENDING, ".incomplete", ".downloadInProgress"];
 
-/// Removes incomplete downloads that nobody locks and nobody has written for `age`, and blobs that no snapshot names and are as
-/// old.
+/// Removes incomplete downloads that nobody locks and nobody has written for `age`, and blobs that no snapshot names
+/// and are as old.
 ///
 /// # Errors
 /// [`HubError::File`].

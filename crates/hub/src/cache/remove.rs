@@ -17,8 +17,8 @@ pub struct Removed {
     pub n_kept: u64,
 }
 
-/// Removes files of all snapshots, or with `None` the whole repository; blobs of others stay, and contents that repositories
-/// share.
+/// Removes files of all snapshots, or with `None` the whole repository; blobs of others stay, and contents that
+/// repositories share.
 ///
 /// # Errors
 /// [`HubError::File`].
@@ -58,8 +58,8 @@ pub(crate) fn remove(repo: &RepoFolder, paths: Option<&[String]>) -> Result<Remo
     Ok(removed)
 }
 
-/// Blobs that no snapshot names, with the bytes that their removal frees: none for a link into the folder that repositories
-/// share. Incomplete downloads are no blobs.
+/// Blobs that no snapshot names, with the bytes that their removal frees: none for a link into the folder that
+/// repositories share. Incomplete downloads are no blobs.
 pub(super) fn unnamed_blobs(folder: &Path) -> Vec<(PathBuf, u64)> {
     let named = list::named_blobs(folder);
     let entries = std::fs::read_dir(folder.join("blobs")).into_iter().flatten().flatten();

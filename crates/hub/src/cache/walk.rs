@@ -7,8 +7,8 @@ const DEEPEST: usize = 16;
 /// Most files that are listed.
 const MOST: usize = 200_000;
 
-/// Paths of all files below a folder, relative, with `/` between names, sorted; links to files count, links to folders do not.
-/// Folders that cannot be read, names that are no UTF-8 and temporary files are left out.
+/// Paths of all files below a folder, relative, with `/` between names, sorted; links to files count, links to
+/// folders do not. Folders that cannot be read, names that are no UTF-8 and temporary files are left out.
 pub(crate) fn files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     walk(folder, "", 0, &mut found);

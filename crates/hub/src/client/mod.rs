@@ -223,8 +223,8 @@ impl Client {
 }
 
 /// A connection that broke within a body.
-pub(crate) fn broken_body(address: &Address, e: std::io::Error) -> Failure {
-    let error = HubError::Connection { address: address.plain().to_string(), source: Box::new(e) };
+pub(crate) fn broken_body(address: &Address, source: std::io::Error) -> Failure {
+    let error = HubError::Broken { address: address.plain().to_string(), source };
     Failure::Transient { error, wait: None }
 }
 

@@ -37,7 +37,8 @@ pub(crate) struct Target<'a> {
 /// Downloads a file; its part is then whole, verified and on the disk.
 ///
 /// # Errors
-/// [`HubError::Size`] and [`HubError::Damaged`] for other contents, of which nothing is kept; others, with the part kept.
+/// [`HubError::Size`] and [`HubError::Damaged`] for other contents, of which nothing is kept; others, with the part
+/// kept.
 pub(crate) fn download(
     client: &Client,
     limits: &Limits,

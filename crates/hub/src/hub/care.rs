@@ -24,8 +24,8 @@ impl Hub {
         models
     }
 
-    /// Removes a model of the cache: the files that its name means in any commit, or with a name without tag and file the whole
-    /// repository. Folders of other programs are never touched.
+    /// Removes a model of the cache: the files that its name means in any commit, or with a name without tag and file
+    /// the whole repository. Folders of other programs are never touched.
     ///
     /// # Errors
     /// [`HubError::NotCached`], [`HubError::File`].
@@ -93,7 +93,8 @@ impl Hub {
         Ok(n_repaired)
     }
 
-    /// Removes incomplete downloads and unnamed blobs that are older than `age` and that nobody locks; with `is_trial` only tells.
+    /// Removes incomplete downloads and unnamed blobs that are older than `age` and that nobody locks; with
+    /// `is_trial` only tells.
     ///
     /// # Errors
     /// [`HubError::File`].

@@ -86,7 +86,8 @@ impl Inner {
     }
 }
 
-/// Selects from the list of all files of the commit: the choice is that of the hub, and either all of it is here or nothing.
+/// Selects from the list of all files of the commit: the choice is that of the hub, and either all of it is here or
+/// nothing.
 fn listed(repo: &RepoFolder, commit: &str, name: &HubName, tree: &[TreeFile]) -> Option<Found> {
     let selection = select::select(name, tree).ok()?;
     let place = |i: &usize| repo.find(commit, &tree[*i].path, Some(tree[*i].size));
@@ -97,7 +98,8 @@ fn listed(repo: &RepoFolder, commit: &str, name: &HubName, tree: &[TreeFile]) ->
     Some(Found { projector, ..Found::of(selection.form, &repo.snapshot(commit), files) })
 }
 
-/// Selects from the files that are here. Without the list of all, the hub might choose another one where the name leaves a choice.
+/// Selects from the files that are here. Without the list of all, the hub might choose another one where the name
+/// leaves a choice.
 fn unlisted(repo: &RepoFolder, commit: &str, name: &HubName, is_offline: bool) -> Option<Found> {
     let present = repo.present(commit);
     let selection = certain(name, &present, is_offline)?;

@@ -21,7 +21,8 @@ pub use remote::RemoteFile;
 
 /// Models by name, with the cache and the network. Clones share both.
 ///
-/// Calls block. Work runs on threads of its own: when the caller's flag is set, a call returns at once, and what came is kept.
+/// Calls block. Work runs on threads of its own: when the caller's flag is set, a call returns at once, and what came
+/// is kept.
 ///
 /// ```no_run
 /// use chaski_hub::{Hub, HubConfig, ModelName, Watch};

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `hf:org/repo[@rev][:TAG]` | a repository of the hub; TAG, such as `Q4_K_M`, chooses the file |
 //! | `hf:org/repo[@rev]/path/file.gguf` | a file of it |
-//! | `hf.co/...`, `huggingface.co/...` | the same, as ollama and the hub's pages write it, also with `/blob/` and `/resolve/` |
+//! | `hf.co/...`, `huggingface.co/...` | the same, as ollama and the hub's pages write it |
 //! | `https://...`, `http://...` | a file at an address |
 //! | `ollama:name[:tag]` | a model of ollama's folder |
 //! | anything else | a file or folder; `file:` says so |

@@ -66,7 +66,8 @@ pub fn is_candidate(path: &str) -> bool {
 /// Selects the files that a name means.
 ///
 /// # Errors
-/// [`HubError::NoFile`], [`HubError::NoTag`], [`HubError::ManyFiles`], [`HubError::NoModel`], [`HubError::MissingPart`].
+/// [`HubError::NoFile`], [`HubError::NoTag`], [`HubError::ManyFiles`], [`HubError::NoModel`],
+/// [`HubError::MissingPart`].
 pub fn select(name: &HubName, tree: &[TreeFile]) -> Result<Selection, HubError> {
     let candidates: Vec<usize> = (0..tree.len()).filter(|i| is_candidate(&tree[*i].path)).collect();
     let first = match &name.pick {

@@ -6,8 +6,8 @@ use super::Split;
 use super::tag::fit;
 use crate::tree::TreeFile;
 
-/// The projector of a model among the files of its repository: of the deepest common folder, then of the same tag, then of
-/// the nearest number of bits.
+/// The projector of a model among the files of its repository: of the deepest common folder, then of the same tag,
+/// then of the nearest number of bits.
 pub fn projector(model: &str, tree: &[TreeFile]) -> Option<usize> {
     let folders = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
     let of_model = folders(model);

@@ -11,8 +11,8 @@ pub(crate) struct Fit {
 
 /// The best fit of a tag as a whole word of a path, in any case; `None` if it is none of its words.
 ///
-/// Before the word there is the beginning or one of `-._/`, behind it one of `.-/`: `F16` is no word of `BF16`, and `Q4_K`
-/// none of `Q4_K_M`.
+/// Before the word there is the beginning or one of `-._/`, behind it one of `.-/`: `F16` is no word of `BF16`, and
+/// `Q4_K` none of `Q4_K_M`.
 pub(crate) fn fit(path: &str, tag: &str) -> Option<Fit> {
     // Splits and the ending are behind the last word.
     let path = path.to_ascii_lowercase();

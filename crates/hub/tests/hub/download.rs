@@ -103,7 +103,7 @@ fn tries_that_bring_bytes_do_not_count() {
     hub.set(Faults { cut: Some((0, 100)), ..Faults::default() });
     let client = Client::of(&hub);
     let error = client.pull(NAME).unwrap_err();
-    assert!(matches!(error, HubError::Cut { .. } | HubError::Connection { .. }), "{error:?}");
+    assert!(matches!(error, HubError::Cut { .. } | HubError::Broken { .. }), "{error:?}");
     let n = hub.take_log().iter().filter(|l| l.is_storage()).count();
     assert_eq!(n, 13 + 6, "a first try and five more");
 }

@@ -1,5 +1,5 @@
-//! A server that behaves like the hub: lists of files, redirects to a storage with another host name that refuses the token,
-//! ranges, error codes, and faults on request.
+//! A server that behaves like the hub: lists of files, redirects to a storage with another host name that refuses the
+//! token, ranges, error codes, and faults on request.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -32,7 +32,7 @@ fn servers_in_trouble_are_asked_again() {
         hub.set(Faults { status: Some((status, None, 100)), ..Faults::default() });
         let error = Client::of(&hub).pull(NAME).unwrap_err();
         assert!(
-            matches!(&error, HubError::Status { status: found, message, .. } if *found == status && message == "slow down")
+            matches!(&error, HubError::Status { status: s, message, .. } if *s == status && message == "slow down")
         );
         assert_eq!(error.kind(), FailureKind::Network);
     }

@@ -49,11 +49,12 @@ fn huggingface_hub_reads_our_cache() {
         assert_eq!(python(&program, &client, &script), found.path.to_str().unwrap());
         let log = of_repo();
         assert!(!log.is_empty() && log.iter().all(|l| !l.is_storage()), "{log:?}");
-        // Its own look at the cache finds nothing wrong with ours, the list of the commit included; old versions do not know
-        // the tag that new ones write, too.
+        // Its own look at the cache finds nothing wrong with ours, the list of the commit included; old versions do
+        // not know the tag that new ones write, too.
         let script = "from huggingface_hub import scan_cache_dir\n\
             info = scan_cache_dir()\n\
-            print([str(w) for w in info.warnings if 'CACHEDIR.TAG' not in str(w)], [(r.repo_id, r.size_on_disk, r.nb_files) for r in info.repos])";
+            warnings = [str(w) for w in info.warnings if 'CACHEDIR.TAG' not in str(w)]\n\
+            print(warnings, [(r.repo_id, r.size_on_disk, r.nb_files) for r in info.repos])";
         assert_eq!(python(&program, &client, script), format!("[] [('org/tiny-GGUF', {SIZE}, 1)]"));
     }
 }
