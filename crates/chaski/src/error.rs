@@ -21,6 +21,16 @@ pub enum Error {
     /// A file that cannot be opened.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// A folder that is no model.
+    #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+    #[error("cannot open the folder `{folder}` as a model")]
+    Checkpoint {
+        /// The folder.
+        folder: String,
+        /// The cause.
+        #[source]
+        source: Box<chaski_checkpoint::CheckpointError>,
+    },
     /// A LoRA that cannot be applied to the model.
     #[error("cannot use the LoRA `{file}`")]
     Lora {
@@ -81,6 +91,8 @@ impl Error {
             Error::Calls(_) => "bad_request",
             Error::Source(_) => "read_failed",
             Error::Lora { .. } => "bad_file",
+            #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+            Error::Checkpoint { .. } => "bad_file",
             Error::Serve(ServeError::Refused(Refused::Context { .. } | Refused::Whole { .. })) => {
                 "context_overflow"
             }

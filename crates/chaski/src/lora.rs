@@ -56,6 +56,6 @@ impl Engine {
 /// [`Error::Lora`], which names the LoRA, with the cause as its source.
 pub(crate) async fn attach(model: &mut Model<AnySource>, source: &Source, scale: f32) -> Result<(), Error> {
     let located = |e: ModelError| Error::Lora { file: source.name(), source: Box::new(e) };
-    let lora = Lora::open(source.bytes()?).await.map_err(|e| located(e.into()))?;
+    let lora = Lora::open(source.bytes().await?).await.map_err(|e| located(e.into()))?;
     model.attach(lora, scale).map_err(located)
 }

@@ -16,8 +16,17 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Source {
-    /// A file; for the first file of a split set, its siblings are opened too.
+    /// A file; for the first file of a split set, its siblings are opened too. With the feature `checkpoints` also a folder of
+    /// Hugging Face (config.json, safetensors, tokenizer) or of MLC, in the types that it has.
     Path(PathBuf),
+    /// A folder of Hugging Face or of MLC, with options such as other types of tensors.
+    #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Types and other choices.
+        options: chaski_checkpoint::hf::OpenOptions,
+    },
     /// A file in memory.
     Bytes {
         /// The name in messages.
@@ -67,6 +76,8 @@ impl Source {
     pub(crate) fn name(&self) -> String {
         match self {
             Source::Path(p) => p.display().to_string(),
+            #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+            Source::Folder { path, .. } => path.display().to_string(),
             Source::Bytes { name, .. } => name.clone(),
             Source::Readers(all) => all.first().map_or_else(String::new, |r| r.name().to_owned()),
             Source::Default => "storyteller-Q4_K_M.gguf (embedded)".into(),
@@ -87,7 +98,7 @@ impl Source {
     /// # Errors
     /// As [`Self::open`].
     pub async fn open_with(&self, changes: &MetadataChanges) -> Result<OpenModel, Error> {
-        let first = self.bytes()?;
+        let first = self.bytes().await?;
         let missing =
             |name: &str, why: &str| SourceError::Other { name: name.to_owned(), source: why.into() };
         let next = |name: &str| match self {
@@ -96,7 +107,7 @@ impl Source {
                 let found = all.iter().find(|r| r.name() == name).cloned().map(AnySource::Reader);
                 found.ok_or_else(|| missing(name, "this file of the split set is missing"))
             }
-            Source::Bytes { .. } | Source::Default => Err(missing(
+            _ => Err(missing(
                 name,
                 "this file of the split set is missing: a source of bytes has only one file",
             )),
@@ -104,8 +115,16 @@ impl Source {
         Ok(Model::open_with(first, next, changes).await?)
     }
 
-    pub(crate) fn bytes(&self) -> Result<AnySource, Error> {
+    pub(crate) async fn bytes(&self) -> Result<AnySource, Error> {
         Ok(match self {
+            #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+            Source::Path(path) if folder::is_checkpoint(path) => {
+                AnySource::Checkpoint(Box::new(folder::open(path, &Default::default()).await?.source))
+            }
+            #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+            Source::Folder { path, options } => {
+                AnySource::Checkpoint(Box::new(folder::open(path, options).await?.source))
+            }
             Source::Path(path) => open_file(path)?,
             Source::Readers(all) => {
                 let first = all.iter().min_by(|a, b| a.name().cmp(b.name())).ok_or(Error::NoFile)?;
@@ -149,6 +168,9 @@ pub enum AnySource {
     /// A file.
     #[cfg(not(target_arch = "wasm32"))]
     File(FileSource),
+    /// A folder as a file.
+    #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+    Checkpoint(Box<chaski_checkpoint::VirtualSource<FileSource>>),
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -244,6 +266,54 @@ fn open_file(path: &std::path::Path) -> Result<AnySource, Error> {
     Err(Error::Source(SourceError::Other { name: path.display().to_string(), source }))
 }
 
+/// Folders as models.
+#[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+pub mod folder {
+    use std::path::Path;
+
+    use chaski_checkpoint::Folder;
+    pub use chaski_checkpoint::Types;
+    pub use chaski_checkpoint::hf::{HF_ARCHS, HfArch, OpenOptions, Opened, Proof};
+    use ggml_format::SourceError;
+
+    use super::FileSource;
+    use crate::error::Error;
+
+    /// Files that tell such a folder: those of Hugging Face and of MLC.
+    const CONFIGS: [&str; 2] = ["config.json", "mlc-chat-config.json"];
+
+    /// True for a folder of Hugging Face or of MLC.
+    pub fn is_checkpoint(path: &Path) -> bool {
+        path.is_dir() && CONFIGS.iter().any(|name| path.join(name).is_file())
+    }
+
+    /// Opens a folder: all files that lie in it, without those of its folders.
+    ///
+    /// # Errors
+    /// [`Error::Source`], [`Error::Checkpoint`]
+    pub async fn open(path: &Path, options: &OpenOptions) -> Result<Opened<FileSource>, Error> {
+        let name = path.display().to_string();
+        let io = |source| Error::Source(SourceError::Io { name: name.clone(), source });
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            // Links are followed: the cache of the hub is made of them.
+            let is_file = std::fs::metadata(entry.path()).is_ok_and(|meta| meta.is_file());
+            if let (true, Some(name)) = (is_file, entry.file_name().to_str()) {
+                files.push((name.to_owned(), FileSource::open(&entry.path())?));
+            }
+        }
+        files.sort_by(|a, b| a.0.cmp(&b.0));
+        let opened = chaski_checkpoint::open(Folder::new(name.clone(), files), options).await;
+        let opened =
+            opened.map_err(|source| Error::Checkpoint { folder: name.clone(), source: Box::new(source) })?;
+        for note in &opened.notes {
+            tracing::warn!("`{name}`: {note}");
+        }
+        Ok(opened)
+    }
+}
+
 /// The next file of a split set, from the directory of the first.
 fn sibling(name: &str) -> Result<AnySource, SourceError> {
     open_file(std::path::Path::new(name)).map_err(|e| match e {
@@ -259,6 +329,8 @@ impl ByteSource for AnySource {
             AnySource::Reader(s) => s.name(),
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(s) => s.name(),
+            #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+            AnySource::Checkpoint(s) => s.name(),
         }
     }
 
@@ -268,6 +340,8 @@ impl ByteSource for AnySource {
             AnySource::Reader(s) => s.len(),
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(s) => s.len(),
+            #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+            AnySource::Checkpoint(s) => s.len(),
         }
     }
 
@@ -277,33 +351,31 @@ impl ByteSource for AnySource {
             AnySource::Reader(s) => s.read_at(offset, buf).await,
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(s) => s.read_at(offset, buf).await,
+            #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+            AnySource::Checkpoint(s) => s.read_at(offset, buf).await,
         }
     }
 
     fn as_slice(&self) -> Option<&[u8]> {
         match self {
             AnySource::Memory(s) => s.as_slice(),
-            AnySource::Reader(_) => None,
-            #[cfg(not(target_arch = "wasm32"))]
-            AnySource::File(_) => None,
+            _ => None,
         }
     }
 
     fn shared(&self) -> Option<HeaderBytes> {
         match self {
             AnySource::Memory(s) => s.shared(),
-            AnySource::Reader(_) => None,
-            #[cfg(not(target_arch = "wasm32"))]
-            AnySource::File(_) => None,
+            _ => None,
         }
     }
 
     fn mapped(&self) -> Option<HeaderBytes> {
         match self {
             AnySource::Memory(s) => s.mapped(),
-            AnySource::Reader(_) => None,
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(s) => s.mapped(),
+            _ => None,
         }
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! - [`open`] opens a folder, of [`hf`] or [`mlc`], by tables of classes and families;
 //! - [`TokenizerKeys`]: tokenizers and chat templates as GGUF's keys;
+//! - [`hf`]: folders of Hugging Face, with the table of classes of transformers;
 //! - [`safetensors`]: headers and indexes of safetensors files, strictly;
 //! - [`Recipe`]: how rows of a tensor are made of ranges of files: renamed, permuted, transposed, stacked, dequantised;
 //! - [`VirtualGguf`] collects keys and tensors, [`VirtualSource`] is the file: a [`ggml_format::ByteSource`].

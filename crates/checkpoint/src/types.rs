@@ -48,16 +48,18 @@ impl Types {
             let of_mix = tensor_type(mix, &tensor.name, &tensor.ne, &facts, &mut counters);
             let is_small = SMALL.iter().any(|word| tensor.name.contains(word));
             let native = tensor.recipe.native();
+            let is_coded = tensor.recipe.is_coded();
             tensor.ty = match (of_mix, self) {
                 // Codes that ggml has a type for stay as they are.
                 _ if native == GgmlType::MXFP4 => native,
                 (Ok(None), _) => GgmlType::F32,
                 _ if is_small => GgmlType::F32,
                 (of_mix, Types::Mix(_)) => of_mix?.unwrap_or(GgmlType::F32),
-                _ if native != GgmlType::F32 || plain == GgmlType::F32 => native,
-                _ if !tensor.recipe.is_coded() => plain,
-                (_, Types::Auto) if tensor.ne[0].is_multiple_of(32) => GgmlType::Q8_0,
-                _ => GgmlType::F32,
+                (_, Types::Exact) if is_coded => GgmlType::F32,
+                _ if native != GgmlType::F32 => native,
+                (_, Types::Auto) if is_coded && tensor.ne[0].is_multiple_of(32) => GgmlType::Q8_0,
+                _ if is_coded => GgmlType::F32,
+                _ => plain,
             };
         }
         Ok(mix)

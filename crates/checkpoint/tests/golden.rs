@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use chaski_checkpoint::Types;
-use chaski_checkpoint::hf::{HF_ARCHS, OpenOptions, Proof, open};
+use chaski_checkpoint::hf::{HF_ARCHS, HfArch, OpenOptions, Proof, open};
 use ggml_format::{ByteSource, FileType, Gguf, Value};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
@@ -129,4 +129,27 @@ fn proofs_of_classes_are_checkpoints() {
             Proof::Logits | Proof::None => assert!(!is_tested, "{}", arch.class),
         }
     }
+}
+
+#[test]
+fn the_table_of_the_documentation_is_that_of_classes() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checkpoints.md");
+    let page = String::from_utf8(common::read(&page)).unwrap();
+    let row = |arch: &HfArch| {
+        let proof = match arch.proof {
+            Proof::Tested => "tested".to_owned(),
+            Proof::Logits => "logits".to_owned(),
+            Proof::Like(other) => format!("like {other}"),
+            Proof::None => "none".to_owned(),
+        };
+        format!("| {} | {} | {proof} |\n", arch.class, arch.arch)
+    };
+    let expected: String = HF_ARCHS.iter().copied().flatten().map(row).collect();
+    let table = page
+        .split("| class | family | proof |\n| --- | --- | --- |\n")
+        .nth(1)
+        .expect("the page has the table");
+    let found: String =
+        table.lines().take_while(|line| line.starts_with('|')).map(|line| format!("{line}\n")).collect();
+    assert!(found == expected, "docs/checkpoints.md: the table must be\n{expected}");
 }

@@ -19,3 +19,24 @@ fn folders_of_mlc() {
     }
     drive::drive("mlc", bodies::mlc);
 }
+
+#[test]
+fn safetensors_files() {
+    drive::drive("safetensors", bodies::safetensors);
+}
+
+/// Seeds of folders open, so that their changes reach everything behind the headers.
+#[test]
+fn seeds_of_folders_are_models() {
+    let mut n = 0;
+    for entry in std::fs::read_dir("../../fuzz/seeds/safetensors").unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ext| ext == "folder") {
+            let bytes = std::fs::read(&path).unwrap();
+            let opened = bodies::folder_of(bytes.strip_prefix(b"\0").unwrap());
+            assert!(opened.is_ok(), "{}: {:?}", path.display(), opened.err());
+            n += 1;
+        }
+    }
+    assert_eq!(n, 5);
+}

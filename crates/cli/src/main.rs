@@ -145,6 +145,9 @@ enum Command {
     /// Quantize a model or convert its tensor types
     #[command(long_about = quantize::LONG)]
     Quantize(Box<quantize::Args>),
+    /// Write a checkpoint of Hugging Face or MLC as a GGUF file
+    #[command(long_about = quantize::folder::LONG)]
+    Convert(Box<quantize::folder::Args>),
     /// Compute an importance matrix for quantize
     #[command(long_about = imatrix::LONG)]
     Imatrix(imatrix::Args),
@@ -174,6 +177,7 @@ impl Command {
             Command::Perplexity(a) => a.model.models(visit),
             Command::Logits(a) => a.model.models(visit),
             Command::Quantize(a) => visit(&mut a.input),
+            Command::Convert(a) => visit(&mut a.input),
             Command::Imatrix(a) => a.model.models(visit),
             Command::Synth(a) => a.vocab.iter_mut().try_for_each(visit),
             Command::Show(_)
@@ -249,6 +253,7 @@ fn main() -> ExitCode {
         Command::Perplexity(a) => perplexity::run(&a, &ui),
         Command::Logits(a) => logits::run(&a, &ui),
         Command::Quantize(a) => quantize::run(*a, &ui),
+        Command::Convert(a) => quantize::folder::run(*a, &ui),
         Command::Imatrix(a) => imatrix::run(&a, &ui),
         Command::Synth(a) => synth::run(a, &ui),
         Command::Config(a) => config::run(&a, &root, &sources),

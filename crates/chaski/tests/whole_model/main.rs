@@ -6,6 +6,7 @@ mod archs;
 mod lora;
 
 mod caches;
+mod checkpoints;
 mod classes;
 mod common;
 mod constrained;

@@ -2,7 +2,7 @@
 
 use super::config::{Config, ConfigError};
 use super::keys::Key;
-use super::rules::Rule;
+use super::rules::{Rule, TOP};
 
 /// A class: its family in GGUF, the keys and tensors of such a file, and how they are made.
 pub struct HfArch {
@@ -26,7 +26,7 @@ pub struct HfArch {
     pub check: fn(&Config) -> Result<(), ConfigError>,
 }
 
-/// Evidence for a row of [`HF_ARCHS`](super::HF_ARCHS).
+/// Evidence for a row of [`HF_ARCHS`](crate::hf::HF_ARCHS).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Proof {
     /// Tensors, keys and logits of a checkpoint are those of transformers and of llama.cpp's converter.
@@ -53,7 +53,7 @@ impl HfArch {
             proof: Proof::None,
             defaults: "{}",
             keys,
-            top: super::classes::common::TOP,
+            top: TOP,
             prefix: "model.layers.{i}.",
             layers,
             check: |_| Ok(()),

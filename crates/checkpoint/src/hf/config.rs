@@ -25,7 +25,9 @@ pub enum ConfigError {
 }
 
 /// Most layers of a model: lists per layer have as many entries.
-const MAX_LAYER: u32 = 65_536;
+const MAX_LAYER: u32 = 4096;
+/// Most channels of a head: factors of RoPE are as many.
+const MAX_HEAD: u32 = 65_536;
 
 /// A configuration. Keys of a `text_config` come before those around it.
 #[derive(Clone, Debug)]
@@ -141,7 +143,7 @@ impl Config {
     /// Number of layers.
     ///
     /// # Errors
-    /// [`ConfigError::Missing`]; [`ConfigError::Value`] for more than 65,536.
+    /// [`ConfigError::Missing`]; [`ConfigError::Value`] for more than 4096.
     pub fn n_layer(&self) -> Result<u32, ConfigError> {
         const NAMES: &[&str] = &["num_hidden_layers", "n_layer", "n_layers", "num_layers"];
         let n = self.need(NAMES)?;
@@ -186,10 +188,14 @@ impl Config {
     /// # Errors
     /// As [`Config::n_head`].
     pub fn head_dim(&self) -> Result<u32, ConfigError> {
-        match self.u32(&["head_dim"])? {
-            Some(n) => Ok(n),
-            None => Ok(self.n_embd()? / self.n_head()?),
+        let n = match self.u32(&["head_dim"])? {
+            Some(n) => n,
+            None => self.n_embd()? / self.n_head()?,
+        };
+        if n > MAX_HEAD {
+            return Err(unexpected("head_dim", &format!("at most {MAX_HEAD}"), &n.into()));
         }
+        Ok(n)
     }
 
     /// The kind of each layer, by transformers' names.

@@ -126,7 +126,26 @@ fn scaling(c: &Config) -> Result<Option<&'static str>, ConfigError> {
     match rope_type(c) {
         None | Some("default" | "mrope" | "llama3" | "longrope" | "su") => Ok(None),
         Some("linear") => Ok(Some("linear")),
-        Some("yarn") => Ok(Some("yarn")),
+        Some("yarn") => {
+            check_yarn(c)?;
+            Ok(Some("yarn"))
+        }
         Some(other) => Err(ConfigError::Unsupported { what: format!("RoPE scaling of type {other:?}") }),
     }
+}
+
+/// Numbers of YaRN other than the usual ones, which families read differently.
+fn check_yarn(c: &Config) -> Result<(), ConfigError> {
+    const USUAL: &[(&str, f32)] =
+        &[("beta_fast", 32.0), ("beta_slow", 1.0), ("attention_factor", 1.0), ("extrapolation_factor", 1.0)];
+    for (name, usual) in USUAL {
+        let found = c.rope_of("full_attention", &[name]).map(|v| real(name, v)).transpose()?;
+        c.refuse_unless(found.is_none_or(|x| x == *usual), || format!("YaRN with {name} {found:?}"))?;
+    }
+    Ok(())
+}
+
+/// True for YaRN whose ramp begins and ends between pairs, which GGUF cannot say: readers round its ends.
+pub(super) fn has_untruncated_ramp(c: &Config) -> bool {
+    rope_type(c) == Some("yarn") && c.rope_of("full_attention", &["truncate"]).is_some_and(|v| v == false)
 }

@@ -13,6 +13,8 @@ mod plan;
 mod rules;
 mod scheme;
 mod source;
+mod table;
+mod tensors;
 mod weights;
 
 pub use class::{HfArch, Proof};
@@ -25,19 +27,6 @@ pub use plan::PlanError;
 pub use rules::{Kind, Rule, When};
 pub use scheme::SchemeError;
 pub(crate) use source::WeightSource;
+pub use table::{HF_ARCHS, class};
+pub use tensors::TensorsError;
 pub use weights::WeightsError;
-
-/// All classes, by family.
-pub static HF_ARCHS: &[&[HfArch]] = &[
-    classes::llama::CLASSES,
-    classes::gemma::CLASSES,
-    classes::qwen_hybrid::CLASSES,
-    classes::deepseek::CLASSES,
-    classes::recurrent::CLASSES,
-    classes::dense::CLASSES,
-];
-
-/// The row of a class.
-pub fn class(name: &str) -> Option<&'static HfArch> {
-    HF_ARCHS.iter().copied().flatten().find(|arch| arch.class == name)
-}

@@ -6,11 +6,13 @@ use ggml_format::{ByteSource, FileType, MixError, ModelFacts, OwnedValue};
 
 use super::class::HfArch;
 use super::config::{Config, ConfigError};
+use super::keys::has_untruncated_ramp;
 use super::plan::{PlanError, tensors};
 use super::scheme::{Scheme, SchemeError};
 use super::source::WeightSource;
-use super::weights::{Weights, WeightsError};
-use super::{HF_ARCHS, class};
+use super::table::{HF_ARCHS, class};
+use super::tensors::{Tensors, TensorsError};
+use super::weights::Weights;
 use crate::folder::{Folder, FolderError};
 use crate::safetensors::Dtype;
 use crate::tokenizer::{TokenizerFileError, TokenizerFiles, TokenizerKeys, TokenizerOptions};
@@ -22,6 +24,10 @@ const CONFIG: &str = "config.json";
 
 /// The tensor whose rows are tokens.
 const EMBEDDINGS: &str = "token_embd.weight";
+
+/// A difference that is small and that every reader of GGUF has.
+const RAMP: &str =
+    "RoPE: `truncate` is false, which GGUF cannot say; frequencies of a few pairs differ slightly";
 
 /// A folder that cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +51,7 @@ pub enum HfError {
     #[error(transparent)]
     Scheme(#[from] SchemeError),
     #[error(transparent)]
-    Weights(#[from] WeightsError),
+    Tensors(#[from] TensorsError),
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error("in the tokenizer")]
@@ -95,7 +101,7 @@ pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Re
     if let (Some(method), false) = (scheme.unproven(), options.allow_unproven) {
         return Err(HfError::UnprovenScheme { method });
     }
-    let mut weights = Weights::read(&folder, scheme).await?;
+    let mut weights = Weights::new(Tensors::read(&folder).await?, scheme);
     let mut gguf = model(arch, &config, &mut weights, folder.name())?;
     let tokenizer = TokenizerOptions { n_vocab: n_vocab(&gguf), pre: options.pre.as_deref() };
     let tokenizer = self::tokenizer(&folder, tokenizer).await?;
@@ -103,7 +109,11 @@ pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Re
     set_types(&mut gguf, arch, &config, options, weights.dtype())?;
     let name = folder.name().to_owned();
     let source = gguf.finish(name, folder.into_sources())?;
-    Ok(Opened { source, class: arch.class, notes: tokenizer.notes })
+    let mut notes = tokenizer.notes;
+    if has_untruncated_ramp(&config) {
+        notes.push(RAMP.into());
+    }
+    Ok(Opened { source, class: arch.class, notes })
 }
 
 /// The class of a configuration, and the configuration with the defaults of the class.

@@ -1,7 +1,7 @@
 //! Rules: the tensors of a GGUF file, and the tensors of a checkpoint that they are made of.
 
 use super::config::{Config, ConfigError};
-use super::part::{Part, PartError};
+use super::part::{Part, PartError, same};
 
 /// A tensor of every layer, or of the model.
 #[derive(Clone, Copy)]
@@ -70,3 +70,10 @@ impl Rule {
         Rule { when: When::If(when), ..self }
     }
 }
+
+/// Embeddings, the last norm, and the output matrix.
+pub(super) const TOP: &[Rule] = &[
+    module("token_embd", "model.embed_tokens", same),
+    module("output_norm", "model.norm", same),
+    module("output", "lm_head", same).head(),
+];

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::config::Config;
 use super::part::Part;
-use super::weights::{Entry, Weights, WeightsError};
+use super::tensors::{Entry, Tensors};
 use crate::recipe::{Codes, Index, Microscaled, Order, Packing, Quantized, Recipe, RecipeError, View, Zero};
 use crate::safetensors::Dtype;
 
@@ -89,24 +89,24 @@ impl Scheme {
     }
 
     /// The weight of a module, if it is stored by the scheme.
-    pub(super) fn part(self, weights: &mut Weights, module: &str) -> Result<Option<Part>, WeightsError> {
+    pub(super) fn part(&self, tensors: &mut Tensors, module: &str) -> Result<Option<Part>, SchemeError> {
         let name = |end: &str| format!("{module}.{end}");
-        let built = match self {
+        let built = match *self {
             Scheme::Plain | Scheme::Mxfp4 => None,
-            Scheme::Float8 { block } => match weights.find(&name("weight")).map(Entry::dtype) {
-                Some(Dtype::F8_E4M3 | Dtype::F8_E5M2 | Dtype::I8) => Some(float8(weights, module, block)?),
+            Scheme::Float8 { block } => match tensors.find(&name("weight")).map(Entry::dtype) {
+                Some(Dtype::F8_E4M3 | Dtype::F8_E5M2 | Dtype::I8) => Some(float8(tensors, module, block)?),
                 _ => None,
             },
-            Scheme::Packed { bits } => match weights.find(&name("weight_packed")) {
-                Some(_) => Some(packed(weights, module, bits)?),
+            Scheme::Packed { bits } => match tensors.find(&name("weight_packed")) {
+                Some(_) => Some(packed(tensors, module, bits)?),
                 None => None,
             },
-            Scheme::Gptq { bits, plus } => match weights.find(&name("qweight")) {
-                Some(_) => Some(gptq(weights, module, bits, plus)?),
+            Scheme::Gptq { bits, plus } => match tensors.find(&name("qweight")) {
+                Some(_) => Some(gptq(tensors, module, bits, plus)?),
                 None => None,
             },
-            Scheme::Awq => match weights.find(&name("qweight")) {
-                Some(_) => Some(awq(weights, module)?),
+            Scheme::Awq => match tensors.find(&name("qweight")) {
+                Some(_) => Some(awq(tensors, module)?),
                 None => None,
             },
         };
@@ -117,18 +117,18 @@ impl Scheme {
 
 impl Scheme {
     /// Experts of a layer that mxfp4 stores: `[n_expert, rows, columns]`.
-    pub(super) fn experts(self, weights: &mut Weights, name: &str) -> Result<Option<Part>, WeightsError> {
-        if self != Scheme::Mxfp4 || weights.find(&format!("{name}_blocks")).is_none() {
+    pub(super) fn experts(&self, tensors: &mut Tensors, name: &str) -> Result<Option<Part>, SchemeError> {
+        if *self != Scheme::Mxfp4 || tensors.find(&format!("{name}_blocks")).is_none() {
             return Ok(None);
         }
-        let take = |weights: &mut Weights, end| {
+        let take = |tensors: &mut Tensors, end| {
             let tensor = format!("{name}_{end}");
-            weights.take(&tensor).ok_or(SchemeError::Missing { tensor })
+            tensors.take(&tensor).ok_or(SchemeError::Missing { tensor })
         };
-        let (blocks, scales) = (take(weights, "blocks")?, take(weights, "scales")?);
+        let (blocks, scales) = (take(tensors, "blocks")?, take(tensors, "scales")?);
         let ([n_expert, n_row, n_block, 16], true) = (blocks.shape(), blocks.shape()[..3] == *scales.shape())
         else {
-            return Ok(layout(name, "blocks of 16 bytes, each with a scale", blocks.shape())?);
+            return layout(name, "blocks of 16 bytes, each with a scale", blocks.shape());
         };
         let shape = vec![*n_expert, *n_row, n_block.saturating_mul(32)];
         let n_all = n_expert.saturating_mul(*n_row);
@@ -199,9 +199,9 @@ fn compressed_group(group: &Value, format: &str) -> Result<Scheme, SchemeError> 
 }
 
 /// Takes a tensor that a weight needs.
-fn take(weights: &mut Weights, module: &str, end: &str) -> Result<Entry, SchemeError> {
+fn take(tensors: &mut Tensors, module: &str, end: &str) -> Result<Entry, SchemeError> {
     let tensor = format!("{module}.{end}");
-    weights.take(&tensor).ok_or(SchemeError::Missing { tensor })
+    tensors.take(&tensor).ok_or(SchemeError::Missing { tensor })
 }
 
 fn located(module: &str) -> impl FnOnce(RecipeError) -> SchemeError + use<> {
@@ -226,13 +226,13 @@ fn sizes(module: &str, entry: &Entry) -> Result<(u64, u64), SchemeError> {
 }
 
 /// 8-bit codes: one scale, one per row, or one per block.
-fn float8(weights: &mut Weights, module: &str, block: Option<(u64, u64)>) -> Result<Recipe, SchemeError> {
-    let codes = take(weights, module, "weight")?;
+fn float8(tensors: &mut Tensors, module: &str, block: Option<(u64, u64)>) -> Result<Recipe, SchemeError> {
+    let codes = take(tensors, module, "weight")?;
     let (n_row, n_col) = sizes(module, &codes)?;
     let inverse = format!("{module}.weight_scale_inv");
-    let scale = match weights.take(&inverse) {
+    let scale = match tensors.take(&inverse) {
         Some(scale) => scale,
-        None => take(weights, module, "weight_scale")?,
+        None => take(tensors, module, "weight_scale")?,
     };
     let mut view = scale.view();
     let (row, col) = match (scale.shape(), block) {
@@ -251,12 +251,12 @@ fn float8(weights: &mut Weights, module: &str, block: Option<(u64, u64)>) -> Res
 }
 
 /// Words along rows; the zero points are words down columns.
-fn packed(weights: &mut Weights, module: &str, bits: u32) -> Result<Recipe, SchemeError> {
-    let words = take(weights, module, "weight_packed")?;
-    let scale = take(weights, module, "weight_scale")?;
-    let zero = weights.take(&format!("{module}.weight_zero_point"));
+fn packed(tensors: &mut Tensors, module: &str, bits: u32) -> Result<Recipe, SchemeError> {
+    let words = take(tensors, module, "weight_packed")?;
+    let scale = take(tensors, module, "weight_scale")?;
+    let zero = tensors.take(&format!("{module}.weight_zero_point"));
     // Two numbers, which the other shapes tell, too.
-    weights.take(&format!("{module}.weight_shape"));
+    tensors.take(&format!("{module}.weight_shape"));
     let (n_row, n_word) = sizes(module, &words)?;
     let (n_scale_row, n_group) = sizes(module, &scale)?;
     let n_col = n_word.saturating_mul(u64::from(32 / bits));
@@ -291,14 +291,20 @@ fn packed(weights: &mut Weights, module: &str, bits: u32) -> Result<Recipe, Sche
 }
 
 /// Words down columns; the group of each row by number.
-fn gptq(weights: &mut Weights, module: &str, bits: u32, plus: f32) -> Result<Recipe, SchemeError> {
-    let words = take(weights, module, "qweight")?;
-    let zeros = take(weights, module, "qzeros")?;
-    let scale = take(weights, module, "scales")?;
-    let groups = take(weights, module, "g_idx")?;
+fn gptq(tensors: &mut Tensors, module: &str, bits: u32, plus: f32) -> Result<Recipe, SchemeError> {
+    let words = take(tensors, module, "qweight")?;
+    let zeros = take(tensors, module, "qzeros")?;
+    let scale = take(tensors, module, "scales")?;
+    let groups = tensors.take(&format!("{module}.g_idx"));
     let (n_word, n_out) = sizes(module, &words)?;
     let (n_group, _) = sizes(module, &scale)?;
     let n_in = n_word.saturating_mul(u64::from(32 / bits));
+    let row = match groups {
+        Some(groups) => Index::Table(groups.view()),
+        // In order, where the checkpoint does not say.
+        None if n_group > 0 && n_in.is_multiple_of(n_group) => Index::Groups(n_in / n_group),
+        None => return layout(module, &format!("scales of groups of {n_in} rows"), scale.shape()),
+    };
     let codes =
         Codes { view: words.view(), packing: Packing::DownColumn { bits }, n_row: n_in, n_col: n_out };
     let packing = Packing::AlongRow { bits, order: Order::Plain };
@@ -306,7 +312,7 @@ fn gptq(weights: &mut Weights, module: &str, bits: u32, plus: f32) -> Result<Rec
     let quantized = Quantized {
         codes,
         scale: scale.view(),
-        row: Index::Table(groups.view()),
+        row,
         col: Index::Groups(1),
         zero: Zero::Codes { codes: zeros, plus },
     };
@@ -314,10 +320,10 @@ fn gptq(weights: &mut Weights, module: &str, bits: u32, plus: f32) -> Result<Rec
 }
 
 /// Words along the output, groups in order.
-fn awq(weights: &mut Weights, module: &str) -> Result<Recipe, SchemeError> {
-    let words = take(weights, module, "qweight")?;
-    let zeros = take(weights, module, "qzeros")?;
-    let scale = take(weights, module, "scales")?;
+fn awq(tensors: &mut Tensors, module: &str) -> Result<Recipe, SchemeError> {
+    let words = take(tensors, module, "qweight")?;
+    let zeros = take(tensors, module, "qzeros")?;
+    let scale = take(tensors, module, "scales")?;
     let (n_in, n_word) = sizes(module, &words)?;
     let (n_group, n_out) = sizes(module, &scale)?;
     if n_group == 0 || !n_in.is_multiple_of(n_group) || n_word.checked_mul(8) != Some(n_out) {

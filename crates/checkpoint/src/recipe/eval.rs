@@ -154,7 +154,7 @@ async fn read_cols<S: ByteSource>(
     out: &mut [u8],
 ) -> Result<(), SourceError> {
     let n_byte = form.block_bytes();
-    let from: Vec<usize> = window.cols.clone().map(|i| map.at(i) as usize * n_byte).collect();
+    let from: Vec<usize> = window.cols.clone().map(|i| map.at(i) as usize).collect();
     let n_col = map.end().expect("the map was checked");
     let row = row_bytes(form, n_col);
     let n_batch = (WINDOW_BYTES / row as u64).max(1);
@@ -165,13 +165,21 @@ async fn read_cols<S: ByteSource>(
         batch.resize(n_row * row, 0);
         let rows = first..first + n_row as u64;
         of.read(reader, form, Window { rows, cols: 0..n_col }, &mut batch).await?;
-        for (out, batch) in out.chunks_exact_mut(from.len() * n_byte).zip(batch.chunks_exact(row)) {
-            for (out, &at) in out.chunks_exact_mut(n_byte).zip(&from) {
-                out.copy_from_slice(&batch[at..at + n_byte]);
-            }
+        match n_byte {
+            2 => gather::<2>(&batch, n_col as usize, &from, out),
+            4 => gather::<4>(&batch, n_col as usize, &from, out),
+            n => unreachable!("types without blocks have 2 or 4 bytes, not {n}"),
         }
     }
     Ok(())
+}
+
+/// Takes the elements with these numbers from each row of `n_col`.
+fn gather<const N: usize>(batch: &[u8], n_col: usize, from: &[usize], out: &mut [u8]) {
+    let (batch, out) = (batch.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+    for (out, row) in out.chunks_exact_mut(from.len()).zip(batch.chunks_exact(n_col)) {
+        out.iter_mut().zip(from).for_each(|(out, &i)| *out = row[i]);
+    }
 }
 
 /// Reads from the parts that have rows of the window.
@@ -334,14 +342,32 @@ impl Transpose<'_> {
             let start = matrix * self.n_row + first as u64;
             let window = Window { rows: start..start + n as u64, cols: cols.clone() };
             self.of.read(reader, form, window, batch).await?;
-            for c in 0..n_col {
-                let to = &mut panel[(c * n_row + first) * n_byte..][..n * n_byte];
-                for (r, to) in to.chunks_exact_mut(n_byte).enumerate() {
-                    to.copy_from_slice(&batch[(r * n_col + c) * n_byte..][..n_byte]);
-                }
+            match n_byte {
+                2 => scatter::<2>(batch, n_col, &mut panel, n_row, first),
+                4 => scatter::<4>(batch, n_col, &mut panel, n_row, first),
+                n => unreachable!("types without blocks have 2 or 4 bytes, not {n}"),
             }
         }
         Ok(panel)
+    }
+}
+
+/// Columns of a side of a square that is transposed at once.
+const TILE: usize = 32;
+
+/// Writes rows of `n_col` elements as columns `first` and so on of a panel whose rows have `n_row`.
+fn scatter<const N: usize>(batch: &[u8], n_col: usize, panel: &mut [u8], n_row: usize, first: usize) {
+    let (batch, panel) = (batch.as_chunks::<N>().0, panel.as_chunks_mut::<N>().0);
+    let n_batch = batch.len() / n_col;
+    for start in (0..n_col).step_by(TILE) {
+        for r in (0..n_batch).step_by(TILE) {
+            let n = TILE.min(n_batch - r);
+            for c in start..(start + TILE).min(n_col) {
+                let to = &mut panel[c * n_row + first + r..][..n];
+                let from = batch[r * n_col + c..].iter().step_by(n_col);
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+            }
+        }
     }
 }
 

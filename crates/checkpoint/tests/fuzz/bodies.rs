@@ -1,7 +1,8 @@
 //! Bodies of the fuzz targets: any bytes give a result or an error. `random.rs` drives them, too.
 
-use chaski_checkpoint::hf::{OpenOptions, Opened};
+use chaski_checkpoint::hf::{HfError, OpenOptions, Opened, open};
 use chaski_checkpoint::mlc::MlcError;
+use chaski_checkpoint::safetensors::{ShardIndex, read_header};
 use chaski_checkpoint::{Folder, TokenizerFiles, TokenizerKeys, TokenizerOptions, mlc};
 use chaski_text::{AddSpecial, ChatTemplates, ParseSpecial, RenderSpecial, Tokenizer};
 use ggml_format::{ByteSource, Gguf, GgufWriter, MemorySource};
@@ -62,4 +63,44 @@ pub(crate) fn mlc(bytes: &[u8]) {
     let _ = pollster::block_on(opened.source.read_at(0, &mut piece));
     Gguf::parse(opened.source.head().to_vec().into(), opened.source.len())
         .expect("our own header can be read");
+}
+
+/// The tokenizer of checkpoints that are fuzzed: a few tokens.
+const TOKENIZER: &str = r#"{
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+    "model": {"type": "BPE", "vocab": {"h": 0, "i": 1, "hi": 2}, "merges": ["h i"]}
+}"#;
+
+/// A safetensors file; or after a zero byte config.json and, behind another one, the file of its weights.
+pub(crate) fn safetensors(bytes: &[u8]) {
+    let Some(parts) = bytes.strip_prefix(b"\0") else {
+        if let Ok(header) = pollster::block_on(read_header(&MemorySource::new("a file", bytes.to_vec()))) {
+            let n_byte: u64 = header.tensors.iter().map(|t| t.n_byte).sum();
+            assert!(n_byte < bytes.len() as u64);
+        }
+        let _ = ShardIndex::parse(bytes);
+        return;
+    };
+    let Ok(opened) = folder_of(parts) else { return };
+    // Tensors are made of the file's bytes; a configuration cannot make them larger than some times these.
+    let file = opened.source;
+    let n_byte = file.len().min(1 << 20) as usize;
+    let mut head = vec![0; n_byte];
+    let whole = pollster::block_on(file.read_at(0, &mut head));
+    let mut tail = vec![0; n_byte / 2];
+    let part = pollster::block_on(file.read_at((n_byte - tail.len()) as u64, &mut tail));
+    if whole.is_ok() && part.is_ok() {
+        assert!(head[n_byte - tail.len()..] == tail);
+    }
+}
+
+/// A folder of config.json and, behind a zero byte, the file of its weights.
+pub(crate) fn folder_of(parts: &[u8]) -> Result<Opened<MemorySource>, HfError> {
+    let at = parts.iter().position(|&byte| byte == 0).unwrap_or(parts.len());
+    let (config, weights) = (&parts[..at], parts.get(at + 1..).unwrap_or_default());
+    let files =
+        [("config.json", config), ("model.safetensors", weights), ("tokenizer.json", TOKENIZER.as_bytes())];
+    let source = |(name, bytes): (&str, &[u8])| (name.to_owned(), MemorySource::new(name, bytes.to_vec()));
+    let options = OpenOptions { allow_unproven: true, ..OpenOptions::default() };
+    pollster::block_on(open(Folder::new("folder", files.map(source)), &options))
 }

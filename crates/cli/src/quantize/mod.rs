@@ -1,6 +1,7 @@
 //! `chaski quantize`: converts a model to other tensor types.
 
 mod convert;
+pub(crate) mod folder;
 mod input;
 mod layout;
 mod overrides;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use ggml_format::{ByteSource, FILE_TYPES, GgmlType, GgufWriter, Imatrix};
+use ggml_format::{FILE_TYPES, GgmlType, GgufWriter, Imatrix};
 
 use crate::options;
 use crate::output::{publish, refuse_to_overwrite, write_part};
@@ -46,7 +47,7 @@ The model is streamed: memory use does not depend on its size.";
 /// Convert a model to other tensor types.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Input model, a file or a name such as hf:org/repo:BF16; the first file of a split set
+    /// Input model, a file, a folder of Hugging Face, or a name such as hf:org/repo:BF16; the first file of a split set
     pub(crate) input: PathBuf,
     /// Output file; for a split set, the prefix of the file names
     output: PathBuf,
@@ -98,9 +99,37 @@ pub(crate) struct Args {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Leave tensors as they are that are quantised already.
+    #[arg(skip)]
+    keep_coded: bool,
 }
 
 impl Args {
+    /// No option set: types stay as they are.
+    fn plain(input: PathBuf, output: PathBuf) -> Args {
+        Args {
+            input,
+            output,
+            target: Target::Copy,
+            imatrix: None,
+            include_weights: Vec::new(),
+            exclude_weights: Vec::new(),
+            tensor_type: Vec::new(),
+            tensor_type_file: None,
+            output_tensor_type: None,
+            token_embedding_type: None,
+            leave_output_tensor: false,
+            pure: false,
+            allow_requantize: false,
+            split_max_size: None,
+            split_max_tensors: None,
+            keep_split: false,
+            dry_run: false,
+            threads: None,
+            keep_coded: false,
+        }
+    }
+
     fn split(&self, n_shard: usize) -> Split {
         match (self.split_max_size, self.split_max_tensors) {
             (Some(n_byte), _) => Split::Bytes(n_byte),
@@ -126,6 +155,7 @@ impl Args {
         );
         Ok(Wishes {
             target: self.target,
+            keep_coded: self.keep_coded,
             overrides,
             pure: self.pure || matches!(self.target, Target::Pure(_)),
             leave_output: self.leave_output_tensor,
@@ -170,10 +200,15 @@ fn parse_target(name: &str) -> Result<Target, String> {
 /// # Errors
 /// If the model cannot be read or converted, or the file cannot be written.
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
-    let start = Instant::now();
     let wishes = args.wishes()?;
     let model = open(&args.input)?;
-    let mut steps = plan(&model, &wishes)?;
+    write(&model, &wishes, &args, ui)
+}
+
+/// Writes a model that is open.
+fn write(model: &Model, wishes: &Wishes, args: &Args, ui: &Ui) -> Result<()> {
+    let start = Instant::now();
+    let mut steps = plan(model, wishes)?;
     let files = layout(&args.output, args.split(model.shards().len()), &mut steps)?;
     let obstacle = find_obstacle(&steps, args.allow_requantize);
     if let Some(path) = &args.imatrix {
@@ -182,13 +217,13 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     if args.dry_run {
         let head = |file: &Output| -> Result<u64> {
             let mut bytes = Vec::new();
-            head(&model, &steps, file, &wishes, args.imatrix.as_deref())?.begin(&mut bytes)?;
+            head(model, &steps, file, wishes, args.imatrix.as_deref())?.begin(&mut bytes)?;
             Ok(bytes.len() as u64)
         };
         let heads = files.iter().map(head).collect::<Result<Vec<_>>>()?;
         print_table(&steps, &files, &heads, &mut io::stdout().lock())?;
     }
-    for note in [missing_importance(&steps, &wishes), replaced_types(&steps)].into_iter().flatten() {
+    for note in [missing_importance(&steps, wishes), replaced_types(&steps)].into_iter().flatten() {
         ui.note(&note);
     }
     match obstacle {
@@ -199,7 +234,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     if args.dry_run {
         return Ok(());
     }
-    let mut inputs: Vec<PathBuf> = model.shards().iter().map(|shard| shard.name().into()).collect();
+    let mut inputs = input::files(model);
     inputs.extend([&args.imatrix, &args.tensor_type_file].into_iter().flatten().cloned());
     for file in &files {
         refuse_to_overwrite(&file.path, &inputs)?;
@@ -211,9 +246,9 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     let mut parts = Vec::with_capacity(files.len());
     for file in &files {
         parts.push(write_part(&file.path, &inputs, |out| {
-            let head = head(&model, &steps, file, &wishes, args.imatrix.as_deref())?.begin(out)?;
+            let head = head(model, &steps, file, wishes, args.imatrix.as_deref())?.begin(out)?;
             let (steps, imatrix) = (&steps[file.steps.clone()], wishes.imatrix.as_ref());
-            let data = threads.install(|| convert_all(&model, steps, imatrix, head, &progress))?;
+            let data = threads.install(|| convert_all(model, steps, imatrix, head, &progress))?;
             Ok(data.finish()?)
         })?);
     }

@@ -34,6 +34,8 @@ impl Target {
 #[derive(Clone, Debug)]
 pub(super) struct Wishes {
     pub(super) target: Target,
+    /// Tensors that are quantised already stay as they are.
+    pub(super) keep_coded: bool,
     /// The first match wins.
     pub(super) overrides: Vec<Override>,
     pub(super) pure: bool,
@@ -132,7 +134,8 @@ fn types(
         let ideal = tensor_type(file_type, &tensor.name, &whole, &facts, &mut { counters });
         // Tensors of fixed types count, too.
         let of_mix = tensor_type(file_type, &tensor.name, ne, &facts, &mut counters);
-        if of_mix == Ok(None) {
+        let is_kept = wishes.keep_coded && tensor.ty.block_len() > 1;
+        if of_mix == Ok(None) || is_kept {
             types.push((tensor.ty, false));
             continue;
         }

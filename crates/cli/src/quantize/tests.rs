@@ -74,24 +74,9 @@ fn quantized(ty: GgmlType, x: &[f32], n_per_row: u64) -> Vec<u8> {
 
 fn args(dir: &Path, file_type: FileType) -> Args {
     Args {
-        input: dir.join("in.gguf"),
-        output: dir.join("out.gguf"),
         target: Target::Mix(file_type),
-        imatrix: None,
-        include_weights: Vec::new(),
-        exclude_weights: Vec::new(),
-        tensor_type: Vec::new(),
-        tensor_type_file: None,
-        output_tensor_type: None,
-        token_embedding_type: None,
-        leave_output_tensor: false,
-        pure: false,
-        allow_requantize: false,
-        split_max_size: None,
-        split_max_tensors: None,
-        keep_split: false,
-        dry_run: false,
         threads: Some(2),
+        ..Args::plain(dir.join("in.gguf"), dir.join("out.gguf"))
     }
 }
 

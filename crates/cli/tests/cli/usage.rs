@@ -79,6 +79,7 @@ fn help_and_version_exit_with_0() {
         "completions",
         "synth",
         "quantize",
+        "convert",
         "imatrix",
     ] {
         assert!(out(&run(&[command, "--help"])).contains("Usage"), "{command}");

@@ -10,13 +10,6 @@ use crate::hf::rules::{Rule, module};
 use crate::recipe::Recipe;
 use crate::virtual_gguf::{VirtualError, VirtualTensor};
 
-/// Embeddings, the last norm, and the output matrix.
-pub(in crate::hf) const TOP: &[Rule] = &[
-    module("token_embd", "model.embed_tokens", same),
-    module("output_norm", "model.norm", same),
-    module("output", "lm_head", same).head(),
-];
-
 /// Norms before attention and before the feed-forward part.
 pub(super) const NORMS_BEFORE: &[Rule] =
     &[module("attn_norm", "input_layernorm", same), module("ffn_norm", "post_attention_layernorm", same)];
@@ -73,6 +66,18 @@ pub(super) fn no_window(c: &Config) -> Result<(), ConfigError> {
     let is_off = c.get(&["use_sliding_window"]).is_some_and(|v| v == false);
     let window = c.u32(&["sliding_window"])?;
     c.refuse_unless(is_off || window.is_none(), || format!("sliding_window {window:?}"))
+}
+
+/// The last of every `period` layers, and no other, has no window.
+pub(super) fn window_pattern(c: &Config, period: u32) -> Result<(), ConfigError> {
+    let kinds = c.layer_types()?;
+    let fits = |(i, kind): (u32, &&str)| (*kind == "full_attention") == ((i + 1) % period == 0);
+    let stated = c.u32(&["sliding_window_pattern", "_sliding_window_pattern"])?.unwrap_or(period);
+    let holds = match kinds {
+        Some(kinds) => (0..).zip(&kinds).all(fits),
+        None => stated == period,
+    };
+    c.refuse_unless(holds, || format!("windows in other layers than all but every {period}th"))
 }
 
 /// Every layer has experts.

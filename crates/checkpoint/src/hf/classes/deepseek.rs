@@ -102,6 +102,9 @@ fn check(c: &Config) -> Result<(), ConfigError> {
     activation(c, &["silu"])?;
     let step = c.u32(&["moe_layer_freq"])?.unwrap_or(1);
     c.refuse_unless(step == 1, || format!("moe_layer_freq {step}"))?;
+    // Magnitudes cancel where both are the same, as in all published files.
+    let [scale, all] = ["mscale", "mscale_all_dim"].map(|name| c.rope(&[name]).cloned());
+    c.refuse_unless(scale == all, || format!("YaRN with mscale {scale:?} and mscale_all_dim {all:?}"))?;
     let adjacent = c.get(&["rope_interleave"]).is_none_or(|v| v == true);
     c.refuse_unless(adjacent, || "rope_interleave false".into())
 }

@@ -2,7 +2,7 @@
 
 use ggml_format::OwnedValue;
 
-use super::common::{ATTENTION, MLP, activation};
+use super::common::{ATTENTION, MLP, activation, window_pattern};
 use crate::hf::class::{HfArch, Proof};
 use crate::hf::config::{Config, ConfigError, real};
 use crate::hf::keys::*;
@@ -101,7 +101,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     .check(|c| {
         usual_base(c)?;
         activation(c, &["gelu_pytorch_tanh"])?;
-        super::llama::window_pattern(c, 2)?;
+        window_pattern(c, 2)?;
         score_scale(c, 46)
     })
     .proof(Proof::Tested),

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::common::activation;
-use super::llama::window_pattern;
+use super::common::{activation, window_pattern};
 use crate::hf::config::{Config, ConfigError};
 use crate::hf::part::{Part, PartError, same};
 use crate::hf::rules::{Rule, module, tensor};
@@ -14,27 +13,39 @@ pub(super) const LAYERS: &[Rule] = &[
     module("post_attention_norm", "post_attention_layernorm", same),
     tensor("attn_sinks.weight", "self_attn.sinks", same),
     module("ffn_gate_inp", "mlp.router", same),
-    tensor("ffn_gate_exps.weight", "mlp.experts.gate_up_proj", |c, part| every_other(rows(c, part)?, 0)),
-    tensor("ffn_up_exps.weight", "mlp.experts.gate_up_proj", |c, part| every_other(rows(c, part)?, 1)),
+    tensor("ffn_gate_exps.weight", "mlp.experts.gate_up_proj", |c, part| every_other(c, part, 0)),
+    tensor("ffn_up_exps.weight", "mlp.experts.gate_up_proj", |c, part| every_other(c, part, 1)),
     tensor("ffn_down_exps.weight", "mlp.experts.down_proj", rows),
     tensor("ffn_gate_exps.bias", "mlp.experts.gate_up_proj_bias", |_, part| every_other_value(part, 0)),
     tensor("ffn_up_exps.bias", "mlp.experts.gate_up_proj_bias", |_, part| every_other_value(part, 1)),
     tensor("ffn_down_exps.bias", "mlp.experts.down_proj_bias", same),
 ];
 
-/// `[n_expert, rows, columns]`: transposed, except in mxfp4.
-fn rows(c: &Config, part: Part) -> Result<Part, PartError> {
+/// True if experts are stored row by row; otherwise they are transposed.
+fn is_mxfp4(c: &Config) -> bool {
     let method = c.get(&["quantization_config"]).and_then(|q| q.get("quant_method"));
-    let part = part.rank(3)?;
-    if method.and_then(Value::as_str) == Some("mxfp4") { Ok(part) } else { part.swapped() }
+    method.and_then(Value::as_str) == Some("mxfp4")
 }
 
-fn every_other(part: Part, first: u64) -> Result<Part, PartError> {
+/// `[n_expert, rows, columns]`
+fn rows(c: &Config, part: Part) -> Result<Part, PartError> {
+    let part = part.rank(3)?;
+    if is_mxfp4(c) { Ok(part) } else { part.swapped() }
+}
+
+/// Every other row of each expert.
+fn every_other(c: &Config, part: Part, first: u64) -> Result<Part, PartError> {
     let Part { mut shape, recipe } = part.rank(3)?;
-    let n = shape[1];
-    shape[1] = n / 2;
-    let recipe = recipe.rows(Strides::new(first, &[(shape[0], n), (n / 2, 2)]))?;
-    Ok(Part { shape, recipe })
+    if is_mxfp4(c) {
+        let n = shape[1];
+        shape[1] = n / 2;
+        let recipe = recipe.rows(Strides::new(first, &[(shape[0], n), (n / 2, 2)]))?;
+        return Ok(Part { shape, recipe });
+    }
+    // Half of the columns are half of the work.
+    shape[2] /= 2;
+    let recipe = recipe.cols(Strides::new(first, &[(shape[2], 2)]))?;
+    Part { shape, recipe }.swapped()
 }
 
 fn every_other_value(part: Part, first: u64) -> Result<Part, PartError> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::common::{
     ATTENTION, ATTENTION_PAIRS, EXPERT_MLPS, MLP, NORMS_BEFORE, QK_NORMS, activation, experts_everywhere,
-    plain,
+    plain, window_pattern,
 };
 use crate::hf::class::{HfArch, Proof};
 use crate::hf::config::{Config, ConfigError, real, whole};
@@ -157,18 +157,6 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     .check(super::gpt_oss::check)
     .proof(Proof::Tested),
 ];
-
-/// The last of every `period` layers, and no other, has no window.
-pub(super) fn window_pattern(c: &Config, period: u32) -> Result<(), ConfigError> {
-    let kinds = c.layer_types()?;
-    let fits = |(i, kind): (u32, &&str)| (*kind == "full_attention") == ((i + 1) % period == 0);
-    let stated = c.u32(&["sliding_window_pattern", "_sliding_window_pattern"])?.unwrap_or(period);
-    let holds = match kinds {
-        Some(kinds) => (0..).zip(&kinds).all(fits),
-        None => stated == period,
-    };
-    c.refuse_unless(holds, || format!("windows in other layers than all but every {period}th"))
-}
 
 /// Every fourth layer has no RoPE.
 fn every_fourth_without_rope(c: &Config) -> Result<(), ConfigError> {

@@ -64,8 +64,8 @@ const KV_BY_LAYER: &[Key] = &[key("attention.head_count_kv", kv_heads_by_layer)]
 
 const GRANITE_HYBRID: &[Key] = &[
     key("expert_shared_feed_forward_length", u32_of!("shared_intermediate_size")),
-    // Tells files without RoPE.
-    key("rope.scaling.finetuned", |c| Ok(Some((c.str(&["position_embedding_type"]) == Some("rope")).into()))),
+    // True would mean RoPE, which these have not.
+    key("rope.scaling.finetuned", |_| Ok(Some(false.into()))),
 ];
 
 const LFM2: &[Key] = &[
@@ -292,6 +292,8 @@ fn time_limit(c: &Config) -> Result<(), ConfigError> {
 fn check_hybrid(c: &Config) -> Result<(), ConfigError> {
     even_heads(c)?;
     time_limit(c)?;
+    let positions = c.str(&["position_embedding_type"]);
+    c.refuse_unless(positions != Some("rope"), || "position_embedding_type \"rope\"".into())?;
     let n_expert = c.u32(&["num_local_experts"])?.unwrap_or(0);
     c.refuse_unless(n_expert == 0, || format!("num_local_experts {n_expert}"))?;
     let mut n_recurrent = 0;
