@@ -115,6 +115,7 @@ fn filled(example: &str) -> String {
         Some((_, value)) => (*value).to_owned(),
         None => word.to_owned(),
     };
+    let example = example.replace("rerank MODEL", "rerank reranker.gguf");
     example.split(' ').map(value).collect::<Vec<_>>().join(" ")
 }
 
@@ -124,6 +125,8 @@ fn folder() -> tempfile::TempDir {
     let path = |name: &str| folder.path().join(name);
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../chaski/model/storyteller-Q4_K_M.gguf");
     std::fs::copy(&model, path("model.gguf")).unwrap();
+    let reranker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/encoders/reranker.gguf");
+    std::fs::copy(&reranker, path("reranker.gguf")).unwrap();
     let f16 = path("model-f16.gguf");
     text(
         &chaski(&[

@@ -15,6 +15,7 @@ use crate::archs::{Edit, Fixture, GELU, open, wanted};
 use crate::common::{
     Failures, Timed, block_on, build, chain, fixture, greedy, in_turns, nmse, read_json, say, shared_gpu,
 };
+use crate::stages::gpus;
 
 /// All fixtures, with the tolerance: reordered sums cost 5e-12, GELU what the others with it are allowed.
 pub(crate) const FIXTURES: &[(&str, f64)] = &[
@@ -132,6 +133,37 @@ fn a_text_has_the_same_vector_alone_and_beside_others() {
                     let e = nmse(&found.vectors.concat(), &alone.vectors.concat());
                     assert!(e <= 1e-6, "{name}, {set:?}, {pooling}: {e:.1e}");
                 }
+            }
+        }
+    }
+}
+
+/// Layers on two devices have the same bits. Experts that come to the device when they are used run a few at a time, so
+/// that some sums have another order.
+#[test]
+fn parts_elsewhere_give_the_same_vectors() {
+    let _t = Timed::new("encoders, two devices");
+    for (name, set) in [("jina-bert-v3", FeatureSet::Sg), ("nomic-bert-moe", FeatureSet::Base)] {
+        let f = Fixture::encoder(name);
+        let model = open(f.gguf(true, &|_, _| {})).expect("a fixture is a model");
+        let gpus = gpus(2, set);
+        let texts = [&f.tokens[..31], &f.tokens[7..20], &f.tokens[..48]];
+        let find = |target: &Target, experts_on_cpu: u32| {
+            let config =
+                RunnerConfig { n_ctx: 64, experts_on_cpu, expert_slots: 3, ..RunnerConfig::default() };
+            let runner = block_on(Runner::load(&model, target, &config, |_| {}));
+            let mut service = Service::of(runner.unwrap_or_else(|e| panic!("{name}: {}", chain(&e))), &model);
+            service.embed(&texts, Pooling::None, VectorNorm::None)
+        };
+        let one = find(&Target::Gpu(gpus[0].clone()), 0);
+        assert!(one.iter().flat_map(|e| e.vectors.concat()).all(f32::is_finite));
+        assert!(find(&Target::Gpus(gpus.clone()), 0) == one, "{name}: two devices");
+        if name.ends_with("moe") {
+            let found = find(&Target::Gpu(gpus[0].clone()), u32::MAX);
+            for (found, one) in found.iter().zip(&one) {
+                let e = nmse(&found.vectors.concat(), &one.vectors.concat());
+                say(format!("{name}: experts that come: NMSE {e:.1e}"));
+                assert!(e <= GELU, "{name}: experts that come: {e:.1e}");
             }
         }
     }
