@@ -59,6 +59,7 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
         .checked(args.checked)
         .threads(args.threads.threads, args.threads.threads_batch)
         .map(!args.no_mmap)
+        .repack(!args.no_repack)
         .device(device)
         .shares(Shares::of(args.tensor_split.as_ref(), &args.device)?)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
@@ -116,6 +117,7 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &Engine, ui: &Ui) ->
         .sequences(args.sequences.min(Speculation::MAX_RUNNING as u32))
         .threads(args.threads.threads, args.threads.threads_batch)
         .map(!args.no_mmap)
+        .repack(!args.no_repack)
         .device(DeviceChoice::Cpu)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
         .on_progress(progress.callback());

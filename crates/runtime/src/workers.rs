@@ -55,7 +55,12 @@ impl Workers {
 #[cfg(not(target_arch = "wasm32"))]
 impl Workers {
     /// Fills chunks of `out`: `f(index of the chunk, chunk)`.
-    pub(crate) fn fill_chunks(&self, out: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
+    pub(crate) fn fill_chunks<T: Send>(
+        &self,
+        out: &mut [T],
+        chunk: usize,
+        f: impl Fn(usize, &mut [T]) + Sync,
+    ) {
         use std::sync::Mutex;
         if out.len() <= chunk {
             if !out.is_empty() {
@@ -63,7 +68,7 @@ impl Workers {
             }
             return;
         }
-        let chunks: Vec<Mutex<&mut [f32]>> = out.chunks_mut(chunk).map(Mutex::new).collect();
+        let chunks: Vec<Mutex<&mut [T]>> = out.chunks_mut(chunk).map(Mutex::new).collect();
         // Each lock is taken once.
         self.each(chunks.len(), &|i| f(i, &mut chunks[i].lock().unwrap_or_else(|e| e.into_inner())));
     }

@@ -198,8 +198,16 @@ fn each_expert_is_shown_the_inputs_of_its_tokens() {
     let graph = block_on(model.graph(64)).expect("a graph");
     let n_used = model.config().n_expert_used as usize;
     let kv = (GgmlType::F32, GgmlType::F32);
-    let config =
-        CpuConfig { n_ctx: 64, n_seq: 1, page: 64, pool: None, kv, threads: Threads::default(), map: false };
+    let config = CpuConfig {
+        n_ctx: 64,
+        n_seq: 1,
+        page: 64,
+        pool: None,
+        kv,
+        threads: Threads::default(),
+        map: false,
+        repack: false,
+    };
     let cpu = CpuModel::load(graph, config, &model, |_, _| {});
     let mut cpu = block_on(cpu).expect("a fixture loads");
     // Inputs of each tensor's matrices.

@@ -81,6 +81,7 @@ fn cpu_model(model: &TestModel) -> CpuModel {
         kv: (GgmlType::F32, GgmlType::F32),
         threads: Threads::default(),
         map: true,
+        repack: false,
     };
     block_on(CpuModel::load(graph, sizes, &**model, |_, _| {})).expect("it fits")
 }

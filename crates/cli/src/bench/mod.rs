@@ -131,6 +131,9 @@ pub(crate) struct Args {
     /// On the CPU, read the file into memory instead of mapping it
     #[arg(long)]
     no_mmap: bool,
+    /// On the CPU, multiply from the file's own layout
+    #[arg(long)]
+    no_repack: bool,
     /// List the GPUs and exit
     #[arg(long)]
     list_devices: bool,
@@ -419,6 +422,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     inputs,
                                     no_warm_cache: args.no_warm_cache,
                                     no_mmap: args.no_mmap,
+                                    no_repack: args.no_repack,
                                     no_tuning: args.no_tuning,
                                     // Load time is measured.
                                     no_self_test: true,

@@ -96,6 +96,7 @@ pub(crate) static TABLE: &[Row] = &[
     own(&["-ctk", "--cache-type-k"], "--cache-type-k"),
     own(&["-ctv", "--cache-type-v"], "--cache-type-v"),
     own(&["-dev", "--device"], "--device"),
+    flag(&["-nr", "--no-repack"], "--no-repack"),
     own(&["-ts", "--tensor-split"], "--tensor-split"),
     own(&["-ncmoe", "--n-cpu-moe"], "--experts-on-cpu"),
     flag(&["-cmoe", "--cpu-moe"], "--experts-on-cpu=65535"),
@@ -241,11 +242,7 @@ pub(crate) static TABLE: &[Row] = &[
     ignored(&["--poll", "--poll-batch", "--numa"], One, AFFINITY),
     ignored(&["-kvo", "--kv-offload", "-nkvo", "--no-kv-offload"], Switch, "the KV cache is on the device"),
     ignored(&["--swa-full"], Nothing, "sliding windows keep the tokens that they need"),
-    ignored(
-        &["--repack", "-nr", "--no-repack", "--no-host"],
-        Switch,
-        "weights have one layout on each device",
-    ),
+    ignored(&["--repack", "--no-host"], Switch, "weights have one layout on each device"),
     ignored(&["-nopo", "--op-offload", "--no-op-offload"], Switch, "all operations run on the device"),
     ignored(&["-dt", "--defrag-thold"], One, "the KV cache has pages and needs no defragmentation"),
     ignored(

@@ -3,8 +3,8 @@
 
 use wide::{i16x8, u8x16};
 
-use super::Block;
 use super::isa::{Compiled, compiled};
+use super::{Block, F16};
 
 /// A block whose values are `scale * code - min`: an integer code per value, and a scale and a minimum per
 /// group.
@@ -18,9 +18,34 @@ pub trait Coded: Block {
     /// The values of 4-bit codes, if these are indices.
     const TABLE: Option<&'static [i8; 16]> = None;
 
+    /// Bits of a code plus [`Self::ZERO`], which is not negative: 1 to 6, or 8.
+    const BITS: u32 = 8;
+
+    /// Added to codes where they are stored without a sign.
+    const ZERO: i16 = if Self::BITS == 8 { 128 } else { 0 };
+
+    /// Form of the scales and minima.
+    const SCALES: Scales = Scales::Half;
+
     /// Writes the codes, which all fit 8 bits, and for each group its scale and, with [`Self::HAS_MIN`], its
     /// minimum. `scale * code - min`, in this order and in f32, equals the output of [`Block::dequantize`].
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]);
+
+    /// With [`Scales::Steps`] the value of a step of the scales and of the minima, in a block of [`CHUNK`] values.
+    fn steps(&self) -> [F16; 2] {
+        [F16::default(); 2]
+    }
+}
+
+/// Forms in which scales and minima are exact.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Scales {
+    /// Half floats.
+    Half,
+    /// Signed bytes times half floats, one for all scales of a block and one for all minima.
+    Steps,
+    /// Scales are f32, and there are no minima.
+    Single,
 }
 
 /// Access to the codes of a format.
@@ -105,7 +130,7 @@ impl Chunk {
 /// # Panics
 /// If `bytes` is not a whole number of blocks.
 #[inline(always)]
-fn chunk<B: Coded>(bytes: &[u8], to: &mut Chunk) {
+pub(crate) fn chunk<B: Coded>(bytes: &[u8], to: &mut Chunk) {
     let blocks: &[B] = bytemuck::cast_slice(bytes);
     let n_group = B::N_ELEM / B::GROUP;
     let scales = to.scale.chunks_exact_mut(n_group).zip(to.min.chunks_exact_mut(n_group));

@@ -37,6 +37,7 @@ impl Block for BlockIq4Nl {
 impl Coded for BlockIq4Nl {
     const GROUP: usize = 32;
     const TABLE: Option<&'static [i8; 16]> = Some(&IQ4_NL_VALUES);
+    const BITS: u32 = 4;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {

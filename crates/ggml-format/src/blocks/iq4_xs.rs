@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::iq4_nl::{IQ4_NL_VALUES, best_scale, dequantize_codes, nearest_code, pack};
-use crate::blocks::codes::{Coded, nibbles};
+use crate::blocks::codes::{Coded, Scales, nibbles};
 use crate::blocks::search::{nearest_int, signed_extreme, square_weights, sum_squares};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -51,6 +51,8 @@ impl Block for BlockIq4Xs {
 impl Coded for BlockIq4Xs {
     const GROUP: usize = 32;
     const TABLE: Option<&'static [i8; 16]> = Some(&IQ4_NL_VALUES);
+    const BITS: u32 = 4;
+    const SCALES: Scales = Scales::Steps;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
@@ -59,6 +61,10 @@ impl Coded for BlockIq4Xs {
             nibbles(&self.qs[16 * g..][..16], 0, code);
             *s = d * self.scale(g) as f32;
         }
+    }
+
+    fn steps(&self) -> [F16; 2] {
+        [self.d, F16::default()]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::blocks::codes::{Coded, nibbles};
+use crate::blocks::codes::{Coded, Scales, nibbles};
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, quantize_blocks};
 
@@ -45,6 +45,8 @@ impl Block for BlockMxfp4 {
 impl Coded for BlockMxfp4 {
     const GROUP: usize = 32;
     const TABLE: Option<&'static [i8; 16]> = Some(&E2M1_DOUBLED);
+    const BITS: u32 = 4;
+    const SCALES: Scales = Scales::Single;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {

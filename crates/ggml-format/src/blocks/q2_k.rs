@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::blocks::codes::{Coded, pairs_of_bits};
+use crate::blocks::codes::{Coded, Scales, pairs_of_bits};
 use crate::blocks::search::{
     Affine, AffineSearch, affine, affine_by_importance, largest, nearest_int, non_negative, sum_squares,
 };
@@ -45,6 +45,8 @@ impl Block for BlockQ2K {
 impl Coded for BlockQ2K {
     const GROUP: usize = 16;
     const HAS_MIN: bool = true;
+    const BITS: u32 = 2;
+    const SCALES: Scales = Scales::Steps;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
@@ -54,6 +56,10 @@ impl Coded for BlockQ2K {
             *s = d * f32::from(byte & 15);
             *m = dmin * f32::from(byte >> 4);
         }
+    }
+
+    fn steps(&self) -> [F16; 2] {
+        [self.d, self.dmin]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::blocks::codes::{Coded, pairs_of_bits};
+use crate::blocks::codes::{Coded, Scales, pairs_of_bits};
 use crate::blocks::search::{nearest_int, signed_extreme, sum_squares, symmetric, symmetric_by_sweeps};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -52,6 +52,9 @@ impl Block for BlockQ3K {
 
 impl Coded for BlockQ3K {
     const GROUP: usize = 16;
+    const BITS: u32 = 3;
+    const ZERO: i16 = 4;
+    const SCALES: Scales = Scales::Steps;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
@@ -65,6 +68,10 @@ impl Coded for BlockQ3K {
         for (j, s) in scale.iter_mut().enumerate() {
             *s = d * f32::from(self.scale(j));
         }
+    }
+
+    fn steps(&self) -> [F16; 2] {
+        [self.d, F16::default()]
     }
 }
 

@@ -36,6 +36,8 @@ impl Block for BlockQ4_0 {
 
 impl Coded for BlockQ4_0 {
     const GROUP: usize = 32;
+    const BITS: u32 = 4;
+    const ZERO: i16 = 8;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {

@@ -39,6 +39,7 @@ impl Block for BlockQ4_1 {
 impl Coded for BlockQ4_1 {
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
+    const BITS: u32 = 4;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {

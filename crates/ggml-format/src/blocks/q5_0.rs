@@ -60,6 +60,8 @@ pub(super) fn codes_less(qh: [u8; 4], qs: &[u8; 16], zero: i16, code: &mut [i16]
 
 impl Coded for BlockQ5_0 {
     const GROUP: usize = 32;
+    const BITS: u32 = 5;
+    const ZERO: i16 = 16;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {

@@ -42,6 +42,7 @@ impl Block for BlockQ5_1 {
 impl Coded for BlockQ5_1 {
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
+    const BITS: u32 = 5;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::blocks::codes::Coded;
+use crate::blocks::codes::{Coded, Scales};
 use crate::blocks::kscale::scale_min_k4;
 use crate::blocks::search::{KGroups, k_groups};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
@@ -49,6 +49,8 @@ impl Block for BlockQ5K {
 impl Coded for BlockQ5K {
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
+    const BITS: u32 = 5;
+    const SCALES: Scales = Scales::Steps;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
@@ -63,6 +65,10 @@ impl Coded for BlockQ5K {
             let (scale, min) = scale_min_k4(&self.scales, g);
             (*s, *m) = (d * f32::from(scale), dmin * f32::from(min));
         }
+    }
+
+    fn steps(&self) -> [F16; 2] {
+        [self.d, self.dmin]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::blocks::codes::Coded;
+use crate::blocks::codes::{Coded, Scales};
 use crate::blocks::search::{EPSILON, nearest_int, signed_extreme, symmetric};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -43,6 +43,9 @@ impl Block for BlockQ6K {
 
 impl Coded for BlockQ6K {
     const GROUP: usize = 16;
+    const BITS: u32 = 6;
+    const ZERO: i16 = 32;
+    const SCALES: Scales = Scales::Steps;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
@@ -57,6 +60,10 @@ impl Coded for BlockQ6K {
             }
         }
         scale.iter_mut().zip(self.scales).for_each(|(s, v)| *s = d * f32::from(v));
+    }
+
+    fn steps(&self) -> [F16; 2] {
+        [self.d, F16::default()]
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Part {
 pub(super) enum Data {
     /// Activations as integers: 16 bits and a scale per run are as exact as f32, whose dot products are inexact, too.
     Rounded(Rounded),
+    /// The same of a single column, for products of tiles.
+    #[cfg(not(target_arch = "wasm32"))]
+    Runs(Vec<Run>),
     /// `[k, lanes]`
     Plain(Vec<f32>),
 }
@@ -37,6 +40,43 @@ pub(super) struct Rounded {
     pub(super) scale: Vec<f32>,
     /// `[k / 16, lanes]`, `[k / 32, lanes]`: sums of the rounded values, for weights with minima.
     pub(super) sums: [Vec<f32>; 2],
+}
+
+/// Order of four codes in the bytes of a word: the even bytes are the first two, so that the bytes of each kind are a pair.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) const QUAD_ORDER: [usize; 4] = [0, 2, 1, 3];
+
+/// A run of a column.
+#[cfg(not(target_arch = "wasm32"))]
+#[repr(align(32))]
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Run {
+    /// Four values each: the first and the last two, or the high and the low bytes in [`QUAD_ORDER`].
+    pub(super) quads: [[i32; 2]; RUN / 4],
+    pub(super) scale: f32,
+    /// Sums of both halves.
+    pub(super) sums: [f32; 2],
+    /// The same of the integers, and of their high bytes.
+    pub(super) whole: [i32; 2],
+    pub(super) high: [i32; 2],
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Run {
+    /// A run, its quads in bytes if `in_bytes`.
+    pub(super) fn new(x: &[f32; RUN], in_bytes: bool) -> Run {
+        let (code, scale, whole) = round(x);
+        let quads = code.as_chunks::<4>().0;
+        let quads: [[i32; 2]; RUN / 4] = std::array::from_fn(|i| match in_bytes {
+            true => {
+                let bytes = QUAD_ORDER.map(|j| quads[i][j].to_le_bytes());
+                [1, 0].map(|b| i32::from_le_bytes(bytes.map(|value| value[b])))
+            }
+            false => bytemuck::cast(quads[i]),
+        });
+        let high = [0, 1].map(|half| code[16 * half..][..16].iter().map(|c| i32::from(c >> 8)).sum());
+        Run { quads, scale, sums: whole.map(|n| n as f32 * scale), whole, high }
+    }
 }
 
 /// The columns of each part of `n` columns: panels of `lanes`, and few columns at the end one by one, because a panel takes
@@ -77,7 +117,8 @@ impl Rounded {
     /// Rounds a column into a lane.
     fn put(&mut self, lane: usize, lanes: usize, x: &[f32]) {
         for (i, x) in x.as_chunks::<RUN>().0.iter().enumerate() {
-            let (code, scale, halves) = round(x);
+            let (code, scale, whole) = round(x);
+            let halves = whole.map(|n| n as f32 * scale);
             let pairs: [i32; RUN / 2] = bytemuck::cast(code);
             for (to, pair) in self.code[i * RUN / 2 * lanes + lane..].iter_mut().step_by(lanes).zip(pairs) {
                 *to = pair;
@@ -90,8 +131,8 @@ impl Rounded {
     }
 }
 
-/// A run as integers, their scale, and the sums of both halves.
-fn round(x: &[f32; RUN]) -> ([i16; RUN], f32, [f32; 2]) {
+/// A run as integers, their scale, and the sums of both halves as integers.
+fn round(x: &[f32; RUN]) -> ([i16; RUN], f32, [i32; 2]) {
     let x: [f32x4; RUN / 4] = bytemuck::cast(*x);
     let top = x.iter().fold(f32x4::ZERO, |m, v| m.fast_max(v.abs())).to_array();
     let top = top.into_iter().fold(0.0, f32::max);
@@ -105,7 +146,6 @@ fn round(x: &[f32; RUN]) -> ([i16; RUN], f32, [f32; 2]) {
     }
     let scale = top / TOP + odd;
     // Infinities and NaN may become any integer, because their scale is NaN anyway.
-    let sum =
-        |part: &[[i32; 4]]| part.as_flattened().iter().fold(0, |n: i32, v| n.wrapping_add(*v)) as f32 * scale;
+    let sum = |part: &[[i32; 4]]| part.as_flattened().iter().fold(0, |n: i32, v| n.wrapping_add(*v));
     (code, scale, [sum(&whole[..4]), sum(&whole[4..])])
 }

@@ -270,7 +270,7 @@ fn put<S: Lanes>(s: S, square: S::Square, to: &mut [[f32; ROWS]], r: usize) {
 }
 
 /// Products of formats without codes that are summed up before they are added to the sum of all: long sums are less exact.
-const GROUP: usize = 16;
+pub(super) const GROUP: usize = 16;
 
 /// Multiplies with a format without codes, in f32, `R` rows at once with panels.
 #[inline(always)]

@@ -6,6 +6,8 @@
 mod activations;
 mod kernels;
 mod lanes;
+#[cfg(not(target_arch = "wasm32"))]
+mod packed;
 mod portable;
 mod vectors;
 #[cfg(target_arch = "x86_64")]
@@ -14,14 +16,51 @@ mod x86;
 use std::borrow::Cow;
 
 pub use activations::Part;
+#[cfg(not(target_arch = "wasm32"))]
+use activations::Run;
 use activations::{Data, division};
 use kernels::Job;
 use lanes::{Lanes, RUN};
+#[cfg(not(target_arch = "wasm32"))]
+pub use packed::{Line, Packed, TILE_ROWS};
 use portable::Portable;
 pub use vectors::{add_weighted, exp_of_scores, swiglu};
 
 pub use crate::blocks::isa::Isa;
 use crate::types::GgmlType;
+
+/// Forms of the columns of a product.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As integers, several columns interleaved.
+    Rounded,
+    /// As they are, several columns interleaved.
+    Plain,
+    /// As integers, one by one.
+    RoundedSingle,
+    /// As they are, one by one.
+    PlainSingle,
+}
+
+impl Form {
+    fn rounds(self) -> bool {
+        matches!(self, Form::Rounded | Form::RoundedSingle)
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Isa {
+    /// True if products of tiles take activations in bytes.
+    fn takes_bytes(self) -> bool {
+        match self {
+            Isa::Portable => false,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => false,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => true,
+        }
+    }
+}
 
 /// Activations, as columns of `k` values.
 #[derive(Debug)]
@@ -30,9 +69,8 @@ pub struct Columns<'a> {
     k: usize,
     /// `[n, k]`
     x: &'a [f32],
-    /// As integers, and as they are.
-    rounded: Vec<Part>,
-    plain: Vec<Part>,
+    /// In each form that was prepared.
+    parts: [Vec<Part>; 4],
 }
 
 impl<'a> Columns<'a> {
@@ -47,7 +85,7 @@ impl<'a> Columns<'a> {
     /// If the CPU does not have it.
     pub fn for_isa(isa: Isa, x: &'a [f32], k: usize) -> Self {
         assert!(isa == Isa::Portable || Isa::all().any(|i| i == isa), "the CPU lacks the instructions");
-        Columns { isa, k, x, rounded: Vec::new(), plain: Vec::new() }
+        Columns { isa, k, x, parts: Default::default() }
     }
 
     /// Number of columns.
@@ -60,22 +98,23 @@ impl<'a> Columns<'a> {
         self.x
     }
 
-    /// True if products with this type round the columns.
-    fn rounds(&self, ty: GgmlType) -> bool {
-        ty.info().codes.is_some() && self.k % RUN == 0
+    /// The form that products with blocks of a type take.
+    pub fn form(&self, ty: GgmlType) -> Form {
+        if ty.info().codes.is_some() && self.k % RUN == 0 { Form::Rounded } else { Form::Plain }
     }
 
-    fn parts(&self, ty: GgmlType) -> &[Part] {
-        if self.rounds(ty) { &self.rounded } else { &self.plain }
+    fn parts(&self, form: Form) -> &[Part] {
+        &self.parts[form as usize]
     }
 
-    /// Number of parts to prepare for products with this type, in any order or in parallel; 0 if they are prepared.
-    pub fn unprepared(&self, ty: GgmlType) -> usize {
-        if self.parts(ty).is_empty() { self.division().count() } else { 0 }
+    /// Number of parts to prepare in a form, in any order or in parallel; 0 if they are prepared.
+    pub fn unprepared(&self, form: Form) -> usize {
+        if self.parts(form).is_empty() { self.division(form).count() } else { 0 }
     }
 
-    fn division(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+    fn division(&self, form: Form) -> impl Iterator<Item = (usize, usize, usize)> {
         let lanes = match self.isa {
+            _ if matches!(form, Form::RoundedSingle | Form::PlainSingle) => 1,
             Isa::Portable => Portable::N,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => x86::Avx2::N,
@@ -89,26 +128,33 @@ impl<'a> Columns<'a> {
     ///
     /// # Panics
     /// If there is no such part.
-    pub fn part(&self, ty: GgmlType, i: usize) -> Part {
-        let (first, n, lanes) = self.division().nth(i).expect("a part of the columns");
-        Part::new((first, n, lanes), &self.x[first * self.k..][..n * self.k], self.k, self.rounds(ty))
+    pub fn part(&self, form: Form, i: usize) -> Part {
+        let (first, n, lanes) = self.division(form).nth(i).expect("a part of the columns");
+        let x = &self.x[first * self.k..][..n * self.k];
+        #[cfg(not(target_arch = "wasm32"))]
+        if form == Form::RoundedSingle {
+            let in_bytes = self.isa.takes_bytes();
+            let runs = x.as_chunks().0.iter().map(|x| Run::new(x, in_bytes)).collect();
+            return Part { first, n, lanes, data: Data::Runs(runs) };
+        }
+        Part::new((first, n, lanes), x, self.k, form.rounds())
     }
 
     /// Takes all parts, in order.
-    pub fn set_parts(&mut self, ty: GgmlType, parts: Vec<Part>) {
-        *if self.rounds(ty) { &mut self.rounded } else { &mut self.plain } = parts;
+    pub fn set_parts(&mut self, form: Form, parts: Vec<Part>) {
+        self.parts[form as usize] = parts;
     }
 
     /// Prepares all parts, unless they are prepared.
-    pub fn prepare(&mut self, ty: GgmlType) {
-        let n = self.unprepared(ty);
+    pub fn prepare(&mut self, form: Form) {
+        let n = self.unprepared(form);
         if n > 0 {
-            self.set_parts(ty, (0..n).map(|i| self.part(ty, i)).collect());
+            self.set_parts(form, (0..n).map(|i| self.part(form, i)).collect());
         }
     }
 
     /// Multiplies with the contiguous rows in `bytes`: `out[r * n + c]`, for as many rows as fit in `out`. The columns are
-    /// prepared for the type.
+    /// prepared in [`Self::form`].
     ///
     /// # Panics
     /// If `bytes` has fewer rows, the type has no dequantiser, or the columns are not prepared.
@@ -127,8 +173,9 @@ impl<'a> Columns<'a> {
             return;
         }
         let (info, n) = (ty.info(), self.n());
-        assert!(self.unprepared(ty) == 0, "the columns are not prepared");
-        let parts = self.parts(ty);
+        let form = self.form(ty);
+        assert!(self.unprepared(form) == 0, "the columns are not prepared");
+        let parts = self.parts(form);
         let job = Job { bytes, stride, block: (info.block_len, info.block_bytes), k: self.k, parts, n, out };
         let rounded = parts.iter().all(|p| matches!(p.data, Data::Rounded(_)));
         if let Some(codes) = info.codes.filter(|_| rounded) {
@@ -212,15 +259,34 @@ mod tests {
     /// Products of rows with `n` columns, `[rows, n]`.
     fn multiply(isa: Isa, ty: GgmlType, bytes: &[u8], rows: usize, x: &[f32], k: usize) -> Vec<f32> {
         let mut columns = Columns::for_isa(isa, x, k);
-        columns.prepare(ty);
+        columns.prepare(columns.form(ty));
         let mut out = vec![f32::NAN; rows * columns.n()];
         columns.multiply(ty, bytes, &mut out);
         out
     }
 
+    /// The same of rows in tiles, in two parts.
+    fn packed(isa: Isa, ty: GgmlType, bytes: &[u8], rows: usize, x: &[f32], k: usize) -> Option<Vec<f32>> {
+        let row_bytes = bytes.len() / rows;
+        let weights = Packed::new(ty, k, rows, |n_line, lines| {
+            let tiles = lines.chunks_exact_mut(n_line);
+            for (tile, bytes) in tiles.zip(bytes.chunks(TILE_ROWS * row_bytes)) {
+                Packed::pack(ty, k, bytes, tile);
+            }
+        })?;
+        let mut columns = Columns::for_isa(isa, x, k);
+        columns.prepare(weights.form());
+        let mut out = vec![f32::NAN; rows * columns.n()];
+        let (first, second) = out.split_at_mut(TILE_ROWS * columns.n());
+        columns.multiply_packed(&weights, 0, first);
+        columns.multiply_packed(&weights, TILE_ROWS, second);
+        Some(out)
+    }
+
     /// By all instruction sets that this CPU has.
     #[test]
     fn products_of_every_format_are_those_of_the_reference() {
+        let mut n_packed = 0;
         for info in TYPES {
             let Some(quantize) = info.quantize else { continue };
             // A part of a chunk at the end, where blocks allow it, and a part of a run, where they hold one value.
@@ -252,6 +318,14 @@ mod tests {
                     let error = (f64::from(*found) - exact).abs();
                     assert!(error <= *bound, "{}, {}, value {i}: off by {error:e}", info.name, isa.name());
                 }
+                if let Some(packed) = packed(isa, info.ty, &bytes, rows, &x, k) {
+                    assert_eq!(packed.len(), all.len());
+                    for (i, (found, of_blocks)) in packed.iter().zip(&all).enumerate() {
+                        let what = (info.name, isa.name(), i);
+                        assert_eq!(found.to_bits(), of_blocks.to_bits(), "{what:?}: the same from tiles");
+                    }
+                    n_packed += 1;
+                }
                 for n in [1, 2, 3, 4, 5, 9, 16, 17, 20] {
                     let some = multiply(isa, info.ty, &bytes, rows, &x[..n * k], k);
                     for (i, found) in some.iter().enumerate() {
@@ -266,6 +340,42 @@ mod tests {
                 }
             }
         }
+        assert_eq!(n_packed, 13 * Isa::all().count(), "formats in tiles");
+    }
+
+    #[test]
+    fn tiles_of_floats_give_what_rows_give() {
+        let (rows, k) = (45, 96);
+        let x = noise(13 * k, 5);
+        for ty in [GgmlType::F16, GgmlType::BF16] {
+            let mut bytes = vec![0; rows * k * 2];
+            (ty.info().quantize.expect("it has one"))(&noise(rows * k, 3), None, &mut bytes);
+            for isa in Isa::all() {
+                let of_rows = multiply(isa, ty, &bytes, rows, &x, k);
+                // Where tiles would be slower there are none.
+                let Some(of_tiles) = packed(isa, ty, &bytes, rows, &x, k) else {
+                    assert_eq!(Isa::best(), Isa::Portable);
+                    continue;
+                };
+                assert_eq!(of_tiles.len(), of_rows.len());
+                for (i, (found, of_rows)) in of_tiles.iter().zip(&of_rows).enumerate() {
+                    assert_eq!(found.to_bits(), of_rows.to_bits(), "{ty}, {}, value {i}", isa.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_are_as_large_as_blocks() {
+        for info in TYPES {
+            let Some(n_byte) = Packed::n_byte_of(info.ty, 4096, 160) else { continue };
+            let of_blocks = 160 * 4096 / info.block_len * info.block_bytes;
+            // MXFP4's scales of a byte are four in a tile.
+            let more = if info.ty == GgmlType::MXFP4 { 1.2 } else { 1.06 };
+            assert!((n_byte as f64) < more * of_blocks as f64, "{}: {n_byte} for {of_blocks}", info.name);
+        }
+        assert_eq!(Packed::n_byte_of(GgmlType::Q4_K, 256 + 32, 1), None);
+        assert_eq!(Packed::n_byte_of(GgmlType::IQ2_XXS, 256, 1), None);
     }
 
     #[test]
@@ -278,7 +388,7 @@ mod tests {
         }
         let x = vec![-3.0; k];
         let mut columns = Columns::new(&x, k);
-        columns.prepare(GgmlType::Q8_0);
+        columns.prepare(Form::Rounded);
         let mut out = [0.0];
         columns.multiply(GgmlType::Q8_0, &bytes, &mut out);
         assert_eq!(out[0], 64.0 * 3.0 * 128.0);
@@ -292,7 +402,7 @@ mod tests {
             one[40] = odd;
             for x in [one, vec![odd; 64]] {
                 let mut columns = Columns::new(&x, 64);
-                columns.prepare(GgmlType::Q8_0);
+                columns.prepare(Form::Rounded);
                 let mut out = [0.0];
                 columns.multiply(GgmlType::Q8_0, &bytes, &mut out);
                 assert!(out[0].is_nan(), "{}", out[0]);
@@ -300,7 +410,7 @@ mod tests {
         }
         let zeros = vec![0.0; 64];
         let mut columns = Columns::new(&zeros, 64);
-        columns.prepare(GgmlType::Q8_0);
+        columns.prepare(Form::Rounded);
         let mut out = [1.0];
         columns.multiply(GgmlType::Q8_0, &bytes, &mut out);
         assert_eq!(out[0], 0.0);

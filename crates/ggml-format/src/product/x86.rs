@@ -36,7 +36,7 @@ impl Avx512 {
 
 /// The address of the first `n` values.
 #[inline(always)]
-fn whole<T, U>(at: &[T], n: usize) -> *const U {
+pub(super) fn whole<T, U>(at: &[T], n: usize) -> *const U {
     at[..n].as_ptr().cast()
 }
 

@@ -142,6 +142,8 @@ pub struct RunnerConfig {
     pub threads: Threads,
     /// On the CPU: map files, where they can be, instead of reading them ([`CpuConfig::map`]).
     pub map: bool,
+    /// On the CPU: copy matrices into the order of products ([`CpuConfig::repack`]).
+    pub repack: bool,
 }
 
 impl Default for RunnerConfig {
@@ -162,6 +164,7 @@ impl Default for RunnerConfig {
             shares: Vec::new(),
             threads: Threads::default(),
             map: true,
+            repack: true,
         }
     }
 }
@@ -211,6 +214,7 @@ impl RunnerConfig {
             kv: self.kv.types(model, n_ctx, self.n_seq),
             threads: self.threads,
             map: self.map,
+            repack: self.repack && self.inputs != Some(ActivationPrecision::F32),
         }
     }
 

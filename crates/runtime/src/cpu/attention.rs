@@ -119,7 +119,7 @@ impl CpuModel {
             to[..d].copy_from_slice(query(r).q);
         }
         let mut queries = Columns::new(&queries, keys.stored());
-        queries.prepare(keys.ty);
+        queries.prepare(queries.form(keys.ty));
         let first = query(0).keys().start / page * page;
         let end = query(n - 1).keys().end;
         let n_key = end - first;

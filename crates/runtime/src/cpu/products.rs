@@ -1,8 +1,9 @@
 //! Products on the CPU: by the reference, or on the codes of the formats.
 
 use chaski_kernels::ops::mul_mat_vec;
-use ggml_format::GgmlType;
-use ggml_format::product::Columns;
+use ggml_format::product::{Columns, Form};
+#[cfg(not(target_arch = "wasm32"))]
+use ggml_format::product::{Packed, TILE_ROWS};
 
 use super::{CpuModel, ProductInput, SHARE, Watch};
 use crate::graph::{Graph, Product, WeightId};
@@ -13,13 +14,34 @@ const TASKS: usize = 4;
 const TILE: usize = 32;
 
 impl CpuModel {
-    /// Prepares columns for products with a type.
-    fn prepare(&self, x: &mut Columns<'_>, ty: GgmlType) {
-        let n = x.unprepared(ty);
+    /// Prepares columns in a form.
+    fn prepare(&self, x: &mut Columns<'_>, form: Form) {
+        let n = x.unprepared(form);
         if n > 0 {
-            let parts = self.team().map(n, |i| x.part(ty, i));
-            x.set_parts(ty, parts);
+            let parts = self.team().map(n, |i| x.part(form, i));
+            x.set_parts(form, parts);
         }
+    }
+
+    /// Multiplies columns with rows of a matrix, `rows` in a task: `[rows, n]`, from its tiles or from the bytes of the file. Both give
+    /// the same to the bit.
+    fn multiply(&self, x: &mut Columns<'_>, w: WeightId, row0: usize, rows: usize, out: &mut [f32]) {
+        let (info, bytes, n) = (&self.graph.weights[w.0], &self.weights[w.0], x.n());
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(tiles) = self.tiles.get(w)
+            && (bytes.is_empty() || row0 % TILE_ROWS == 0 && Packed::pays_for(n))
+        {
+            self.prepare(x, tiles.form());
+            let x = &*x;
+            return self
+                .team()
+                .fill_chunks(out, rows * n, |i, out| x.multiply_packed(tiles, row0 + i * rows, out));
+        }
+        self.prepare(x, x.form(info.ty));
+        let (x, row_bytes) = (&*x, info.row_bytes() as usize);
+        self.team().fill_chunks(out, rows * n, |i, out| {
+            x.multiply(info.ty, &bytes[(row0 + i * rows) * row_bytes..], out);
+        });
     }
 
     /// `[n, slots, width]` from `x`: `[n, k]`, or `[n, slots, k]`; expert by expert, all columns of an expert at once.
@@ -87,15 +109,10 @@ impl CpuModel {
         // By rows of the matrix, then transposed.
         let mut by_row = self.buffers.take(width * n);
         if self.in_16_bits {
-            self.prepare(x, info.ty);
-            let (x, row_bytes) = (&*x, info.row_bytes() as usize);
             // The rows of a task are read in order, so tasks are as large as balance allows.
             let tasks = TASKS * self.team().n();
             let rows = SHARE.div_ceil(n * k).max(width.div_ceil(tasks)).next_multiple_of(TILE);
-            self.team().fill_chunks(&mut by_row, rows * n, |i, out| {
-                let first = row0 + i * rows;
-                x.multiply(info.ty, &self.weights[w.0][first * row_bytes..], out);
-            });
+            self.multiply(x, w, row0, rows, &mut by_row);
         } else {
             let x = x.x();
             self.team().fill_chunks(&mut by_row, n, |r, out| {
