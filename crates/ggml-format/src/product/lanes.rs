@@ -92,23 +92,6 @@ pub(super) trait Lanes: Copy {
     }
 }
 
-/// Bytes ahead of a product that memory is asked for.
-const AHEAD: usize = 2048;
-
-/// Hints that as many bytes as these will be read soon, [`AHEAD`] of them.
-#[inline(always)]
-#[allow(unsafe_code, reason = "an instruction")]
-pub(super) fn prefetch_after(bytes: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
-    for at in (0..bytes.len()).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: Every CPU of the target has the instruction, and it only hints, wherever the address leads.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at + AHEAD).cast()) }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
-}
-
 /// Hints that these bytes will be read soon.
 #[inline(always)]
 #[allow(unsafe_code, reason = "an instruction")]

@@ -370,8 +370,8 @@ mod tests {
         for info in TYPES {
             let Some(n_byte) = Packed::n_byte_of(info.ty, 4096, 160) else { continue };
             let of_blocks = 160 * 4096 / info.block_len * info.block_bytes;
-            // MXFP4's scales of a byte are four in a tile.
-            let more = if info.ty == GgmlType::MXFP4 { 1.2 } else { 1.06 };
+            // Scales of four bits are a byte in a tile, and MXFP4's of a byte four.
+            let more = if [GgmlType::Q2_K, GgmlType::MXFP4].contains(&info.ty) { 1.2 } else { 1.06 };
             assert!((n_byte as f64) < more * of_blocks as f64, "{}: {n_byte} for {of_blocks}", info.name);
         }
         assert_eq!(Packed::n_byte_of(GgmlType::Q4_K, 256 + 32, 1), None);

@@ -114,7 +114,7 @@ fn group_of_text(heads: &Heads<'_>, text: &Range<usize>, columns: &Range<usize>,
     let keys: Vec<f32> = seen.clone().flat_map(|j| heads.key(text.start + j, head)).copied().collect();
     let values: Vec<f32> = seen.clone().flat_map(|j| heads.value(text.start + j, head)).copied().collect();
     let mut queries = Columns::new(&queries, d);
-    queries.prepare(GgmlType::F32);
+    queries.prepare(queries.form(GgmlType::F32));
     let mut tile = vec![0.0; seen.len() * n];
     queries.multiply(GgmlType::F32, bytemuck::cast_slice(&keys), &mut tile);
 

@@ -8,7 +8,7 @@ use crate::blocks::F16;
 use crate::blocks::codes::{CHUNK, Chunk, Coded, Scales, chunk};
 use crate::blocks::isa::Compiled;
 use crate::product::activations::{Data, Run};
-use crate::product::lanes::{RUN, prefetch_after};
+use crate::product::lanes::RUN;
 use crate::product::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use crate::product::x86::{Avx2, Avx512};
@@ -147,6 +147,22 @@ fn tile<S: TileLanes, B: Coded, const V: usize, const C: usize>(
         }
     }
     sums
+}
+
+/// Bytes ahead of a product that memory is asked for.
+const AHEAD: usize = 2048;
+
+/// Hints that as many bytes as these will be read soon, [`AHEAD`] of them.
+#[inline(always)]
+fn prefetch_after(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..bytes.len()).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: Every CPU of the target has the instruction, and it only hints, wherever the address leads.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at + AHEAD).cast()) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
 }
 
 /// A run of the rows of a vector.
