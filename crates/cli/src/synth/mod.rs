@@ -1,5 +1,6 @@
 //! `chaski synth`: a model with random weights in the shape of a real one, for benchmarks.
 
+mod families;
 mod presets;
 mod tokenizer;
 mod weights;
@@ -162,12 +163,44 @@ mod tests {
             ("llama3.1-8b", 8_030_261_312),
             ("qwen3-0.6b", 596_049_920),
             ("qwen3-30b-a3b", 30_532_122_624),
+            ("qwen3-8b", 8_190_735_360),
+            ("llama3.3-70b", 70_553_706_560),
+            ("gemma3-4b", 3_880_263_168),
+            ("phi3-mini", 3_821_079_552),
+            ("lfm2-1.2b", 1_170_340_608),
+            ("gpt-oss-20b", 20_914_757_184),
         ];
         for (name, n_param) in expected {
             let preset = preset(name);
             let tensors = preset.tensors(preset.n_vocab);
             let found: u64 = tensors.iter().map(|t| t.ne.iter().product::<u64>()).sum();
             assert_eq!(found, n_param, "{name}");
+        }
+    }
+
+    #[test]
+    fn presets_are_models_of_their_families() {
+        let dir = tempfile::tempdir().unwrap();
+        for preset in PRESETS {
+            // Layers of all kinds; the weights are a hole in the file, and factors of RoPE, which are read, are none.
+            let preset = &Preset { n_layer: preset.n_layer.min(6), rope_factor: None, ..*preset };
+            let tensors = typed(preset.tensors(preset.n_vocab), preset, FileType::Q8_0).unwrap();
+            let mut head = GgufWriter::new();
+            preset.describe(&mut head, preset.n_vocab, FileType::Q8_0).unwrap();
+            made_up_tokenizer(&mut head, preset).unwrap();
+            for t in &tensors {
+                head.tensor(&t.name, &t.ne, t.ty).unwrap();
+            }
+            let path = dir.path().join("model.gguf");
+            let mut file = fs::File::create(&path).unwrap();
+            drop(head.begin(&mut file).unwrap());
+            let padded = |n: u64| n.next_multiple_of(32);
+            let n_byte: u64 = tensors.iter().map(|t| padded(t.n_byte())).sum();
+            file.set_len(padded(file.metadata().unwrap().len()) + n_byte).unwrap();
+            let model = pollster::block_on(chaski::Source::path(&path).open()).unwrap();
+            let unread = pollster::block_on(model.unread()).unwrap();
+            let unread: Vec<&str> = unread.iter().map(|t| t.name.as_str()).collect();
+            assert!(unread.is_empty(), "{}: nothing reads {unread:?}", preset.name);
         }
     }
 
@@ -257,7 +290,7 @@ mod tests {
             assert_eq!(tokenizer.n_vocab(), preset.n_vocab as usize);
             let text = "Grüezi,  \u{1f999}!\n\tit's 12345 <tok_300>";
             let ids = tokenizer.encode(text, AddSpecial::Yes, ParseSpecial::Yes).unwrap();
-            assert_eq!(ids.first() == tokenizer.bos().as_ref(), preset.architecture == "llama");
+            assert_eq!(ids.first() == tokenizer.bos().as_ref(), preset.family.architecture == "llama");
             assert_eq!(tokenizer.decode(&ids, RenderSpecial::No), text.as_bytes());
             assert!(tokenizer.is_eog(preset.n_vocab - 1));
         }

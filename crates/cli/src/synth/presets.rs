@@ -1,5 +1,6 @@
 //! Shapes of real models: tensors, their types in a mix, and metadata.
 
+use super::families::{self, Family};
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ggml_format::{
@@ -10,7 +11,7 @@ use ggml_format::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Preset {
     pub(super) name: &'static str,
-    pub(super) architecture: &'static str,
+    pub(super) family: &'static Family,
     /// Name of the pre-tokenizer, `tokenizer.ggml.pre`.
     pub(super) pre: &'static str,
     pub(super) n_layer: u32,
@@ -44,7 +45,7 @@ pub(super) struct Experts {
 pub(super) const PRESETS: &[Preset] = &[
     Preset {
         name: "llama3.2-1b",
-        architecture: "llama",
+        family: &families::LLAMA,
         pre: "llama-bpe",
         n_layer: 16,
         n_embd: 2048,
@@ -62,7 +63,7 @@ pub(super) const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "llama3.2-3b",
-        architecture: "llama",
+        family: &families::LLAMA,
         pre: "llama-bpe",
         n_layer: 28,
         n_embd: 3072,
@@ -80,7 +81,7 @@ pub(super) const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "llama3.1-8b",
-        architecture: "llama",
+        family: &families::LLAMA,
         pre: "llama-bpe",
         n_layer: 32,
         n_embd: 4096,
@@ -98,7 +99,7 @@ pub(super) const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "qwen3-0.6b",
-        architecture: "qwen3",
+        family: &families::QWEN3,
         pre: "qwen2",
         n_layer: 28,
         n_embd: 1024,
@@ -116,7 +117,7 @@ pub(super) const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "qwen3-30b-a3b",
-        architecture: "qwen3moe",
+        family: &families::QWEN3_MOE,
         pre: "qwen2",
         n_layer: 48,
         n_embd: 2048,
@@ -133,8 +134,116 @@ pub(super) const PRESETS: &[Preset] = &[
         experts: Some(Experts { n_expert: 128, n_used: 8, n_ff: 768 }),
     },
     Preset {
+        name: "qwen3-8b",
+        family: &families::QWEN3,
+        pre: "qwen2",
+        n_layer: 36,
+        n_embd: 4096,
+        n_ff: 12288,
+        n_head: 32,
+        n_head_kv: 8,
+        d_head: 128,
+        n_vocab: 151_936,
+        is_tied: false,
+        rope_base: 1_000_000.0,
+        rope_factor: None,
+        rms_eps: 1e-6,
+        n_ctx: 40_960,
+        experts: None,
+    },
+    Preset {
+        name: "llama3.3-70b",
+        family: &families::LLAMA,
+        pre: "llama-bpe",
+        n_layer: 80,
+        n_embd: 8192,
+        n_ff: 28672,
+        n_head: 64,
+        n_head_kv: 8,
+        d_head: 128,
+        n_vocab: 128_256,
+        is_tied: false,
+        rope_base: 500_000.0,
+        rope_factor: Some(8.0),
+        rms_eps: 1e-5,
+        n_ctx: 131_072,
+        experts: None,
+    },
+    Preset {
+        name: "gemma3-4b",
+        family: &families::GEMMA3,
+        pre: "llama-bpe",
+        n_layer: 34,
+        n_embd: 2560,
+        n_ff: 10240,
+        n_head: 8,
+        n_head_kv: 4,
+        d_head: 256,
+        n_vocab: 262_208,
+        is_tied: true,
+        rope_base: 1_000_000.0,
+        rope_factor: None,
+        rms_eps: 1e-6,
+        n_ctx: 131_072,
+        experts: None,
+    },
+    Preset {
+        name: "phi3-mini",
+        family: &families::PHI3,
+        pre: "llama-bpe",
+        n_layer: 32,
+        n_embd: 3072,
+        n_ff: 8192,
+        n_head: 32,
+        n_head_kv: 32,
+        d_head: 96,
+        n_vocab: 32_064,
+        is_tied: false,
+        rope_base: 10_000.0,
+        rope_factor: None,
+        rms_eps: 1e-5,
+        n_ctx: 4096,
+        experts: None,
+    },
+    Preset {
+        name: "lfm2-1.2b",
+        family: &families::LFM2,
+        pre: "llama-bpe",
+        n_layer: 16,
+        n_embd: 2048,
+        n_ff: 8192,
+        n_head: 32,
+        n_head_kv: 8,
+        d_head: 64,
+        n_vocab: 65_536,
+        is_tied: true,
+        rope_base: 1_000_000.0,
+        rope_factor: None,
+        rms_eps: 1e-5,
+        n_ctx: 128_000,
+        experts: None,
+    },
+    Preset {
+        name: "gpt-oss-20b",
+        family: &families::GPT_OSS,
+        pre: "gpt-4o",
+        n_layer: 24,
+        n_embd: 2880,
+        n_ff: 2880,
+        n_head: 64,
+        n_head_kv: 8,
+        d_head: 64,
+        n_vocab: 201_088,
+        is_tied: false,
+        rope_base: 150_000.0,
+        rope_factor: None,
+        rms_eps: 1e-5,
+        n_ctx: 131_072,
+        experts: Some(Experts { n_expert: 32, n_used: 4, n_ff: 2880 }),
+    },
+    Preset {
         name: "tiny-moe",
-        architecture: "qwen3moe",
+        family: &families::QWEN3_MOE,
         pre: "qwen2",
         n_layer: 4,
         n_embd: 256,
@@ -152,7 +261,7 @@ pub(super) const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "tiny",
-        architecture: "llama",
+        family: &families::LLAMA,
         pre: "llama-bpe",
         n_layer: 4,
         n_embd: 256,
@@ -207,54 +316,39 @@ impl Tensor {
 }
 
 impl Preset {
+    pub(super) fn embd(&self) -> u64 {
+        self.n_embd.into()
+    }
+
+    pub(super) fn ff(&self) -> u64 {
+        self.n_ff.into()
+    }
+
+    /// Width of all query heads.
+    pub(super) fn q(&self) -> u64 {
+        u64::from(self.d_head) * u64::from(self.n_head)
+    }
+
+    /// Width of all key heads.
+    pub(super) fn kv(&self) -> u64 {
+        u64::from(self.d_head) * u64::from(self.n_head_kv)
+    }
+
     /// All tensors as f32, in the order of a quantised file.
     pub(super) fn tensors(&self, n_vocab: u32) -> Vec<Tensor> {
-        let (embd, ff) = (u64::from(self.n_embd), u64::from(self.n_ff));
-        let d_head = u64::from(self.d_head);
-        let q = d_head * u64::from(self.n_head);
-        let kv = d_head * u64::from(self.n_head_kv);
         let mut tensors = Vec::new();
-        let mut add = |name: &str, values: Values, ne: &[u64]| {
-            tensors.push(Tensor {
-                name: format!("{name}.weight"),
-                ne: ne.to_vec(),
-                values,
-                ty: GgmlType::F32,
-            })
-        };
-        add("token_embd", Values::Random, &[embd, u64::from(n_vocab)]);
+        let mut add = |name: String, values, ne| tensors.push(Tensor { name, ne, values, ty: GgmlType::F32 });
+        add("token_embd.weight".into(), Values::Random, vec![self.embd(), n_vocab.into()]);
         if !self.is_tied {
-            add("output", Values::Random, &[embd, u64::from(n_vocab)]);
+            add("output.weight".into(), Values::Random, vec![self.embd(), n_vocab.into()]);
         }
-        add("output_norm", Values::Ones, &[embd]);
+        add(self.family.output_norm.into(), Values::Ones, vec![self.embd()]);
         if self.rope_factor.is_some() {
-            add("rope_freqs", Values::RopeFactors, &[d_head / 2]);
+            add("rope_freqs.weight".into(), Values::RopeFactors, vec![u64::from(self.d_head) / 2]);
         }
         for layer in 0..self.n_layer {
-            let mut add =
-                |name: &str, values: Values, ne: &[u64]| add(&format!("blk.{layer}.{name}"), values, ne);
-            add("attn_norm", Values::Ones, &[embd]);
-            add("attn_q", Values::Random, &[embd, q]);
-            add("attn_k", Values::Random, &[embd, kv]);
-            add("attn_v", Values::Random, &[embd, kv]);
-            add("attn_output", Values::Random, &[q, embd]);
-            if self.architecture.starts_with("qwen3") {
-                add("attn_q_norm", Values::Ones, &[d_head]);
-                add("attn_k_norm", Values::Ones, &[d_head]);
-            }
-            add("ffn_norm", Values::Ones, &[embd]);
-            match self.experts.map(|e| (u64::from(e.n_expert), u64::from(e.n_ff))) {
-                None => {
-                    add("ffn_gate", Values::Random, &[embd, ff]);
-                    add("ffn_up", Values::Random, &[embd, ff]);
-                    add("ffn_down", Values::Random, &[ff, embd]);
-                }
-                Some((n, ff)) => {
-                    add("ffn_gate_inp", Values::Random, &[embd, n]);
-                    add("ffn_gate_exps", Values::Random, &[embd, ff, n]);
-                    add("ffn_up_exps", Values::Random, &[embd, ff, n]);
-                    add("ffn_down_exps", Values::Random, &[ff, embd, n]);
-                }
+            for (name, values, ne) in (self.family.layer)(self, layer) {
+                add(format!("blk.{layer}.{name}"), values, ne);
             }
         }
         tensors.sort_by(|a, b| mix_order(&a.name).cmp(&mix_order(&b.name)));
@@ -263,27 +357,33 @@ impl Preset {
 
     /// The metadata without the tokenizer.
     pub(super) fn describe(&self, head: &mut GgufWriter, n_vocab: u32, mix: FileType) -> Result<()> {
-        head.set("general.architecture", self.architecture)?
+        let architecture = self.family.architecture;
+        head.set("general.architecture", architecture)?
             .set("general.type", "model")?
             .set("general.name", format!("{} (random weights)", self.name))?;
-        let key = |name: &str| format!("{}.{name}", self.architecture);
+        let key = |name: &str| format!("{architecture}.{name}");
         head.set(&key("block_count"), self.n_layer)?
             .set(&key("context_length"), self.n_ctx)?
             .set(&key("embedding_length"), self.n_embd)?
             .set(&key("feed_forward_length"), self.n_ff)?
             .set(&key("attention.head_count"), self.n_head)?
-            .set(&key("attention.head_count_kv"), self.n_head_kv)?
             .set(&key("attention.key_length"), self.d_head)?
             .set(&key("attention.value_length"), self.d_head)?
             .set(&key("attention.layer_norm_rms_epsilon"), self.rms_eps)?
             .set(&key("rope.dimension_count"), self.d_head)?
             .set(&key("rope.freq_base"), self.rope_base)?
             .set(&key("vocab_size"), n_vocab)?;
+        let of_layer: Vec<u32> = (0..self.n_layer).map(|i| (self.family.n_head_kv)(self, i)).collect();
+        match of_layer.iter().all(|n| *n == self.n_head_kv) {
+            true => head.set(&key("attention.head_count_kv"), self.n_head_kv)?,
+            false => head.set(&key("attention.head_count_kv"), of_layer)?,
+        };
         if let Some(Experts { n_expert, n_used, n_ff }) = self.experts {
             head.set(&key("expert_count"), n_expert)?
                 .set(&key("expert_used_count"), n_used)?
                 .set(&key("expert_feed_forward_length"), n_ff)?;
         }
+        (self.family.keys)(self, head)?;
         head.set("general.file_type", mix.id())?.set("general.quantization_version", 2u32)?;
         Ok(())
     }
@@ -313,11 +413,12 @@ impl Preset {
 pub(super) fn typed(mut tensors: Vec<Tensor>, preset: &Preset, mix: FileType) -> Result<Vec<Tensor>> {
     let mut facts = ModelFacts {
         n_layer: preset.n_layer,
-        n_attn_v: preset.n_layer,
+        n_attn_v: tensors.iter().filter(|t| t.name.ends_with("attn_v.weight")).count() as u32,
         gqa: preset.n_head / preset.n_head_kv,
         n_expert: preset.experts.map_or(0, |e| e.n_expert),
         has_output: !preset.is_tied,
-        is_70b: false,
+        // As llama.cpp recognises it.
+        is_70b: preset.family.architecture == "llama" && preset.n_layer == 80,
         is_falcon: false,
         has_importance: false,
     };

@@ -30,6 +30,6 @@ pub(super) fn made_up_tokenizer(head: &mut GgufWriter, preset: &Preset) -> Resul
         .set("tokenizer.ggml.merges", vec![format!("{space} {space}")])?
         .set("tokenizer.ggml.bos_token_id", first_special as u32)?
         .set("tokenizer.ggml.eos_token_id", first_special as u32 + 1)?
-        .set("tokenizer.ggml.add_bos_token", preset.architecture == "llama")?;
+        .set("tokenizer.ggml.add_bos_token", preset.family.architecture == "llama")?;
     Ok(())
 }
