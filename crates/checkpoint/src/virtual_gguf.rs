@@ -134,7 +134,7 @@ struct Placed {
 
 /// A GGUF file whose tensors are made of ranges of other files whenever they are read.
 ///
-/// Memory does not depend on its size: reading takes a few MiB, and two panels of 16 MiB for matrices that are transposed.
+/// Memory does not depend on its size: reading takes a few MiB, and 32 MiB of panels of matrices that are transposed.
 /// Blocks of 1 MiB or more in order read every byte once, and at most the rows at their borders twice.
 pub struct VirtualSource<S> {
     name: String,

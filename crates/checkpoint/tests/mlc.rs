@@ -296,6 +296,18 @@ fn damage_is_told() {
             changed(&|cache| cache["records"][0]["nbytes"] = 5.into()),
             "`params_shard_0.bin`: expected 5 bytes, found 25664",
         ),
+        (
+            changed(&|cache| cache["records"][0]["dataPath"] = "other.bin".into()),
+            "expected a file `other.bin`, found none",
+        ),
+        (
+            changed(&|cache| {
+                let empty =
+                    json!({"dataPath": "empty.bin", "format": "raw-shard", "nbytes": 0, "records": []});
+                cache["records"].as_array_mut().unwrap().push(empty);
+            }),
+            "expected a file `empty.bin`, found none",
+        ),
         (changed(&|cache| cache["records"][0]["dataPath"] = "../x".into()), "plain file names"),
         (changed(&|cache| cache["records"][0]["format"] = "zip".into()), "files of the format raw-shard"),
         (changed(&|cache| *cache = json!([])), "expected JSON of the converter"),

@@ -38,5 +38,5 @@ fn seeds_of_folders_are_models() {
             n += 1;
         }
     }
-    assert_eq!(n, 5);
+    assert_eq!(n, 6);
 }

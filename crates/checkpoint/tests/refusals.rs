@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use chaski_checkpoint::Folder;
 use chaski_checkpoint::hf::{HfError, OpenOptions, Opened, open};
-use ggml_format::{ByteSource, MemorySource};
+use ggml_format::{ByteSource, Gguf, MemorySource};
 use serde_json::{Value, json};
 
 /// A checkpoint with changes.
@@ -129,7 +129,32 @@ const CONFIGS: &[(&str, &str, &str)] = &[
     ("granitehybrid", r#"{"num_local_experts": 4}"#, "num_local_experts 4"),
     ("granitehybrid", r#"{"layer_types": ["mamba", "rwkv"]}"#, "layer_types of layer 1"),
     ("granitehybrid", r#"{"layer_types": ["mamba"]}"#, "key `layer_types`: expected 2 names"),
-    ("mamba2", r#"{"time_step_limit": [0.0, 0.5]}"#, "time_step_limit Some([0.0, 0.5])"),
+    ("mamba2", r#"{"time_step_limit": [0.0, 0.5]}"#, "time_step_limit [0.0,0.5]"),
+    ("mamba2", r#"{"time_step_limit": [0.001, null]}"#, "time_step_limit [0.001,null]"),
+    ("falcon-h1", r#"{"time_step_limit": [0.001, {"__float__": "Infinity"}]}"#, "time_step_limit [0.001,"),
+    ("mamba2", r#"{"time_step_limit": [0.0]}"#, "key `time_step_limit`: expected two numbers"),
+    ("mamba2", r#"{"time_step_limit": "none"}"#, "key `time_step_limit`: expected two numbers"),
+    ("mamba2", r#"{"time_step_limit": [0.0, "x"]}"#, "key `time_step_limit`: expected a number"),
+    (
+        "qwen35",
+        r#"{"linear_key_head_dim": 4000000000}"#,
+        "key `linear_key_head_dim`: expected less than 32768",
+    ),
+    (
+        "cohere2",
+        r#"{"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0}}"#,
+        "RoPE scaling of type Some(\"yarn\")",
+    ),
+    (
+        "phi3",
+        r#"{"rope_parameters": {"rope_type": "longrope", "attention_factor": 1.5}, "original_max_position_embeddings": 64}"#,
+        "longrope with an attention factor of Some(1.5)",
+    ),
+    (
+        "llama-gqa",
+        r#"{"rope_parameters": {"rope_type": "longrope"}}"#,
+        "\"longrope\" in other classes than Phi 3",
+    ),
     ("falcon-h1", r#"{"ssm_multipliers": [1.0]}"#, "key `ssm_multipliers`: expected 5 numbers"),
     (
         "phi3",
@@ -193,7 +218,12 @@ fn tensors_that_are_missing_or_superfluous_are_named() {
         "tensor `model.norm.weight`: expected once in the text model, found twice"
     );
     // Constants, drafts and pictures are no part of the text model.
-    for name in ["model.layers.0.self_attn.rotary_emb.inv_freq", "mtp.fc.weight", "vision_tower.x.weight"] {
+    for name in [
+        "model.layers.0.self_attn.rotary_emb.inv_freq",
+        "model.layers.0.attention.bias",
+        "mtp.fc.weight",
+        "vision_tower.x.weight",
+    ] {
         let mut edited = Edited::new(&checkpoints.join("llama-gqa"));
         let (start, n) = (edited.data.len(), 4);
         edited.header[name] = json!({"dtype": "F32", "shape": [1], "data_offsets": [start, start + n]});
@@ -219,6 +249,15 @@ fn shapes_that_do_not_fit_are_refused() {
     assert!(
         reshape("deepseek3", "model.layers.0.self_attn.kv_b_proj.weight", &[64, 64]).contains("at least")
     );
+    let experts = "model.layers.0.mlp.experts.gate_up_proj";
+    for shape in [&[4096][..], &[256, 16], &[4, 64, 16], &[4, 64, 1, 4, 4]] {
+        let error = reshape("gpt-oss-mxfp4", &format!("{experts}_blocks"), shape);
+        assert!(error.contains("expected blocks of 16 bytes"), "{shape:?}: {error}");
+    }
+    let error = reshape("gpt-oss-mxfp4", &format!("{experts}_scales"), &[256]);
+    assert!(error.contains("expected blocks of 16 bytes"), "{error}");
+    let error = reshape("gpt-oss-mxfp4", &format!("{experts}_scales"), &[64, 4, 1]);
+    assert!(error.contains("expected a scale for each block"), "{error}");
 }
 
 /// All bytes of a folder as a file.
@@ -227,6 +266,29 @@ fn bytes(edited: &Edited) -> Vec<u8> {
     let mut bytes = vec![0; source.len() as usize];
     pollster::block_on(source.read_at(0, &mut bytes)).unwrap();
     bytes
+}
+
+/// Multipliers of a module's input belong to its matrix alone, those of its result to its bias, too.
+#[test]
+fn biases_of_falcon_h1_have_the_multipliers_of_results_only() {
+    let Some(checkpoints) = common::data("weights/checkpoints") else { return };
+    let mut edited = Edited::new(&checkpoints.join("falcon-h1"));
+    change(&mut edited.config, r#"{"attention_in_multiplier": 4.0, "key_multiplier": 0.5}"#);
+    for (name, value) in [("q_proj", 3.0f32), ("k_proj", 3.0)] {
+        let n =
+            edited.header[format!("model.layers.0.self_attn.{name}.weight")]["shape"][0].as_u64().unwrap();
+        let start = edited.data.len();
+        (0..n).for_each(|_| edited.data.extend(value.to_le_bytes()));
+        edited.header[format!("model.layers.0.self_attn.{name}.bias")] =
+            json!({"dtype": "F32", "shape": [n], "data_offsets": [start, edited.data.len()]});
+    }
+    let file = bytes(&edited);
+    let gguf = Gguf::parse(file.clone().into(), file.len() as u64).unwrap();
+    for (name, expected) in [("attn_q", 3.0f32), ("attn_k", 1.5)] {
+        let bias = gguf.tensor(&format!("blk.0.{name}.bias")).unwrap();
+        let data = &file[bias.offset as usize..][..bias.n_byte as usize];
+        assert!(data.len() > 4 && data.chunks(4).all(|b| b == expected.to_le_bytes()), "{name}");
+    }
 }
 
 #[test]

@@ -165,3 +165,14 @@ fn vocabularies_are_known_by_their_hash_where_expressions_do_not_tell() {
         assert_eq!(keys.pre, PreTokenizer::KnownVocabulary(name.to_owned()), "{name}");
     }
 }
+
+#[test]
+fn a_name_of_no_rule_is_refused() {
+    let mut files = TokenizerFiles::new();
+    files.insert("tokenizer.json", common::TOKENIZER.into()).unwrap();
+    let read =
+        |pre| TokenizerKeys::read(&files, TokenizerOptions { pre: Some(pre), ..TokenizerOptions::default() });
+    assert!(read("qwen2").is_ok());
+    let error = read("qwen9").unwrap_err().to_string();
+    assert!(error.starts_with("\"qwen9\" is not a pre-tokenizer that is known"), "{error}");
+}

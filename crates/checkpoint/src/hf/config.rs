@@ -29,6 +29,9 @@ const MAX_LAYER: u32 = 4096;
 /// Most channels of a head: factors of RoPE are as many.
 const MAX_HEAD: u32 = 65_536;
 
+/// Names of the part of a head that RoPE turns, the present one first.
+pub(super) const ROTARY_PART: &[&str] = &["partial_rotary_factor", "rope_pct", "rope_percent"];
+
 /// A configuration. Keys of a `text_config` come before those around it.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -51,14 +54,17 @@ impl Config {
         }
     }
 
-    /// Adds values of keys that the file leaves out, as JSON.
+    /// Adds values of keys that the file leaves out, as JSON. A key that is null is there: transformers has no value then.
     ///
     /// # Errors
     /// As [`Config::parse`].
     pub(super) fn add_defaults(&mut self, json: &str) -> Result<(), ConfigError> {
         let defaults = Config::parse(json.as_bytes())?;
         for (key, value) in defaults.outer {
-            if self.get(&[&key]).is_none() && self.rope_of("full_attention", &[&key]).is_none() {
+            let one = [key.as_str()];
+            let names = if key == ROTARY_PART[0] { ROTARY_PART } else { &one };
+            let has = |name: &&str| self.text.contains_key(*name) || self.outer.contains_key(*name);
+            if !names.iter().any(has) && self.rope_of("full_attention", names).is_none() {
                 self.outer.insert(key, value);
             }
         }
@@ -230,7 +236,7 @@ impl Config {
     }
 }
 
-fn unexpected(key: &str, expected: &str, found: &Value) -> ConfigError {
+pub(super) fn unexpected(key: &str, expected: &str, found: &Value) -> ConfigError {
     let mut found = found.to_string();
     if let Some((i, _)) = found.char_indices().nth(60) {
         found.truncate(i);

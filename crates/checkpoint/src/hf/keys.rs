@@ -3,7 +3,7 @@
 use ggml_format::OwnedValue;
 use serde_json::Value;
 
-use super::config::{Config, ConfigError, Found, real, whole};
+use super::config::{Config, ConfigError, Found, ROTARY_PART, real, whole};
 
 /// A key.
 #[derive(Clone, Copy)]
@@ -91,13 +91,13 @@ pub(super) const ROPE_WHOLE: &[Key] = &[key("rope.dimension_count", |c| int(Some
 
 /// Channels of a head that turn: a part of them.
 pub(super) const ROPE_PART: &[Key] = &[key("rope.dimension_count", |c| {
-    let part = c.rope(&["partial_rotary_factor"]).map(|v| real("partial_rotary_factor", v)).transpose()?;
+    let part = c.rope(ROTARY_PART).map(|v| real(ROTARY_PART[0], v)).transpose()?;
     int(part.map(|part| Ok((f64::from(c.head_dim()?) * f64::from(part)) as u32)).transpose()?)
 })];
 
 /// The same where the family's default is a quarter.
 pub(super) const ROPE_QUARTER: &[Key] = &[key("rope.dimension_count", |c| {
-    let part = c.rope(&["partial_rotary_factor"]).map(|v| real("partial_rotary_factor", v)).transpose()?;
+    let part = c.rope(ROTARY_PART).map(|v| real(ROTARY_PART[0], v)).transpose()?;
     int(Some((f64::from(c.head_dim()?) * f64::from(part.unwrap_or(0.25))) as u32))
 })];
 

@@ -37,11 +37,11 @@ pub enum HfError {
     #[error("config.json: class {found:?} is not known (known: {})", known())]
     Class { found: String },
     #[error(
-        "config.json: the rules of class {class} were never compared with the original, so its results may be wrong"
+        "config.json: the rules of class {class} were never compared with the original, so its results may be wrong; `chaski convert --allow-unproven` makes a GGUF file of it"
     )]
     Unproven { class: &'static str },
     #[error(
-        "config.json: weights of {method} were never compared with the original, so results may be wrong"
+        "config.json: weights of {method} were never compared with the original, so results may be wrong; `chaski convert --allow-unproven` makes a GGUF file of it"
     )]
     UnprovenScheme { method: &'static str },
     #[error(transparent)]

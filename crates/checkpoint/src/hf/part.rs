@@ -51,7 +51,7 @@ impl Part {
     /// The same values in another shape.
     pub(super) fn reshape(self, shape: &[u64]) -> Result<Part, PartError> {
         let n: Option<u64> = shape.iter().try_fold(1u64, |n, &size| n.checked_mul(size));
-        if n != Some(self.recipe.n_row() * self.recipe.n_col()) {
+        if n.is_none() || n != self.recipe.n_row().checked_mul(self.recipe.n_col()) {
             return Err(PartError::Shape { expected: format!("of {shape:?}"), found: self.shape });
         }
         let recipe = self.recipe.fold(shape.last().copied().unwrap_or(1))?;
@@ -105,7 +105,7 @@ pub(super) fn neg_exp_column(c: &Config, part: Part) -> Result<Part, PartError> 
 /// Weights of a depthwise convolution: `[channels, 1, n]` to `[channels, n]`.
 pub(super) fn squeeze(_: &Config, part: Part) -> Result<Part, PartError> {
     let part = part.rank(3)?;
-    let shape = [part.shape[0] * part.shape[1], part.shape[2]];
+    let shape = [part.shape[0].saturating_mul(part.shape[1]), part.shape[2]];
     part.reshape(&shape)
 }
 

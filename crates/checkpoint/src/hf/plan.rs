@@ -64,8 +64,8 @@ const SKIPPED: &[&str] = &[
     "model.audio_tower.",
 ];
 
-/// Ends of names of tensors that are constants.
-const CONSTANTS: &[&str] = &[".rotary_emb.inv_freq", ".masked_bias"];
+/// Ends of names of tensors that are constants: frequencies of RoPE, and the causal mask that GPT-NeoX stores.
+const CONSTANTS: &[&str] = &[".rotary_emb.inv_freq", ".attention.bias", ".masked_bias"];
 
 /// Most experts of a layer.
 const MAX_EXPERT: u32 = 65_536;

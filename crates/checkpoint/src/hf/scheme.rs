@@ -126,14 +126,18 @@ impl Scheme {
             tensors.take(&tensor).ok_or(SchemeError::Missing { tensor })
         };
         let (blocks, scales) = (take(tensors, "blocks")?, take(tensors, "scales")?);
-        let ([n_expert, n_row, n_block, 16], true) = (blocks.shape(), blocks.shape()[..3] == *scales.shape())
+        let (&[n_expert, n_row, n_block, 16], &[n_expert_scale, n_row_scale, n_scale]) =
+            (blocks.shape(), scales.shape())
         else {
             return layout(name, "blocks of 16 bytes, each with a scale", blocks.shape());
         };
-        let shape = vec![*n_expert, *n_row, n_block.saturating_mul(32)];
-        let n_all = n_expert.saturating_mul(*n_row);
+        if (n_expert_scale, n_row_scale, n_scale) != (n_expert, n_row, n_block) {
+            return layout(name, "a scale for each block of 16 bytes", scales.shape());
+        }
+        let shape = vec![n_expert, n_row, n_block.saturating_mul(32)];
+        let n_all = n_expert.saturating_mul(n_row);
         let codes = View { n_row: n_all, n_col: n_block.saturating_mul(16), ..blocks.view() };
-        let scales = View { n_row: n_all, n_col: *n_block, ..scales.view() };
+        let scales = View { n_row: n_all, n_col: n_block, ..scales.view() };
         let microscaled = Microscaled { codes, scales, ty: GgmlType::MXFP4 };
         let recipe = Recipe::microscaled(microscaled).map_err(located(name))?;
         Ok(Some(Part { shape, recipe }))

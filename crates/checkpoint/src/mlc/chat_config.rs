@@ -57,6 +57,10 @@ impl ChatConfig {
             config.insert("text_config".into(), renamed(inner).into());
         }
         config.insert("architectures".into(), json!([family.class]));
+        // Without a key there is no window, whereas Mistral has one in transformers.
+        if family.class == "MistralForCausalLM" {
+            config.entry("sliding_window").or_insert(Value::Null);
+        }
         for key in ["vocab_size", "bos_token_id", "eos_token_id", "pad_token_id"] {
             if let (Some(value), false) = (all.get(key), config.contains_key(key)) {
                 config.insert(key.into(), value.clone());

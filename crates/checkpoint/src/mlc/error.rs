@@ -22,7 +22,9 @@ pub enum MlcError {
     Value { file: &'static str, expected: String, found: String },
     #[error("mlc-chat-config.json: quantization `{found}`: {advice} (known: {known})")]
     Quantization { found: String, advice: &'static str, known: String },
-    #[error("mlc-chat-config.json: {what} was never compared with the original, so results may be wrong")]
+    #[error(
+        "mlc-chat-config.json: {what} was never compared with the original, so results may be wrong; `chaski convert --allow-unproven` makes a GGUF file of it"
+    )]
     Unproven { what: String },
     #[error("mlc-chat-config.json: tensor_parallel_shards is {found}: take the folder for one device")]
     Shards { found: u64 },

@@ -6,7 +6,7 @@ use ggml_format::ByteSource;
 use serde::Deserialize;
 
 use super::MlcError;
-use crate::folder::Folder;
+use crate::folder::{Folder, FolderError};
 use crate::recipe::View;
 use crate::safetensors::{Dtype, TensorEntry};
 
@@ -94,7 +94,8 @@ pub(super) async fn shards<S: ByteSource>(
         if !is_plain {
             return Err(wrong("plain file names", format!("{:?}", shard.file)));
         }
-        let found = folder.file(&shard.file).map_or(0, ByteSource::len);
+        let missing = || FolderError::Missing { folder: folder.name().to_owned(), file: shard.file.clone() };
+        let found = folder.file(&shard.file).ok_or_else(missing)?.len();
         if found != shard.n_byte {
             return Err(MlcError::FileSize { file: shard.file.clone(), expected: shard.n_byte, found });
         }
@@ -111,8 +112,7 @@ pub(super) async fn tensors<S: ByteSource>(folder: &Folder<S>) -> Result<BTreeMa
     let (file, shards) = shards(folder).await?;
     let mut tensors = BTreeMap::new();
     for shard in shards {
-        // The size was compared, so the file is there.
-        let number = folder.position(&shard.file).unwrap_or_default();
+        let number = folder.position(&shard.file).expect("the size of the file was compared");
         for record in shard.records {
             let tensor = entry(record, shard.n_byte)?;
             let name = tensor.name.clone();

@@ -8,7 +8,7 @@ use std::ops::Range;
 use ggml_format::{ByteSource, GgmlType, SourceError};
 
 use super::blocks::{q4_0, q4_0_of_words};
-use super::context::{Context, N_LEVEL, PANEL_BYTES, Panel, Reading, keep};
+use super::context::{Context, N_LEVEL, PANEL_BYTES, Panel, Reading, find, keep};
 use super::node::{Function, Node, Strides};
 use super::quantized::floats;
 
@@ -302,16 +302,11 @@ impl Transpose<'_> {
             let (part, others) = rest.split_at_mut((end - r) as usize * width);
             let mut panels = reader.context.panels[reader.level].lock().await;
             let node = std::ptr::from_ref(self.node) as usize;
-            let is_it = |p: &Panel| p.node == node && p.form == form && p.rows == panel;
-            let found = match panels.iter().position(is_it) {
-                Some(i) => i,
-                None => {
-                    let bytes = self.panel(reader, form, panel.clone()).await?;
-                    keep(&mut panels, Panel { node, form, rows: panel.clone(), bytes });
-                    panels.len() - 1
-                }
-            };
-            let bytes = &panels[found].bytes[((r - first) * row) as usize..];
+            if !find(&mut panels, node, form, &panel) {
+                let bytes = self.panel(reader, form, panel.clone()).await?;
+                keep(&mut panels, Panel { node, form, rows: panel.clone(), bytes });
+            }
+            let bytes = &panels.last().expect("it was found or kept").bytes[((r - first) * row) as usize..];
             for (out, from) in part.chunks_exact_mut(width).zip(bytes.chunks_exact(row as usize)) {
                 out.copy_from_slice(&from[skip..skip + width]);
             }

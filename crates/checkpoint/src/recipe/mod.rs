@@ -95,10 +95,12 @@ impl Recipe {
         if let Some(expected) = microscaled.mismatch() {
             return wrong(expected, "parts of another matrix");
         }
-        let (n_row, n_col, ty) = (microscaled.codes.n_row, microscaled.codes.n_col * 2, microscaled.ty);
-        if !n_col.is_multiple_of(ty.block_len() as u64) {
-            return wrong(format!("rows of whole blocks of {}", ty.block_len()), format!("{n_col} values"));
-        }
+        let (n_row, n_byte, ty) = (microscaled.codes.n_row, microscaled.codes.n_col, microscaled.ty);
+        let n_col = n_byte.checked_mul(2).filter(|n| n.is_multiple_of(ty.block_len() as u64));
+        let Some(n_col) = n_col else {
+            let expected = format!("rows of whole blocks of {} values, two a byte", ty.block_len());
+            return wrong(expected, format!("{n_byte} bytes"));
+        };
         Ok(Recipe { node: Node::Microscaled(Box::new(microscaled)), n_row, n_col, native: ty })
     }
 
@@ -223,16 +225,17 @@ impl Recipe {
     /// # Errors
     /// [`RecipeError`] unless the values are whole rows.
     pub fn fold(self, n_col: u64) -> Result<Recipe, RecipeError> {
-        let n = self.n_row * self.n_col;
         if n_col == self.n_col {
             return Ok(self);
         }
-        if n_col == 0 || !n.is_multiple_of(n_col) || n_col > MAX_ROW || self.n_col > MAX_ROW {
+        let is_short = n_col > 0 && n_col <= MAX_ROW && self.n_col <= MAX_ROW;
+        let n = self.n_row.checked_mul(self.n_col).filter(|n| is_short && n.is_multiple_of(n_col));
+        let Some(n) = n else {
             return wrong(
                 format!("rows of {n_col} values, at most {MAX_ROW}"),
                 format!("{} x {}", self.n_row, self.n_col),
             );
-        }
+        };
         let native = self.blockless();
         // The elements of a file have any shape.
         let node = match self.node {
@@ -256,11 +259,14 @@ impl Recipe {
         }
         let native = self.blockless();
         let n_col = self.n_col;
+        let Some(n_row_all) = (self.n_row / n_row).checked_mul(n_col) else {
+            return wrong("fewer than 2^64 rows", format!("{} x {n_col} transposed", self.n_row));
+        };
         let node = Node::Transpose { of: Box::new(self.node), n_row, n_col };
         if !node.fits_levels() {
             return wrong("at most 3 transpositions within each other", "more");
         }
-        Ok(Recipe { node, n_row: self.n_row / n_row * n_col, n_col: n_row, native })
+        Ok(Recipe { node, n_row: n_row_all, n_col: n_row, native })
     }
 
     /// Values of 4-bit integers (code - 8) * scale whose native type is q4_0.

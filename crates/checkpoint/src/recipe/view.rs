@@ -32,8 +32,12 @@ impl View {
     /// A tensor as rows of its last dimension.
     pub fn of(file: usize, tensor: &TensorEntry) -> View {
         let n_col = tensor.shape.last().copied().unwrap_or(1);
-        // An empty tensor has no rows, whichever size is 0.
-        let n_row = tensor.shape.iter().rev().skip(1).product();
+        // An empty tensor has no rows, whichever size is 0; the sizes of others were multiplied when the header was read.
+        let n_row = match tensor.shape.split_last() {
+            Some(_) if tensor.shape.contains(&0) => 0,
+            Some((_, outer)) => outer.iter().fold(1, |n: u64, &size| n.saturating_mul(size)),
+            None => 1,
+        };
         View { file, offset: tensor.offset, dtype: tensor.dtype, n_row, n_col }
     }
 
@@ -151,5 +155,22 @@ fn decode(dtype: Dtype, bytes: &[u8], out: &mut [u8]) -> Result<(), String> {
 fn each<const N: usize>(bytes: &[u8], out: std::slice::ChunksExactMut<'_, u8>, f: impl Fn([u8; N]) -> f32) {
     for (out, b) in out.zip(bytes.as_chunks::<N>().0) {
         out.copy_from_slice(&f(*b).to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_tensor_of_any_sizes_has_no_rows() {
+        let big = 1 << 40;
+        for shape in [vec![0, 4], vec![big, big, 0], vec![big, 0, big, big], vec![0]] {
+            let tensor = TensorEntry { name: "x".into(), dtype: Dtype::F32, shape, offset: 0, n_byte: 0 };
+            assert_eq!(View::of(0, &tensor).n_row, 0, "{:?}", tensor.shape);
+        }
+        let of = |shape| TensorEntry { name: "x".into(), dtype: Dtype::F32, shape, offset: 0, n_byte: 0 };
+        let view = |shape| View::of(0, &of(shape));
+        assert_eq!([view(vec![]).n_row, view(vec![5]).n_row, view(vec![2, 3, 5]).n_row], [1, 1, 6]);
     }
 }

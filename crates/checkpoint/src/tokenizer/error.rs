@@ -27,6 +27,10 @@ pub enum TokenizerFileError {
     SameId { file: String, id: usize, first: String, second: String },
     #[error("vocabulary of {found} tokens: expected 1 to {max}")]
     VocabularySize { found: u64, max: usize },
+    #[error(
+        "{name:?} is not a pre-tokenizer that is known; expected a value of `tokenizer.ggml.pre` such as \"qwen2\""
+    )]
+    UnknownPre { name: String },
     #[error("`tokenizer.json`: its way to split texts into words is not known; name a known pre-tokenizer")]
     PreTokenizer {
         #[source]

@@ -16,6 +16,7 @@ mod templates;
 mod tokenizer_json;
 mod vocabulary;
 
+use chaski_text::is_pre_tokenizer;
 use ggml_format::OwnedValue;
 use serde_json::Value;
 
@@ -74,6 +75,9 @@ impl TokenizerKeys {
         files: &TokenizerFiles,
         options: TokenizerOptions<'_>,
     ) -> Result<TokenizerKeys, TokenizerFileError> {
+        if let Some(name) = options.pre.filter(|name| !is_pre_tokenizer(name)) {
+            return Err(TokenizerFileError::UnknownPre { name: name.to_owned() });
+        }
         let configs = Configs::read(files)?;
         let json: Option<TokenizerJson> = files.typed(tokenizer_json::FILE)?;
         let found = match (json, files.bytes(sentence_piece::FILE)) {

@@ -73,3 +73,57 @@ pub(crate) fn folder(path: &Path) -> Folder<MemorySource> {
     });
     Folder::new(path.display().to_string(), files)
 }
+
+/// A tokenizer of one token.
+pub(crate) const TOKENIZER: &str = r#"{"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "model": {"vocab": {"a": 0}, "merges": ["a a"]}}"#;
+
+/// A tensor of a made file: name, type, shape, bytes.
+pub(crate) type Tensor = (String, &'static str, Vec<u64>, Vec<u8>);
+
+/// A file of safetensors.
+pub(crate) fn safetensors(tensors: &[Tensor]) -> Vec<u8> {
+    let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
+    for (name, dtype, shape, bytes) in tensors {
+        let end = data.len() + bytes.len();
+        header.insert(
+            name.clone(),
+            serde_json::json!({"dtype": dtype, "shape": shape, "data_offsets": [data.len(), end]}),
+        );
+        data.extend(bytes);
+    }
+    let header = serde_json::to_vec(&header).unwrap();
+    [&(header.len() as u64).to_le_bytes()[..], &header, &data].concat()
+}
+
+/// A checkpoint of `fixtures/classes` by its path: its configuration, and its tensors with zeros in them.
+pub(crate) fn class(path: &Path) -> (Value, Vec<Tensor>) {
+    let case = json(path);
+    let tensor = |(name, shape): (&String, &Value)| {
+        let shape: Vec<u64> = shape.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+        let n_byte = shape.iter().product::<u64>() as usize * 2;
+        (name.clone(), "BF16", shape, vec![0; n_byte])
+    };
+    let tensors = case["tensors"].as_object().unwrap().iter().map(tensor).collect();
+    (case["config"].clone(), tensors)
+}
+
+/// The folder of these checkpoints.
+pub(crate) fn classes() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/classes")
+}
+
+/// A folder of a configuration and a file of weights, with a tokenizer of one token.
+pub(crate) fn made(config: &Value, weights: Vec<u8>) -> Folder<MemorySource> {
+    let files = [
+        ("config.json", config.to_string().into_bytes()),
+        ("model.safetensors", weights),
+        ("tokenizer.json", TOKENIZER.as_bytes().to_vec()),
+    ];
+    Folder::new("model", files.map(|(name, bytes)| (name.to_owned(), MemorySource::new(name, bytes))))
+}
+
+/// The message of an error and those of its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |e| e.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -55,16 +55,18 @@ pub(super) fn activation(c: &Config, names: &[&str]) -> Result<(), ConfigError> 
     c.refuse_unless(found.is_none_or(|found| names.contains(&found)), || format!("activation {found:?}"))
 }
 
-/// SiLU, and no window.
+/// SiLU, no window, and none of the RoPE scalings that change the magnitude of scores.
 pub(super) fn plain(c: &Config) -> Result<(), ConfigError> {
     activation(c, &["silu", "swish"])?;
+    let is_long = matches!(rope_type(c), Some("longrope" | "su"));
+    c.refuse_unless(!is_long, || "RoPE scaling of type \"longrope\" in other classes than Phi 3".into())?;
     no_window(c)
 }
 
-/// No window of attention, or one that is switched off.
+/// No window of attention, or one that is switched off or has no tokens.
 pub(super) fn no_window(c: &Config) -> Result<(), ConfigError> {
     let is_off = c.get(&["use_sliding_window"]).is_some_and(|v| v == false);
-    let window = c.u32(&["sliding_window"])?;
+    let window = c.u32(&["sliding_window"])?.filter(|&n| n > 0);
     c.refuse_unless(is_off || window.is_none(), || format!("sliding_window {window:?}"))
 }
 

@@ -72,7 +72,7 @@ const LAYERS: &[&[Rule]] = &[NORMS_BEFORE, ATTENTION, DENSE, SPARSE];
 
 pub(in crate::hf) const CLASSES: &[HfArch] = &[
     HfArch::new("DeepseekV2ForCausalLM", "deepseek2", KEYS, LAYERS)
-        .defaults(r#"{"rms_norm_eps": 1e-6}"#)
+        .defaults(r#"{"rms_norm_eps": 1e-6, "n_shared_experts": 2, "routed_scaling_factor": 1.0}"#)
         .check(|c| {
             check(c)?;
             let method = c.str(&["topk_method"]);
@@ -83,8 +83,10 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         .proof(Proof::Tested),
     HfArch::new("DeepseekV3ForCausalLM", "deepseek2", KEYS, LAYERS)
         .defaults(
-            r#"{"rms_norm_eps": 1e-6, "scoring_func": "sigmoid", "norm_topk_prob": true, "routed_scaling_factor": 2.5,
-                "n_group": 8, "topk_group": 4, "first_k_dense_replace": 3}"#,
+            r#"{"rms_norm_eps": 1e-6, "scoring_func": "sigmoid", "norm_topk_prob": true,
+                "routed_scaling_factor": 2.5, "n_group": 8, "topk_group": 4,
+                "first_k_dense_replace": 3, "n_shared_experts": 1,
+                "num_experts_per_tok": 8}"#,
         )
         .check(|c| {
             check(c)?;

@@ -51,6 +51,8 @@ const NEMOTRON_TOP: &[Rule] = &[
     module("output", "lm_head", same).head(),
 ];
 
+const NEMOTRON_KEYS: &[Key] = &[key("attention.layer_norm_epsilon", f32_of!("norm_eps"))];
+
 /// Olmo's norms have no weights.
 const OLMO_TOP: &[Rule] =
     &[module("token_embd", "model.embed_tokens", same), module("output", "lm_head", same).head()];
@@ -204,12 +206,15 @@ const EXPERT_SIZES: &[Key] = &[
 
 pub(in crate::hf) const CLASSES: &[HfArch] = &[
     HfArch::new("ArceeForCausalLM", "arcee", USUAL, &[NORMS_BEFORE, ATTENTION_PAIRS, UNGATED])
+        .defaults(r#"{"rms_norm_eps": 1e-5}"#)
         .check(|c| activation(c, &["relu2"]))
         .proof(Proof::Logits),
     HfArch::new("SeedOssForCausalLM", "seed_oss", USUAL, &[SEED_NORMS, ATTENTION, MLP])
+        .defaults(r#"{"head_dim": 128, "rms_norm_eps": 1e-6}"#)
         .check(plain)
         .proof(Proof::Logits),
     HfArch::new("Ernie4_5ForCausalLM", "ernie4_5", USUAL, &[NORMS_BEFORE, ATTENTION, MLP])
+        .defaults(r#"{"head_dim": 128, "rms_norm_eps": 1e-5, "rope_theta": 500000.0}"#)
         .check(plain)
         .proof(Proof::Logits),
     HfArch::new(
@@ -218,6 +223,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         USUAL,
         &[NORMS_BEFORE, ATTENTION, HUNYUAN_NORMS, MLP],
     )
+    .defaults(r#"{"rms_norm_eps": 1e-5}"#)
     .check(plain)
     .proof(Proof::Logits),
     HfArch::new("Starcoder2ForCausalLM", "starcoder2", USUAL, &[NORMS_BEFORE, ATTENTION, CONVOLUTIONS])
@@ -228,7 +234,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         })
         .proof(Proof::Logits),
     HfArch::new("StableLmForCausalLM", "stablelm", PARTIAL, &[NORMS_BEFORE, ATTENTION, MLP])
-        .defaults(r#"{"layer_norm_eps": 1e-5}"#)
+        .defaults(r#"{"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.25}"#)
         .check(|c| {
             plain(c)?;
             c.refuse_unless(!c.flag("qk_layernorm"), || "qk_layernorm true".into())?;
@@ -246,6 +252,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[SIZES, KV_HEADS, ROPE, NORMS, EXPERTS],
         &[NORMS_BEFORE, ATTENTION, QK_NORMS, EXPERT_MLPS],
     )
+    .defaults(r#"{"num_experts_per_tok": 8, "rms_norm_eps": 1e-5}"#)
     .check(|c| {
         plain(c)?;
         even_experts(c)?;
@@ -258,24 +265,33 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[SIZES, KV_HEADS, ROPE, NORMS, EXPERTS, EXPERT_SIZES],
         &[NORMS_BEFORE, ATTENTION, EXPERT_MLPS, SHARED_EXPERT],
     )
+    .defaults(r#"{"num_experts_per_tok": 4, "rms_norm_eps": 1e-6, "use_sliding_window": false}"#)
     .check(|c| {
         plain(c)?;
         even_experts(c)?;
         experts_everywhere(c)
     })
     .proof(Proof::Logits),
-    HfArch::new("NemotronForCausalLM", "nemotron", PARTIAL, &[NEMOTRON_NORMS, ATTENTION, UNGATED])
-        .top(NEMOTRON_TOP)
-        .defaults(r#"{"norm_eps": 1e-5}"#)
-        .check(|c| activation(c, &["relu2"]))
-        .proof(Proof::Logits),
+    HfArch::new(
+        "NemotronForCausalLM",
+        "nemotron",
+        &[SIZES, KV_HEADS, ROPE, HEAD_DIM, ROPE_PART, NEMOTRON_KEYS],
+        &[NEMOTRON_NORMS, ATTENTION, UNGATED],
+    )
+    .top(NEMOTRON_TOP)
+    .defaults(r#"{"norm_eps": 1e-5, "partial_rotary_factor": 0.5}"#)
+    .check(|c| activation(c, &["relu2"]))
+    .proof(Proof::Logits),
     HfArch::new(
         "CohereForCausalLM",
         "command-r",
         &[SIZES, KV_HEADS, ROPE, NORMS, LOGIT_SCALE],
         &[NORM_SHARED, ATTENTION, MLP],
     )
-    .defaults(r#"{"tie_word_embeddings": true, "layer_norm_eps": 1e-5}"#)
+    .defaults(
+        r#"{"tie_word_embeddings": true, "layer_norm_eps": 1e-5, "logit_scale": 0.0625,
+                "rope_theta": 500000.0}"#,
+    )
     .check(|c| {
         plain(c)?;
         c.refuse_unless(!c.flag("use_qk_norm"), || "use_qk_norm true".into())
@@ -283,7 +299,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     .proof(Proof::Logits),
     HfArch::new("PhiForCausalLM", "phi2", PARTIAL, &[PHI])
         .top(PHI_TOP)
-        .defaults(r#"{"layer_norm_eps": 1e-5}"#)
+        .defaults(r#"{"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5}"#)
         .check(|c| {
             activation(c, &["gelu_new"])?;
             c.refuse_unless(!c.flag("qk_layernorm"), || "qk_layernorm true".into())
@@ -302,6 +318,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         .check(|c| activation(c, &["silu"]))
         .proof(Proof::Logits),
     HfArch::new("Exaone4ForCausalLM", "exaone4", USUAL, &[ATTENTION, QK_NORMS, NORMS_AFTER, MLP])
+        .defaults(r#"{"rms_norm_eps": 1e-5, "sliding_window": 4096}"#)
         .check(|c| {
             plain(c)?;
             let kinds = c.layer_types()?.unwrap_or_default();
@@ -316,7 +333,12 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[SIZES, KV_HEADS, ROPE, NORMS, EXPERTS, HEAD_DIM, ROPE_PART, GLM_KEYS],
         &[SEED_NORMS, ATTENTION, GLM_NORMS, GLM_EXPERTS],
     )
-    .defaults(r#"{"partial_rotary_factor": 0.5}"#)
+    .defaults(
+        r#"{"partial_rotary_factor": 0.5, "first_k_dense_replace": 1, "n_group": 1,
+                "n_shared_experts": 1, "norm_topk_prob": true,
+                "num_experts_per_tok": 8, "rms_norm_eps": 1e-5,
+                "routed_scaling_factor": 1.0, "topk_group": 1}"#,
+    )
     .check(plain)
     .proof(Proof::Logits),
 ];

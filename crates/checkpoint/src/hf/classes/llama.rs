@@ -64,14 +64,30 @@ const PHI3: &[Key] = &[
     key("attention.sliding_window", |c| Ok(Some(c.u32(&["sliding_window"])?.unwrap_or(0).into()))),
 ];
 
-/// The factor of attention that longrope asks for.
+/// The factor of attention that longrope asks for: that of the lengths of contexts.
 fn long_scale(c: &Config) -> Result<Option<f32>, ConfigError> {
     if !matches!(rope_type(c), Some("longrope" | "su")) {
         return Ok(None);
     }
     let trained = f64::from(c.need(&["original_max_position_embeddings"])?);
-    let scale = f64::from(c.need(&["max_position_embeddings"])?) / trained;
-    Ok(Some(if scale > 1.0 { (1.0 + scale.ln() / trained.ln()).sqrt() as f32 } else { 1.0 }))
+    Ok(Some(magnitude(f64::from(c.need(&["max_position_embeddings"])?) / trained, trained)))
+}
+
+/// The factor of attention for a context that is `scale` times as long as `trained` tokens.
+fn magnitude(scale: f64, trained: f64) -> f32 {
+    if scale > 1.0 { (1.0 + scale.ln() / trained.ln()).sqrt() as f32 } else { 1.0 }
+}
+
+/// The configuration asks for no other factor of attention than the one that is computed.
+fn usual_long_scale(c: &Config) -> Result<(), ConfigError> {
+    let Some(expected) = long_scale(c)? else { return Ok(()) };
+    let trained = f64::from(c.need(&["original_max_position_embeddings"])?);
+    let number = |name| c.rope(&[name]).map(|v| real(name, v)).transpose();
+    let of_scale = number("factor")?.map(|scale| magnitude(scale.into(), trained));
+    let found = number("attention_factor")?.or(of_scale);
+    c.refuse_unless(found.is_none_or(|x| (x - expected).abs() <= 1e-6 * expected), || {
+        format!("longrope with an attention factor of {found:?} instead of {expected}")
+    })
 }
 
 const COHERE2: &[Key] = &[
@@ -87,21 +103,27 @@ const GPT_OSS: &[Key] = &[key("expert_feed_forward_length", u32_of!("intermediat
 
 pub(in crate::hf) const CLASSES: &[HfArch] = &[
     HfArch::new("LlamaForCausalLM", "llama", LLAMA_KEYS, &[NORMS_BEFORE, ATTENTION_PAIRS, MLP])
+        .defaults(r#"{"rms_norm_eps": 1e-6}"#)
         .check(plain)
         .proof(Proof::Tested),
     HfArch::new("MistralForCausalLM", "llama", LLAMA_KEYS, &[NORMS_BEFORE, ATTENTION_PAIRS, MLP])
+        .defaults(r#"{"rms_norm_eps": 1e-6, "sliding_window": 4096}"#)
         .check(plain)
         .proof(Proof::Like("LlamaForCausalLM")),
     HfArch::new("MixtralForCausalLM", "llama", LLAMA_KEYS, &[NORMS_BEFORE, ATTENTION_PAIRS, MIXTRAL])
+        .defaults(r#"{"num_experts_per_tok": 2, "rms_norm_eps": 1e-5, "rope_theta": 1000000.0}"#)
         .check(plain)
         .proof(Proof::Logits),
     HfArch::new("SmolLM3ForCausalLM", "smollm3", LLAMA_KEYS, &[NORMS_BEFORE, ATTENTION_PAIRS, MLP])
+        .defaults(r#"{"rms_norm_eps": 1e-6, "rope_theta": 2000000.0, "use_sliding_window": false}"#)
         .check(every_fourth_without_rope)
         .proof(Proof::Tested),
     HfArch::new("Qwen2ForCausalLM", "qwen2", QWEN2_KEYS, &[NORMS_BEFORE, ATTENTION, MLP])
+        .defaults(r#"{"rms_norm_eps": 1e-6, "use_sliding_window": false}"#)
         .check(plain)
         .proof(Proof::Tested),
     HfArch::new("Qwen3ForCausalLM", "qwen3", QWEN2_KEYS, &[NORMS_BEFORE, ATTENTION, QK_NORMS, MLP])
+        .defaults(r#"{"head_dim": 128, "rms_norm_eps": 1e-6, "use_sliding_window": false}"#)
         .check(plain)
         .proof(Proof::Tested),
     HfArch::new(
@@ -110,6 +132,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[SIZES, KV_HEADS, ROPE, NORMS, EXPERTS, HEAD_DIM, EXPERT_SIZE],
         &[NORMS_BEFORE, ATTENTION, QK_NORMS, EXPERT_MLPS],
     )
+    .defaults(r#"{"num_experts_per_tok": 8, "rms_norm_eps": 1e-6, "use_sliding_window": false}"#)
     .check(|c| {
         plain(c)?;
         experts_everywhere(c)?;
@@ -117,6 +140,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     })
     .proof(Proof::Tested),
     HfArch::new("Olmo2ForCausalLM", "olmo2", QWEN2_KEYS, &[ATTENTION, QK_NORMS, NORMS_AFTER, MLP])
+        .defaults(r#"{"rms_norm_eps": 1e-5}"#)
         .check(plain)
         .proof(Proof::Tested),
     HfArch::new(
@@ -125,7 +149,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[SIZES, KV_HEADS, ROPE, NORMS, HEAD_DIM, ROPE_PART],
         &[NORMS_AROUND, ATTENTION, FUSED_MLP],
     )
-    .defaults(r#"{"partial_rotary_factor": 0.5}"#)
+    .defaults(r#"{"partial_rotary_factor": 0.5, "head_dim": 128, "rms_norm_eps": 1.5625e-7}"#)
     .check(plain)
     .proof(Proof::Tested),
     HfArch::new(
@@ -134,7 +158,11 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[SIZES, KV_HEADS, ROPE, NORMS, PHI3],
         &[NORMS_BEFORE, FUSED_ATTENTION, FUSED_MLP],
     )
-    .check(|c| activation(c, &["silu"]))
+    .defaults(r#"{"rms_norm_eps": 1e-5}"#)
+    .check(|c| {
+        activation(c, &["silu"])?;
+        usual_long_scale(c)
+    })
     .proof(Proof::Tested),
     HfArch::new(
         "Cohere2ForCausalLM",
@@ -142,9 +170,15 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[SIZES, KV_HEADS, ROPE, NORMS, HEAD_DIM, WINDOW, VOCABULARY, COHERE2],
         &[NORM_SHARED, ATTENTION, MLP],
     )
-    .defaults(r#"{"tie_word_embeddings": true, "layer_norm_eps": 1e-5}"#)
+    .defaults(
+        r#"{"tie_word_embeddings": true, "layer_norm_eps": 1e-5, "logit_scale": 0.0625,
+                "sliding_window": 4096}"#,
+    )
     .check(|c| {
         activation(c, &["silu"])?;
+        let scaling = rope_type(c);
+        let is_plain = matches!(scaling, None | Some("default"));
+        c.refuse_unless(is_plain, || format!("RoPE scaling of type {scaling:?}"))?;
         window_pattern(c, 4)
     })
     .proof(Proof::Tested),
@@ -153,6 +187,10 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         "gpt-oss",
         &[SIZES, KV_HEADS, ROPE, NORMS, EXPERTS, HEAD_DIM, WINDOW, GPT_OSS],
         &[super::gpt_oss::LAYERS, ATTENTION],
+    )
+    .defaults(
+        r#"{"head_dim": 64, "num_experts_per_tok": 4, "rms_norm_eps": 1e-5,
+                "rope_theta": 150000.0, "sliding_window": 128}"#,
     )
     .check(super::gpt_oss::check)
     .proof(Proof::Tested),

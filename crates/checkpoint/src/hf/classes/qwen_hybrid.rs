@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::common::{ATTENTION, EXPERT_MLPS, MLP, activation, experts_everywhere, i32s};
 use crate::hf::class::{HfArch, Proof};
-use crate::hf::config::{Config, ConfigError, whole};
+use crate::hf::config::{Config, ConfigError, unexpected, whole};
 use crate::hf::keys::*;
 use crate::hf::part::{Part, PartError, neg_exp, plus_one, same, squeeze};
 use crate::hf::rules::{Rule, module, tensor};
@@ -112,6 +112,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[NORMS, FULL, LINEAR_NEXT, EXPERT_MLPS, SHARED],
     )
     .top(TOP)
+    .defaults(r#"{"head_dim": 256, "norm_topk_prob": true, "num_experts_per_tok": 10, "rms_norm_eps": 1e-6}"#)
     .check(|c| {
         check(c)?;
         experts_everywhere(c)?;
@@ -120,10 +121,12 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     .proof(Proof::Tested),
     HfArch::new("Qwen3_5ForCausalLM", "qwen35", QWEN35_KEYS, QWEN35_LAYERS)
         .top(TOP)
+        .defaults(r#"{"head_dim": 256, "rms_norm_eps": 1e-6}"#)
         .check(check)
         .proof(Proof::Tested),
     HfArch::new("Qwen3_5ForConditionalGeneration", "qwen35", QWEN35_KEYS, QWEN35_LAYERS)
         .top(TOP)
+        .defaults(r#"{"head_dim": 256, "rms_norm_eps": 1e-6}"#)
         .check(check)
         .proof(Proof::Like("Qwen3_5ForCausalLM")),
 ];
@@ -157,6 +160,9 @@ fn check(c: &Config) -> Result<(), ConfigError> {
     c.refuse_unless(fits, || format!("attention in other layers than every {n}th"))
 }
 
+/// Limit of heads, and of the channels of one.
+const MAX_SIZE: u32 = 1 << 15;
+
 /// The heads of linear attention.
 struct Heads {
     n_key: u64,
@@ -168,7 +174,11 @@ struct Heads {
 
 impl Heads {
     fn of(c: &Config) -> Result<Heads, ConfigError> {
-        let n = |name| Ok::<u64, ConfigError>(c.need(&[name])?.into());
+        // Products of four such numbers fit in 64 bits.
+        let n = |name| match c.need(&[name])? {
+            n if n < MAX_SIZE => Ok(u64::from(n)),
+            n => Err(unexpected(name, &format!("less than {MAX_SIZE}"), &n.into())),
+        };
         let (n_key, n_value) = (n("linear_num_key_heads")?, n("linear_num_value_heads")?);
         let per_key = if n_key > 0 && n_value.is_multiple_of(n_key) { n_value / n_key } else { 0 };
         Ok(Heads { n_key, per_key, key: n("linear_key_head_dim")?, value: n("linear_value_head_dim")? })

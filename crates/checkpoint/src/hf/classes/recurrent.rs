@@ -4,7 +4,7 @@ use ggml_format::OwnedValue;
 
 use super::common::{ATTENTION, ATTENTION_PAIRS, MLP, NORMS_BEFORE, activation, i32s, plain};
 use crate::hf::class::{HfArch, Proof};
-use crate::hf::config::{Config, ConfigError, Found};
+use crate::hf::config::{Config, ConfigError, Found, real, unexpected};
 use crate::hf::keys::*;
 use crate::hf::part::{Part, PartError, column, first_half, neg_exp_column, same, second_half, squeeze};
 use crate::hf::rules::{Rule, module, tensor};
@@ -77,7 +77,7 @@ const LFM2: &[Key] = &[
         }
         let multiple = c.u32(&["block_multiple_of"])?.unwrap_or(256).max(1);
         let factor = c.f32(&["block_ffn_dim_multiplier"])?.unwrap_or(1.0);
-        let n = (f64::from(2 * u64::from(n) as u32 / 3) * f64::from(factor)) as u32;
+        let n = ((2 * u64::from(n) / 3) as f64 * f64::from(factor)) as u32;
         Ok(n.checked_next_multiple_of(multiple).map(OwnedValue::U32))
     }),
 ];
@@ -135,28 +135,28 @@ const FALCON_H1: &[Rule] = &[
     module("attn_norm", "input_layernorm", same),
     // Without `.weight`, as the files have it.
     tensor("ffn_norm", "pre_ff_layernorm.weight", same),
-    module("attn_q", "self_attn.q_proj", |c, part| times(c, part, &["attention_in_multiplier"])),
+    module("attn_q", "self_attn.q_proj", |c, part| times(c, part, &["attention_in_multiplier"], &[])),
     module("attn_k", "self_attn.k_proj", |c, part| {
-        times(c, part, &["key_multiplier", "attention_in_multiplier"])
+        times(c, part, &["attention_in_multiplier"], &["key_multiplier"])
     }),
-    module("attn_v", "self_attn.v_proj", |c, part| times(c, part, &["attention_in_multiplier"])),
-    module("attn_output", "self_attn.o_proj", |c, part| times(c, part, &["attention_out_multiplier"])),
+    module("attn_v", "self_attn.v_proj", |c, part| times(c, part, &["attention_in_multiplier"], &[])),
+    module("attn_output", "self_attn.o_proj", |c, part| times(c, part, &[], &["attention_out_multiplier"])),
     module("ssm_in", "mamba.in_proj", by_segment),
     MAMBA[1],
     MAMBA[2],
     MAMBA[3],
     MAMBA[4],
     module("ssm_norm", "mamba.norm", groups).when(|c, _| Ok(c.flag("mamba_rms_norm"))),
-    module("ssm_out", "mamba.out_proj", |c, part| times(c, part, &["ssm_out_multiplier"])),
+    module("ssm_out", "mamba.out_proj", |c, part| times(c, part, &[], &["ssm_out_multiplier"])),
     module("ffn_gate", "feed_forward.gate_proj", |c, part| of_mlp(c, part, 0)),
     module("ffn_up", "feed_forward.up_proj", same),
     module("ffn_down", "feed_forward.down_proj", |c, part| of_mlp(c, part, 1)),
 ];
 
 const FALCON_H1_TOP: &[Rule] = &[
-    module("token_embd", "model.embed_tokens", |c, part| times(c, part, &["embedding_multiplier"])),
+    module("token_embd", "model.embed_tokens", |c, part| times(c, part, &[], &["embedding_multiplier"])),
     module("output_norm", "model.final_layernorm", same),
-    module("output", "lm_head", |c, part| times(c, part, &["lm_head_multiplier"])).head(),
+    module("output", "lm_head", |c, part| times(c, part, &[], &["lm_head_multiplier"])).head(),
 ];
 
 const LFM2_LAYERS: &[Rule] = &[
@@ -204,6 +204,10 @@ const GRANITE: &[&[Key]] = &[SIZES, KV_HEADS, ROPE, NORMS, EXPERTS, VOCABULARY, 
 
 pub(in crate::hf) const CLASSES: &[HfArch] = &[
     HfArch::new("GraniteForCausalLM", "granite", GRANITE, &[NORMS_BEFORE, ATTENTION_PAIRS, MLP])
+        .defaults(
+            r#"{"attention_multiplier": 1.0, "embedding_multiplier": 1.0, "logits_scaling": 1.0,
+                "residual_multiplier": 1.0, "rms_norm_eps": 1e-6}"#,
+        )
         .check(even_heads)
         .proof(Proof::Tested),
     HfArch::new(
@@ -224,12 +228,17 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         ],
         &[NORMS_BEFORE, HYBRID],
     )
+    .defaults(
+        r#"{"attention_multiplier": 1.0, "embedding_multiplier": 1.0, "logits_scaling": 1.0,
+                "num_experts_per_tok": 2, "residual_multiplier": 1.0,
+                "rms_norm_eps": 1e-6}"#,
+    )
     .check(check_hybrid)
     .proof(Proof::Tested),
     HfArch::new("Mamba2ForCausalLM", "mamba2", &[ENDLESS, MAMBA2], &[MAMBA2_LAYERS])
         .top(MAMBA2_TOP)
         .prefix("backbone.layers.{i}.")
-        .defaults(r#"{"tie_word_embeddings": false}"#)
+        .defaults(r#"{"tie_word_embeddings": false, "layer_norm_epsilon": 1e-5, "expand": 2}"#)
         .check(|c| {
             activation(c, &["silu"])?;
             time_limit(c)
@@ -242,6 +251,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[FALCON_H1],
     )
     .top(FALCON_H1_TOP)
+    .defaults(r#"{"rms_norm_eps": 1e-5}"#)
     .check(|c| {
         plain(c)?;
         time_limit(c)?;
@@ -256,7 +266,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[LFM2_LAYERS],
     )
     .top(LFM2_TOP)
-    .defaults(r#"{"tie_word_embeddings": true}"#)
+    .defaults(r#"{"tie_word_embeddings": true, "norm_eps": 1e-5, "rope_theta": 1000000.0}"#)
     .proof(Proof::Tested),
 ];
 
@@ -278,15 +288,16 @@ fn even_heads(c: &Config) -> Result<(), ConfigError> {
     })
 }
 
-/// Steps of time are not clamped.
+/// Time steps are not clamped: the limit is absent, or `[0, infinity]`.
 fn time_limit(c: &Config) -> Result<(), ConfigError> {
-    let limits = match c.get(&["time_step_limit"]) {
-        Some(_) => c.f32s("time_step_limit", 2).ok(),
-        None => None,
+    let Some(value) = c.get(&["time_step_limit"]) else { return Ok(()) };
+    let Some([low, high]) = value.as_array().map(Vec::as_slice) else {
+        return Err(unexpected("time_step_limit", "two numbers", value));
     };
-    // JSON without infinities has null for them.
-    let is_open = limits.as_deref().is_none_or(|l| l[0] <= 0.0 && l[1] == f32::INFINITY);
-    c.refuse_unless(is_open, || format!("time_step_limit {limits:?}"))
+    // Python writes `Infinity`, which is read as null.
+    let low = real("time_step_limit", low)?;
+    let is_open = low <= 0.0 && (high.is_null() || real("time_step_limit", high)? == f32::INFINITY);
+    c.refuse_unless(is_open, || format!("time_step_limit {value}"))
 }
 
 fn check_hybrid(c: &Config) -> Result<(), ConfigError> {
@@ -305,8 +316,11 @@ fn check_hybrid(c: &Config) -> Result<(), ConfigError> {
     c.refuse_unless(n_recurrent > 0, || "layer_types without recurrent layers".into())
 }
 
-/// Multiplied by numbers of the configuration, one after the other; as it is by 1.
-fn times(c: &Config, part: Part, names: &[&str]) -> Result<Part, PartError> {
+/// Multiplied by numbers of the configuration, one after the other; as it is by 1. `inputs` multiply the input of the
+/// module, which is the same for its matrix but not for its bias; `outputs` multiply its result.
+fn times(c: &Config, part: Part, inputs: &[&str], outputs: &[&str]) -> Result<Part, PartError> {
+    let is_bias = part.shape.len() == 1;
+    let names = outputs.iter().chain(inputs.iter().filter(|_| !is_bias));
     let mut recipe = part.recipe;
     for name in names {
         let factor = c.f32(&[name])?.unwrap_or(1.0);
@@ -326,7 +340,7 @@ fn by_segment(c: &Config, part: Part) -> Result<Part, PartError> {
     let state = u64::from(c.need(&["mamba_n_groups"])?) * u64::from(c.need(&["mamba_d_state"])?);
     let heads = u64::from(c.need(&["mamba_n_heads"])?);
     let factors = c.f32s("ssm_multipliers", 5)?;
-    let part = times(c, part.rank(2)?, &["ssm_in_multiplier"])?;
+    let part = times(c, part.rank(2)?, &["ssm_in_multiplier"], &[])?;
     let mut start = 0;
     let mut segments = Vec::new();
     for (n, factor) in [inner, inner, state, state, heads].into_iter().zip(factors) {
