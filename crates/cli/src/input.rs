@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::failure::Usage;
-use crate::model_names::{Visit, visit_path};
+use crate::model_names::{Role, Visit, visit_path};
 use crate::ui::{Ui, shortened};
 
 /// A model and a text as positional arguments. The first is the model in every command, unless `-m` names it.
@@ -32,7 +32,7 @@ impl ModelAndText {
     /// Visits the name of the model.
     pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
         match (&mut self.model, &mut self.first) {
-            (Some(model), _) => visit(model),
+            (Some(model), _) => visit(model, Role::Main),
             (None, Some(first)) => visit_path(first, visit),
             (None, None) => Ok(()),
         }

@@ -9,6 +9,8 @@ use crate::unfinished::abandon_and_exit;
 static ANSWERING: AtomicBool = AtomicBool::new(false);
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 static AWAY: AtomicBool = AtomicBool::new(false);
+static SERVING: AtomicBool = AtomicBool::new(false);
+static RENEWING: AtomicBool = AtomicBool::new(false);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handlers. Ctrl-C pressed twice during a generation, or outside one, ends the program, as other signals do;
@@ -19,12 +21,23 @@ pub(crate) fn install() -> anyhow::Result<()> {
     if INSTALLED.swap(true, Ordering::SeqCst) { Ok(()) } else { listen() }
 }
 
+/// From now on a server has handlers of its own for Ctrl-C and SIGTERM, with `renews` also for SIGHUP; a download still
+/// ends with Ctrl-C.
+pub(crate) fn leave_to_server(renews: bool) {
+    SERVING.store(true, Ordering::SeqCst);
+    RENEWING.store(renews, Ordering::SeqCst);
+}
+
+fn is_for_server() -> bool {
+    SERVING.load(Ordering::SeqCst)
+}
+
 fn ctrl_c() {
-    if AWAY.load(Ordering::SeqCst) {
+    if AWAY.load(Ordering::SeqCst) || is_for_server() && !ANSWERING.load(Ordering::SeqCst) {
         return;
     }
     let first = !INTERRUPTED.swap(true, Ordering::SeqCst);
-    if !(first && ANSWERING.load(Ordering::SeqCst)) {
+    if !(first && ANSWERING.load(Ordering::SeqCst) || is_for_server()) {
         abandon_and_exit(CTRL_C);
     }
 }
@@ -38,6 +51,8 @@ fn listen() -> anyhow::Result<()> {
         for signal in signals.forever() {
             match signal {
                 SIGINT => ctrl_c(),
+                SIGTERM if is_for_server() => {}
+                SIGHUP if RENEWING.load(Ordering::SeqCst) => {}
                 other => abandon_and_exit(128 + other as u8),
             }
         }

@@ -53,7 +53,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::hub::{HubArgs, Models};
-use crate::model_names::Visit;
+use crate::model_names::{Role, Visit};
 use crate::ui::{Ui, UiArgs};
 
 const LONG_VERSION: &str = concat!(
@@ -176,10 +176,10 @@ impl Command {
             Command::Rerank(a) => a.models(visit),
             Command::Perplexity(a) => a.model.models(visit),
             Command::Logits(a) => a.model.models(visit),
-            Command::Quantize(a) => visit(&mut a.input),
-            Command::Convert(a) => visit(&mut a.input),
+            Command::Quantize(a) => visit(&mut a.input, Role::Main),
+            Command::Convert(a) => visit(&mut a.input, Role::Main),
             Command::Imatrix(a) => a.model.models(visit),
-            Command::Synth(a) => a.vocab.iter_mut().try_for_each(visit),
+            Command::Synth(a) => a.vocab.iter_mut().try_for_each(|vocab| visit(vocab, Role::Main)),
             Command::Show(_)
             | Command::Pull(_)
             | Command::List(_)
@@ -224,8 +224,8 @@ fn main() -> ExitCode {
     ui::log_to_stderr(&ui);
     line.notes.iter().for_each(|note| ui.detail(note));
     let models = Models::new(cli.hub, sources.aliases(), &ui);
-    if let Err(e) = cli.command.models(&mut |path| {
-        *path = models.path_of(path)?;
+    if let Err(e) = cli.command.models(&mut |path, role| {
+        *path = models.path_of(path, role)?;
         Ok(())
     }) {
         return failure::report(&e, &ui);

@@ -9,8 +9,17 @@ use chaski_hub::ModelName;
 /// Names for models of the configuration file, and what they stand for.
 pub(crate) type Aliases = BTreeMap<String, String>;
 
+/// The part that a model plays in a command.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A model of the command line, for which the options about names and the settings of ollama are.
+    Main,
+    /// A draft, or a model of a file of presets.
+    Other,
+}
+
 /// Called with each argument that names a model; it may become a file.
-pub(crate) type Visit<'v> = &'v mut dyn FnMut(&mut PathBuf) -> anyhow::Result<()>;
+pub(crate) type Visit<'v> = &'v mut dyn FnMut(&mut PathBuf, Role) -> anyhow::Result<()>;
 
 /// Visits an argument that may be text of any kind.
 ///
@@ -18,7 +27,7 @@ pub(crate) type Visit<'v> = &'v mut dyn FnMut(&mut PathBuf) -> anyhow::Result<()
 /// Those of the visit.
 pub(crate) fn visit_path(word: &mut OsString, visit: Visit<'_>) -> anyhow::Result<()> {
     let mut path = PathBuf::from(std::mem::take(word));
-    let visited = visit(&mut path);
+    let visited = visit(&mut path, Role::Main);
     *word = path.into();
     visited
 }
@@ -44,13 +53,14 @@ mod tests {
     #[test]
     fn a_visit_may_change_a_word_or_fail() {
         let mut word = OsString::from("a");
-        visit_path(&mut word, &mut |path| {
+        visit_path(&mut word, &mut |path, role| {
+            assert_eq!(role, Role::Main);
             *path = "b".into();
             Ok(())
         })
         .unwrap();
         assert_eq!(word, "b");
-        assert!(visit_path(&mut word, &mut |_| anyhow::bail!("no")).is_err());
+        assert!(visit_path(&mut word, &mut |_, _| anyhow::bail!("no")).is_err());
         assert_eq!(word, "b");
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::failure::Usage;
 use crate::lora::LoraArgs;
-use crate::model_names::Visit;
+use crate::model_names::{Role, Visit};
 use crate::numbers::{finite, positive};
 use crate::overrides::MetadataArgs;
 
@@ -47,7 +47,7 @@ pub(crate) struct ModelArg {
 impl ModelArg {
     /// Visits the name of the model.
     pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
-        self.first.iter_mut().chain(&mut self.model).try_for_each(visit)
+        self.first.iter_mut().chain(&mut self.model).try_for_each(|model| visit(model, Role::Main))
     }
 
     /// The file, if one was named.

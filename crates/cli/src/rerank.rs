@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::failure::Usage;
 use crate::input::{file_or_stdin, read_text};
 use crate::load::{self, Loaded};
-use crate::model_names::{Visit, visit_path};
+use crate::model_names::{Role, Visit, visit_path};
 use crate::options::{self, EngineArgs};
 use crate::progress::Unit;
 use crate::ui::Ui;
@@ -51,7 +51,7 @@ impl Args {
     /// Visits the name of the model.
     pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
         match (&mut self.model, self.words.first_mut()) {
-            (Some(model), _) => visit(model),
+            (Some(model), _) => visit(model, Role::Main),
             (None, Some(first)) => visit_path(first, visit),
             (None, None) => Ok(()),
         }

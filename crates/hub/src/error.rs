@@ -75,8 +75,8 @@ pub enum HubError {
     },
     /// Nothing can be loaded.
     #[error(
-        "`{name}` has no model among its {n_file} files: no GGUF file, config.json with safetensors, or \
-         mlc-chat-config.json"
+        "`{name}` has no model among its {n_file} files: no GGUF file, no config.json with \
+         model.safetensors or its index, and no mlc-chat-config.json"
     )]
     NoModel {
         /// The model's name.
@@ -117,6 +117,18 @@ pub enum HubError {
         name: String,
         /// Folder of the cache.
         cache: PathBuf,
+    },
+    /// A model that must not be removed now.
+    #[error("`{name}` is being downloaded by another program; remove it when that has ended")]
+    Busy {
+        /// The model's name.
+        name: String,
+    },
+    /// A token that the hub does not know.
+    #[error("{hub} refuses the token; renew or unset HF_TOKEN (or --hf-token)")]
+    Token {
+        /// Address of the hub.
+        hub: String,
     },
     /// A model that no folder of ollama has.
     #[error("`{name}` is in no folder of ollama ({}); `ollama pull` fetches it", list(.folders))]
@@ -294,6 +306,8 @@ impl HubError {
             | NoRevision { .. }
             | NoFile { .. }
             | Gated { .. }
+            | Token { .. }
+            | Status { status: 401 | 403 | 404 | 410, .. }
             | NoTag { .. }
             | ManyFiles { .. }
             | NoModel { .. }
@@ -314,7 +328,7 @@ impl HubError {
             | Json { .. } => FailureKind::Network,
             NoRoom { .. } => FailureKind::NoRoom,
             Size { .. } | Damaged { .. } => FailureKind::Damaged,
-            File { .. } => FailureKind::File,
+            File { .. } | Busy { .. } => FailureKind::File,
             Interrupted => FailureKind::Interrupted,
         }
     }

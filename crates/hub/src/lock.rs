@@ -1,7 +1,8 @@
 //! Locks against a second download of the same file, by this or another program. Where a file system has none,
-//! downloads run without: their results are verified anyway.
+//! downloads run without, each into a part of its own.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +13,14 @@ use crate::job::Job;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A held lock, until it is dropped.
-pub(crate) struct Lock(#[expect(dead_code, reason = "closing the file releases the lock")] Option<File>);
+pub(crate) struct Lock(Option<File>);
+
+impl Lock {
+    /// False where none could be had: another program may write the same files.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.0.is_some()
+    }
+}
 
 /// Takes the lock of a file, and waits while another program has it.
 ///
@@ -36,9 +44,23 @@ pub(crate) fn acquire(path: &Path, job: &Job) -> Result<Lock, HubError> {
     }
 }
 
-/// True if another program holds the lock.
+/// Takes a lock for a removal; `None` if it is held or cannot be looked at. Makes no file.
+pub(crate) fn try_free(path: &Path) -> Option<Lock> {
+    // Some network file systems lock only files that are open for writing.
+    match File::options().read(true).write(true).open(path) {
+        Ok(file) => match file.try_lock() {
+            Ok(()) => Some(Lock(Some(file))),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Error(_)) => Some(Lock(None)),
+        },
+        Err(e) if e.kind() == ErrorKind::NotFound => Some(Lock(None)),
+        Err(_) => None,
+    }
+}
+
+/// True if another program holds the lock, or if it cannot be looked at.
 pub(crate) fn is_held(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    try_free(path).is_none()
 }
 
 /// The file of a lock; `None` where none can be made.

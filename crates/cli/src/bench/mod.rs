@@ -25,7 +25,7 @@ use self::record::{Columns, record};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::lora::LoraArgs;
-use crate::model_names::Visit;
+use crate::model_names::{Role, Visit};
 use crate::options::{self, EngineArgs, ExpertArgs, Features, Shares, ThreadArgs, kv_pair};
 use crate::output::{files_of_model, try_to_write};
 use crate::overrides::MetadataArgs;
@@ -182,7 +182,7 @@ impl Args {
     pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
         self.models = models(self).into_iter().flatten().collect();
         self.model.clear();
-        self.models.iter_mut().try_for_each(visit)
+        self.models.iter_mut().try_for_each(|model| visit(model, Role::Main))
     }
 }
 

@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::time::SystemTime;
 
-use chaski_hub::{Bytes, CachedFile, CachedModel, CachedRevision, Place, is_candidate};
+use chaski_hub::{
+    Bytes, CachedFile, CachedModel, CachedRevision, HubName, Place, is_candidate, quote_segment,
+};
 use chrono::{DateTime, Local};
 use serde_json::{Value, json};
 
@@ -81,7 +83,11 @@ fn rows(model: &CachedModel, all: bool) -> Vec<Row> {
 
 fn rows_of(model: &CachedModel, revision: &CachedRevision, all: bool) -> Vec<Row> {
     let at = match revision.refs.first() {
-        Some(name) if name != "main" => format!("@{name}"),
+        // Quoted where it needs to be, as in a name that is typed.
+        Some(name) if name != "main" => match HubName::parse(&format!("x/y@{}", quote_segment(name))) {
+            Ok(quoted) => quoted.to_string().replacen("hf:x/y", "", 1),
+            Err(_) => format!("@{name}"),
+        },
         Some(_) => String::new(),
         None if revision.commit.is_empty() => String::new(),
         None => format!("@{}", revision.commit),

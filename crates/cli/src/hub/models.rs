@@ -10,7 +10,7 @@ use super::settings;
 use super::transfer::Transfer;
 use crate::failure::Usage;
 use crate::interrupt::{self, Answering};
-use crate::model_names::Aliases;
+use crate::model_names::{Aliases, Role};
 use crate::ui::Ui;
 
 /// Finds and fetches models by name. Clones share what they know.
@@ -60,14 +60,19 @@ impl Models {
     /// # Errors
     /// [`Usage`] for options that the name has no use for; names that are not well formed.
     pub(crate) fn name_of(&self, word: &Path) -> anyhow::Result<ModelName> {
-        let Some(text) = word.to_str() else { return Ok(ModelName::Path(word.to_owned())) };
-        // A file of that name comes first.
-        let alias = self.0.aliases.get(text).filter(|_| !word.exists());
-        let mut name = ModelName::parse(alias.map_or(text, String::as_str))?;
+        let mut name = self.plain_name_of(word)?;
         if let ModelName::Hub(hub) = &mut name {
             self.apply(hub)?;
         }
         Ok(name)
+    }
+
+    /// The same without the options.
+    fn plain_name_of(&self, word: &Path) -> anyhow::Result<ModelName> {
+        let Some(text) = word.to_str() else { return Ok(ModelName::Path(word.to_owned())) };
+        // A file of that name comes first.
+        let alias = self.0.aliases.get(text).filter(|_| !word.exists());
+        Ok(ModelName::parse(alias.map_or(text, String::as_str))?)
     }
 
     /// Sets revision and file of a name of the hub.
@@ -99,11 +104,20 @@ impl Models {
     ///
     /// # Errors
     /// Those of names, the network and the disk.
-    pub(crate) fn path_of(&self, word: &Path) -> anyhow::Result<PathBuf> {
-        match self.name_of(word)? {
-            ModelName::Path(path) => Ok(path),
-            name => Ok(self.get(&name)?.path),
+    pub(crate) fn path_of(&self, word: &Path, role: Role) -> anyhow::Result<PathBuf> {
+        let name = match role {
+            Role::Main => self.name_of(word)?,
+            Role::Other => self.plain_name_of(word)?,
+        };
+        if let ModelName::Path(path) = name {
+            return Ok(path);
         }
+        let found = self.get(&name)?;
+        if let Some(ollama) = found.ollama.filter(|_| role == Role::Main) {
+            // Of several, the first counts.
+            let _ = self.0.ollama.set(ollama);
+        }
+        Ok(found.path)
     }
 
     /// The model of ollama that the command runs, if it is one.
@@ -115,10 +129,6 @@ impl Models {
     fn get(&self, name: &ModelName) -> anyhow::Result<Found> {
         let hub = self.hub()?;
         if let Some(found) = hub.find(name)? {
-            if let Some(ollama) = found.ollama.clone() {
-                // The first is the model, another one its draft.
-                let _ = self.0.ollama.set(ollama);
-            }
             return Ok(found);
         }
         let ui = self.ui();
@@ -161,7 +171,7 @@ mod tests {
         let name = |word: &str| models.name_of(Path::new(word)).unwrap().to_string();
         assert_eq!(name("qwen"), "hf:org/qwen-GGUF:Q8_0");
         assert_eq!(name("hf.co/a/b:Q4_0"), "hf:a/b:Q4_0");
-        assert_eq!(models.path_of(Path::new("dir/a.gguf")).unwrap(), Path::new("dir/a.gguf"));
+        assert_eq!(models.path_of(Path::new("dir/a.gguf"), Role::Main).unwrap(), Path::new("dir/a.gguf"));
         assert!(models.name_of(Path::new("hf:a")).is_err());
     }
 
@@ -178,5 +188,8 @@ mod tests {
         assert!(name("hf:a/b:Q8_0").unwrap_err().is::<Usage>());
         assert!(name("hf:a/b@main").unwrap_err().is::<Usage>());
         assert_eq!(name("a.gguf").unwrap().to_string(), "a.gguf");
+        // They are for the model, not for its draft.
+        let draft = |word: &str| models.plain_name_of(Path::new(word)).unwrap().to_string();
+        assert_eq!((draft("hf:a/b"), draft("hf:a/b:Q8_0")), ("hf:a/b".into(), "hf:a/b:Q8_0".into()));
     }
 }

@@ -20,7 +20,7 @@ use crate::failure::{Interrupted, Usage};
 use crate::hub::Models;
 use crate::input::{ModelAndText, followed, note_file_name, read_text, with_stdin, without_last_line_break};
 use crate::load::{self, Loaded};
-use crate::model_names::Visit;
+use crate::model_names::{Role, Visit};
 use crate::options::{self, EngineArgs, SamplingArgs};
 use crate::overrides::TemplateArgs;
 use crate::ui::{Ui, chain};
@@ -233,7 +233,7 @@ impl Args {
     /// Visits the names of models.
     pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
         self.words.models(visit)?;
-        self.model_draft.iter_mut().try_for_each(visit)
+        self.model_draft.iter_mut().try_for_each(|draft| visit(draft, Role::Other))
     }
 
     /// Texts of options that come from files or contain escape sequences.

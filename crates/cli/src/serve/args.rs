@@ -12,7 +12,7 @@ use super::log::{self, LogFormat};
 use crate::draft::DraftArgs;
 use crate::failure::Usage;
 use crate::input::read_text;
-use crate::model_names::Visit;
+use crate::model_names::{Role, Visit};
 use crate::numbers::positive;
 use crate::options::{EngineArgs, SamplingArgs, Service};
 use crate::overrides::TemplateArgs;
@@ -226,7 +226,8 @@ impl Args {
     /// Visits the names of models.
     pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
         let models = self.models.models.iter_mut().chain(&mut self.models.model);
-        models.chain(&mut self.model_draft).try_for_each(visit)
+        models.into_iter().try_for_each(|model| visit(model, Role::Main))?;
+        self.model_draft.iter_mut().try_for_each(|draft| visit(draft, Role::Other))
     }
 
     /// Capacities of the engine.

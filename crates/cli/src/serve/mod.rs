@@ -22,6 +22,7 @@ use signals::Signals;
 use crate::config::Again;
 use crate::failure::{FAILED, INTERRUPTED};
 use crate::hub::Models;
+use crate::interrupt;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
@@ -51,6 +52,8 @@ pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow:
         let _inside = runtime.enter();
         (Signals::new()?, Signals::new()?)
     };
+    // A download at the start has handlers that end the process.
+    interrupt::leave_to_server(args.has_files());
     announce(&server, catalogue.example().as_deref(), has_page, ui);
     let control = server.control();
     let is_loaded = Arc::new(AtomicBool::new(false));

@@ -15,6 +15,7 @@ use crate::config::{Again, Preset};
 use crate::failure::{Usage, is_out_of_memory};
 use crate::hub::Models;
 use crate::load;
+use crate::model_names::Role;
 use crate::options::{self, source};
 use crate::ui::{Ui, chain};
 
@@ -153,7 +154,7 @@ impl Catalogue {
         if let Some(file) = &args.models.preset {
             for preset in self.again.presets::<Args>(file)? {
                 let Preset { name, model, args } = preset;
-                let model = model.map(|word| self.models.path_of(&word)).transpose()?;
+                let model = model.map(|word| self.models.path_of(&word, Role::Other)).transpose()?;
                 let known = items.iter_mut().chain(&mut items_of_folder).find(|item| item.id == name);
                 let aliases: Vec<String> = args.names().collect();
                 match (known, model) {

@@ -148,6 +148,12 @@ fn failures_have_codes_and_say_what_to_do() {
     let o = place.command(&["pull", NAME]).env("HF_TOKEN", "hf_wrong").output().unwrap();
     assert!(o.status.code() == Some(3) && err(&o).contains("accept its terms"), "{}", err(&o));
     assert!(!err(&o).contains("hf_wrong"));
+    place.hub.set(Faults { checks_tokens: true, ..Faults::default() });
+    let o = place.command(&["pull", NAME]).env("HF_TOKEN", "hf_wrong").output().unwrap();
+    assert!(o.status.code() == Some(3) && err(&o).contains("renew or unset HF_TOKEN"), "{}", err(&o));
+    let address = format!("{}/cdn/org/story-GGUF/none.gguf", place.hub.endpoint());
+    let o = place.run(&["pull", &address]);
+    assert!(o.status.code() == Some(3) && err(&o).contains("status 404"), "{}", err(&o));
     place.hub.set(Faults { claimed: Some(1 << 60), ..Faults::default() });
     let o = place.run(&["pull", NAME, "--hf-token", TOKEN]);
     assert!(o.status.code() == Some(4) && err(&o).contains("lack"), "{}", err(&o));
@@ -293,9 +299,10 @@ fn presets_of_a_server_name_models() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let is_there =
         lines.any(|line| line.contains("\"model\": \"tales\"") || line.starts_with("listening on"));
-    child.kill().unwrap();
-    child.wait().unwrap();
     assert!(is_there && place.n_storage() == 1);
+    // A server that has downloaded something still ends as others do.
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 /// A server with a certificate of an authority that only a file of the user knows, as in a company.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Cache, link, walk};
+use super::{Cache, walk};
 use crate::download::part;
 use crate::name::RepoId;
 
@@ -195,13 +195,6 @@ fn count_users(models: &mut [CachedModel]) {
     for file in models.iter_mut().flat_map(|m| &mut m.revisions).flat_map(|r| &mut r.files) {
         file.n_user = counts[&file.real];
     }
-}
-
-/// Digests of blobs that snapshots of a repository name.
-pub(super) fn named_blobs(folder: &Path) -> std::collections::HashSet<String> {
-    let snapshots = folder.join("snapshots");
-    let links = walk::files(&snapshots).into_iter().filter_map(|path| link::digest(&snapshots.join(path)));
-    links.map(|digest| digest.digits().to_owned()).collect()
 }
 
 /// All repositories in the cache.

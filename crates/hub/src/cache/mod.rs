@@ -11,6 +11,7 @@
 mod address;
 mod link;
 mod list;
+mod pointers;
 mod prune;
 mod remove;
 mod tree_file;
@@ -23,6 +24,7 @@ use crate::config::Links;
 use crate::digest::Digest;
 use crate::download::part;
 use crate::error::HubError;
+use crate::lock;
 use crate::name::RepoId;
 use crate::tree::{TreeFile, is_commit};
 
@@ -34,7 +36,7 @@ pub use verify::{Verdict, Verified};
 pub(crate) use address::{ADDRESS_FILE, own_file};
 pub(crate) use list::{address_files, commits, list, lm_studio, repositories};
 pub(crate) use prune::prune;
-pub(crate) use remove::{forget, remove};
+pub(crate) use remove::{Scope, remove};
 pub(crate) use verify::{suspects, verify};
 pub(crate) use walk::files as files_below;
 
@@ -131,6 +133,25 @@ impl RepoFolder {
         self.locks.join(format!("{}.lock", digest.digits()))
     }
 
+    /// True if another program holds the lock of any of its files.
+    ///
+    /// # Errors
+    /// [`HubError::File`].
+    fn is_locked(&self) -> Result<bool, HubError> {
+        has_held_lock(&self.locks)
+    }
+
+    /// Removes the list of a commit, and the references to it. Those that cannot be removed do no harm.
+    fn forget(&self, commit: &str) {
+        let _ = std::fs::remove_file(self.folder.join("trees").join(format!("{commit}.json")));
+        let refs = self.folder.join("refs");
+        for name in walk::files(&refs) {
+            if self.commit_of(&name).as_deref() == Some(commit) {
+                let _ = std::fs::remove_file(refs.join(name));
+            }
+        }
+    }
+
     /// All files of a commit as the hub listed them, if some program kept the list.
     pub(crate) fn tree(&self, commit: &str) -> Option<Vec<TreeFile>> {
         tree_file::read(&self.folder.join("trees").join(format!("{commit}.json")))
@@ -187,6 +208,54 @@ impl RepoFolder {
             .map_err(|source| HubError::File { path: pointer.clone(), source })?;
         Ok(pointer)
     }
+
+    /// Copies a file into a snapshot, for contents that two files have where there are no links.
+    ///
+    /// # Errors
+    /// [`HubError::File`].
+    pub(crate) fn copy(&self, from: &Path, commit: &str, path: &str) -> Result<PathBuf, HubError> {
+        let pointer = self.pointer(commit, path);
+        create_folder(pointer.parent().expect("a file is in a folder"))?;
+        link::place(from, &pointer, Path::new(""), false, Links::Never)
+            .map_err(|source| HubError::File { path: pointer.clone(), source })?;
+        Ok(pointer)
+    }
+
+    /// Puts contents over damaged ones in a snapshot, once they are whole and verified in a part.
+    ///
+    /// # Errors
+    /// [`HubError::File`].
+    pub(crate) fn replace(
+        &self,
+        part: &Path,
+        digest: &Digest,
+        commit: &str,
+        path: &str,
+    ) -> Result<PathBuf, HubError> {
+        let pointer = self.pointer(commit, path);
+        let failed = |source| HubError::File { path: pointer.clone(), source };
+        if std::fs::symlink_metadata(&pointer).is_ok_and(|found| found.is_file()) {
+            part::put(part, &pointer)?;
+            return Ok(pointer);
+        }
+        part::put(part, &self.blob(digest))?;
+        // A link to another blob is none to this one.
+        if link::digest(&pointer).is_some_and(|named| named != *digest) {
+            std::fs::remove_file(&pointer).map_err(failed)?;
+        }
+        self.link(digest, commit, path, true)
+    }
+}
+
+/// True if another program holds a lock in a folder.
+///
+/// # Errors
+/// [`HubError::File`].
+pub(crate) fn has_held_lock(folder: &Path) -> Result<bool, HubError> {
+    let failed = |source| HubError::File { path: folder.to_owned(), source };
+    let names = walk::entries(folder).map_err(failed)?.into_iter().map(|(name, _)| folder.join(name));
+    let mut locks = names.filter(|path| path.extension().is_some_and(|ending| ending == "lock"));
+    Ok(locks.any(|path| lock::is_held(&path)))
 }
 
 /// True for a file, or a link to one, of this size.

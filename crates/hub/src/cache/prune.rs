@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::remove::{delete, is_link, unnamed_blobs};
+use super::pointers::{named, pointers};
+use super::remove::{delete, unnamed_blobs};
 use super::{Cache, LOCKS, own_file, walk};
 use crate::download::part;
 use crate::error::HubError;
@@ -37,7 +38,9 @@ pub(crate) fn prune(
         let folder = cache.root.join(&name);
         let locks = cache.root.join(LOCKS).join(&name);
         let mut files = old_parts(&folder.join("blobs"), age, &locks);
-        files.extend(unnamed_blobs(&folder).into_iter().filter(|(path, _)| is_old(path, age)));
+        let pointers = pointers(&folder)?;
+        let unnamed = unnamed_blobs(&folder, &named(&pointers))?;
+        files.extend(unnamed.into_iter().filter(|(path, _)| is_old(path, age) && is_free(path, &locks)));
         take(&mut pruned, files, is_trial)?;
     }
     for name in walk::folders(addresses) {
@@ -61,21 +64,26 @@ fn take(pruned: &mut Pruned, files: Vec<(PathBuf, u64)>, is_trial: bool) -> Resu
 fn old_parts(folder: &Path, age: Duration, locks: &Path) -> Vec<(PathBuf, u64)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let parts = entries.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
+        let (name, path) = (entry.file_name().into_string().ok()?, entry.path());
         PARTS.iter().find(|ending| name.ends_with(**ending))?;
-        // `<digest>.<eight digits>.incomplete` has the lock of the digest.
-        let digest = name.split('.').next().unwrap_or(&name);
-        let lock = locks.join(format!("{digest}.lock"));
-        let own = own_file(locks, name.trim_end_matches(part::ENDING), "lock");
-        let is_free = !lock::is_held(&lock) && !lock::is_held(&own);
         let size = entry.metadata().ok()?.len();
-        (is_free && is_old(&entry.path(), age)).then(|| (entry.path(), size))
+        (is_free(&path, locks) && is_old(&path, age)).then_some((path, size))
     });
     parts.collect()
 }
 
+/// True if nobody holds the lock of a blob or part: that of the digest before its first dot, as in
+/// `<digest>.<eight digits>.incomplete`, or that of a file of an address.
+fn is_free(path: &Path, locks: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let digest = name.split('.').next().unwrap_or(&name);
+    let own = own_file(locks, name.trim_end_matches(part::ENDING), "lock");
+    !lock::is_held(&locks.join(format!("{digest}.lock"))) && !lock::is_held(&own)
+}
+
+/// True if a file, or a link itself, was not written for `age`.
 fn is_old(path: &Path, age: Duration) -> bool {
     let modified = std::fs::symlink_metadata(path).and_then(|found| found.modified());
     let since = modified.ok().and_then(|time| SystemTime::now().duration_since(time).ok());
-    is_link(path) || since.is_some_and(|since| since >= age)
+    since.is_some_and(|since| since >= age)
 }

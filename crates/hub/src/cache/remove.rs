@@ -1,79 +1,150 @@
 //! Removal of models: links first, then blobs that no snapshot names any more.
 
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::{RepoFolder, list, walk};
+use super::pointers::{Pointer, named, pointers};
+use super::{RepoFolder, walk};
+use crate::digest::Digest;
 use crate::download::part;
 use crate::error::HubError;
+use crate::lock;
 
-/// The result of a removal.
+/// The result of a removal, or of a trial of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Files of snapshots.
-    pub n_file: usize,
+    pub files: Vec<PathBuf>,
     /// Bytes that are free again.
     pub n_byte: u64,
     /// Bytes of removed files that others still use.
     pub n_kept: u64,
 }
 
-/// Removes files of all snapshots, or with `None` the whole repository; blobs of others stay, and contents that
-/// repositories share.
+/// The files of a repository that a name means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scope {
+    /// Those of this commit; of all if unset.
+    pub(crate) commit: Option<String>,
+    /// These paths; all if unset.
+    pub(crate) paths: Option<Vec<String>>,
+}
+
+impl Scope {
+    /// True for the whole repository.
+    pub(crate) fn is_all(&self) -> bool {
+        self.commit.is_none() && self.paths.is_none()
+    }
+
+    /// True if a file of a snapshot is meant.
+    pub(crate) fn has(&self, commit: &OsStr, path: Option<&str>) -> bool {
+        let has_path = |paths: &Vec<String>| path.is_some_and(|path| paths.iter().any(|known| known == path));
+        self.commit.as_deref().is_none_or(|known| commit == known) && self.paths.as_ref().is_none_or(has_path)
+    }
+}
+
+/// Removes files of snapshots, and the blobs that only they named. Of the whole repository, blobs and parts that no
+/// snapshot names go, too. Blobs whose lock another program holds stay, as contents that repositories share.
 ///
 /// # Errors
-/// [`HubError::File`].
-pub(crate) fn remove(repo: &RepoFolder, paths: Option<&[String]>) -> Result<Removed, HubError> {
-    let mut removed = Removed::default();
-    for commit in walk::folders(&repo.folder.join("snapshots")) {
-        let snapshot = repo.snapshot(&commit);
-        for path in walk::files(&snapshot) {
-            if paths.is_none_or(|paths| paths.contains(&path)) {
-                let place = repo.pointer(&commit, &path);
-                removed.n_file += 1;
-                let size = std::fs::metadata(&place).map_or(0, |found| found.len());
-                if is_link(&place) {
-                    removed.n_kept += size;
-                } else {
-                    removed.n_byte += size;
-                }
-                delete(&place)?;
-            }
+/// [`HubError::File`], before the first removal if a folder cannot be read.
+pub(crate) fn remove(repo: &RepoFolder, scope: &Scope, is_trial: bool) -> Result<Removed, HubError> {
+    let all = pointers(&repo.folder)?;
+    let (gone, stays): (Vec<Pointer>, Vec<Pointer>) =
+        all.into_iter().partition(|pointer| scope.has(&pointer.commit, pointer.path.as_deref()));
+    let stays = named(&stays);
+    let mut blobs: Vec<(PathBuf, u64)> = Vec::new();
+    if scope.is_all() {
+        blobs = unnamed_blobs(&repo.folder, &stays)?;
+    } else {
+        for digest in named(&gone).difference(&stays) {
+            blobs.extend(size_of_own(&repo.blob(digest)).map(|size| (repo.blob(digest), size)));
         }
-        remove_empty(&snapshot);
     }
-    let freed = unnamed_blobs(&repo.folder);
-    for (blob, size) in &freed {
-        delete(blob)?;
+    let mut removed = Removed::default();
+    for pointer in &gone {
+        if !is_trial {
+            delete(&pointer.place)?;
+        }
+        removed.files.push(pointer.place.clone());
+    }
+    let mut freed = HashSet::new();
+    for (blob, size) in blobs {
+        let digest = blob.file_name().and_then(OsStr::to_str).and_then(Digest::of_digits);
+        let digest = digest.expect("blobs are named by digests");
+        let Some(_lock) = lock::try_free(&repo.lock(&digest)) else { continue };
+        if !is_trial {
+            delete(&blob)?;
+        }
         removed.n_byte += size;
-        removed.n_kept = removed.n_kept.saturating_sub(*size);
+        if size > 0 {
+            freed.insert(digest);
+        }
     }
-    let is_empty = walk::files(&repo.folder.join("snapshots")).is_empty();
-    if is_empty {
-        // References, lists and parts are nothing by themselves.
-        std::fs::remove_dir_all(&repo.folder)
-            .map_err(|source| HubError::File { path: repo.folder.clone(), source })?;
-        // Locks of running downloads stay on systems that keep open files.
-        let _ = std::fs::remove_dir_all(&repo.locks);
+    count(&mut removed, &gone, &freed);
+    if !is_trial {
+        clean(repo, &gone, scope.is_all())?;
     }
     Ok(removed)
 }
 
-/// Blobs that no snapshot names, with the bytes that their removal frees: none for a link into the folder that
-/// repositories share. Incomplete downloads are no blobs.
-pub(super) fn unnamed_blobs(folder: &Path) -> Vec<(PathBuf, u64)> {
-    let named = list::named_blobs(folder);
-    let entries = std::fs::read_dir(folder.join("blobs")).into_iter().flatten().flatten();
-    let unnamed = entries.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        crate::digest::Digest::of_digits(&name).filter(|_| !named.contains(&name))?;
-        let size = if is_link(&entry.path()) { 0 } else { entry.metadata().ok()?.len() };
-        Some((entry.path(), size))
-    });
-    unnamed.collect()
+/// Adds the bytes of files without links, and of contents that stay, each once.
+fn count(removed: &mut Removed, gone: &[Pointer], freed: &HashSet<Digest>) {
+    removed.n_byte += gone.iter().filter(|pointer| !pointer.is_link).map(|pointer| pointer.size).sum::<u64>();
+    let links = gone.iter().filter_map(|pointer| Some((pointer.digest.as_ref()?.digits(), pointer)));
+    let kept: BTreeMap<&str, &Pointer> = links.collect();
+    let kept = kept.values().filter(|pointer| pointer.digest.as_ref().is_some_and(|d| !freed.contains(d)));
+    removed.n_kept += kept.map(|pointer| pointer.size).sum::<u64>();
 }
 
-pub(super) fn is_link(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink())
+/// Removes what is nothing without files: folders, the references and lists of emptied snapshots, and of an empty
+/// repository the rest, unless another program is at work there.
+fn clean(repo: &RepoFolder, gone: &[Pointer], is_all: bool) -> Result<(), HubError> {
+    let commits: HashSet<&OsStr> = gone.iter().map(|pointer| pointer.commit.as_os_str()).collect();
+    for commit in commits {
+        let snapshot = repo.folder.join("snapshots").join(commit);
+        remove_empty(&snapshot);
+        if let Some(commit) = commit.to_str().filter(|_| !snapshot.exists()) {
+            repo.forget(commit);
+        }
+    }
+    if !pointers(&repo.folder)?.is_empty() {
+        return Ok(());
+    }
+    let blobs = repo.folder.join("blobs");
+    // A folder with blobs or parts stays by itself.
+    let _ = std::fs::remove_dir(&blobs);
+    let is_idle = !blobs.exists() || is_all && !repo.is_locked()?;
+    match is_idle {
+        true => std::fs::remove_dir_all(&repo.folder)
+            .map_err(|source| HubError::File { path: repo.folder.clone(), source }),
+        false => Ok(()),
+    }
+}
+
+/// Blobs that are not named, with the bytes that their removal frees. Incomplete downloads are no blobs.
+///
+/// # Errors
+/// [`HubError::File`].
+pub(super) fn unnamed_blobs(
+    folder: &Path,
+    named: &HashSet<&Digest>,
+) -> Result<Vec<(PathBuf, u64)>, HubError> {
+    let folder = folder.join("blobs");
+    let entries = walk::entries(&folder).map_err(|source| HubError::File { path: folder.clone(), source })?;
+    let unnamed = entries.into_iter().filter_map(|(name, _)| {
+        Digest::of_digits(name.to_str()?).filter(|digest| !named.contains(digest))?;
+        let path = folder.join(name);
+        Some((size_of_own(&path)?, path))
+    });
+    Ok(unnamed.map(|(size, path)| (path, size)).collect())
+}
+
+/// Bytes that the removal of a blob frees: none for a link into the folder that repositories share.
+fn size_of_own(blob: &Path) -> Option<u64> {
+    let found = std::fs::symlink_metadata(blob).ok()?;
+    Some(if found.file_type().is_symlink() { 0 } else { found.len() })
 }
 
 /// # Errors
@@ -93,19 +164,4 @@ fn remove_empty(folder: &Path) {
     }
     // Folders with files stay by themselves.
     let _ = std::fs::remove_dir(folder);
-}
-
-/// Removes a damaged file of a snapshot with its blob; a link to contents that repositories share goes, they stay.
-///
-/// # Errors
-/// [`HubError::File`].
-pub(crate) fn forget(repo: &RepoFolder, commit: &str, path: &str) -> Result<(), HubError> {
-    let pointer = repo.pointer(commit, path);
-    if let Some(digest) = super::link::digest(&pointer) {
-        let blob = repo.blob(&digest);
-        if std::fs::symlink_metadata(&blob).is_ok() {
-            delete(&blob)?;
-        }
-    }
-    delete(&pointer)
 }

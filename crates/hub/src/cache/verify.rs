@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use super::{RepoFolder, link, walk};
+use super::{RepoFolder, Scope, link, walk};
 use crate::digest::Digest;
 use crate::download::hasher;
 use crate::error::HubError;
@@ -52,13 +52,15 @@ pub(crate) struct Suspect {
     pub(crate) digest: Option<Digest>,
 }
 
-/// The files of all snapshots; contents that several of them name, once.
-pub(crate) fn suspects(repo: &RepoFolder) -> Vec<Suspect> {
+/// The files of snapshots that are meant; contents that several of them name, once.
+pub(crate) fn suspects(repo: &RepoFolder, scope: &Scope) -> Vec<Suspect> {
     let mut seen = HashSet::new();
     let mut suspects = Vec::new();
     for commit in walk::folders(&repo.folder.join("snapshots")) {
         let tree = repo.tree(&commit).unwrap_or_default();
-        for path in walk::files(&repo.snapshot(&commit)) {
+        let mut paths = walk::files(&repo.snapshot(&commit));
+        paths.retain(|path| scope.has(commit.as_ref(), Some(path)));
+        for path in paths {
             let place = repo.pointer(&commit, &path);
             let listed = tree.iter().find(|file| file.path == path);
             let digest = listed.and_then(|file| file.digest.clone()).or_else(|| link::digest(&place));

@@ -1,6 +1,8 @@
 //! Files below a folder.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 /// Deepest folders that are looked into.
 const DEEPEST: usize = 16;
@@ -40,4 +42,61 @@ pub(super) fn folders(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = names.collect();
     names.sort();
     names
+}
+
+/// Paths of all files and links below a folder, relative to it, for removals: nothing is left out. Links to folders
+/// count as files. A folder that does not exist has none.
+///
+/// # Errors
+/// Those of the file system, for any folder below.
+pub(super) fn all_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(prefix) = folders.pop() {
+        for (name, is_folder) in entries(&folder.join(&prefix))? {
+            let path = prefix.join(name);
+            if is_folder { &mut folders } else { &mut found }.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Names of the entries of a folder, with true for folders; none if there is no folder.
+///
+/// # Errors
+/// Those of the file system.
+pub(super) fn entries(folder: &Path) -> io::Result<Vec<(OsString, bool)>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let entry = |entry: io::Result<std::fs::DirEntry>| {
+        let entry = entry?;
+        Ok((entry.file_name(), entry.file_type()?.is_dir()))
+    };
+    entries.map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_for_removals_leaves_nothing_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep: PathBuf = (0..DEEPEST + 4).map(|i| format!("d{i}")).collect();
+        std::fs::create_dir_all(dir.path().join(&deep)).unwrap();
+        let mut expected = vec![deep.join("a.gguf"), deep.join("b.tmp")];
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::unix::ffi::OsStringExt as _;
+            expected.push(PathBuf::from(OsString::from_vec(vec![b'x', 0xff])));
+        }
+        expected.iter().for_each(|path| std::fs::write(dir.path().join(path), "").unwrap());
+        assert_eq!(all_files(dir.path()).unwrap(), expected);
+        assert!(files(dir.path()).is_empty());
+        assert!(all_files(&dir.path().join("none")).unwrap().is_empty());
+        // A file where a folder should be.
+        assert!(all_files(&dir.path().join(&expected[0])).is_err());
+    }
 }

@@ -73,7 +73,7 @@ impl Client {
             .map_err(|reason| wrong("the hub's address", &config.endpoint, reason))?;
         let proxy = |address: &Option<String>| match address {
             Some(address) => proxy(address, &config.proxies)
-                .map_err(|reason| wrong("the proxy", address, reason))
+                .map_err(|reason| wrong("the proxy", &without_user(address), reason))
                 .map(Some),
             None => Ok(None),
         };
@@ -252,6 +252,14 @@ fn redirect_error(from: &Address, to: &str, reason: &'static str) -> Failure {
     Failure::Final(HubError::Redirect { address: from.plain().to_string(), to: to.to_owned(), reason })
 }
 
+/// The address of a proxy for a message: without user and password.
+fn without_user(address: &str) -> String {
+    let (scheme, rest) = address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));
+    let slashes = if rest.len() < address.len() { "://" } else { "" };
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}{slashes}{host}")
+}
+
 /// A proxy with the hosts that have none.
 fn proxy(address: &str, proxies: &Proxies) -> Result<Proxy, &'static str> {
     let wrong = "expected an address such as http://host:port or socks5://host:port";
@@ -296,6 +304,20 @@ mod tests {
         let mirror = client("https://mirror.example/hf/");
         assert!(is_hub(&mirror, "https://mirror.example/x") && !is_hub(&mirror, "https://huggingface.co/x"));
         assert_eq!(mirror.hub("/api").to_string(), "https://mirror.example/hf/api");
+    }
+
+    #[test]
+    fn messages_about_a_proxy_have_no_password() {
+        for (address, shown) in [
+            ("gopher://me:secret@host:1", "gopher://host:1"),
+            ("me:secret@host", "host"),
+            ("http://host:1", "http://host:1"),
+        ] {
+            assert_eq!(without_user(address), shown);
+        }
+        let proxies = Proxies { https: Some("gopher://me:secret@host:1".into()), ..Proxies::default() };
+        let error = Client::new(&HubConfig { proxies, ..HubConfig::new("cache") }).err().unwrap().to_string();
+        assert!(error.contains("gopher://host:1") && !error.contains("secret"), "{error}");
     }
 
     #[test]

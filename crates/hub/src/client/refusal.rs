@@ -45,7 +45,12 @@ impl Client {
     fn of_hub(&self, asked: &Asked<'_>, answer: &Answer) -> Option<HubError> {
         let repo = asked.repo?.to_string();
         let has_token = self.has_token();
-        Some(match answer.header("x-error-code")? {
+        let Some(code) = answer.header("x-error-code").filter(|code| !code.is_empty()) else {
+            // With a token that it does not know, the hub refuses even what is public, and names no code.
+            let is_refused = has_token && answer.status.as_u16() == 401;
+            return is_refused.then(|| HubError::Token { hub: hub_text(self) });
+        };
+        Some(match code {
             "RepoNotFound" => HubError::NoRepo { repo, hub: hub_text(self), has_token },
             "RevisionNotFound" => HubError::NoRevision { repo, revision: asked.revision.to_owned() },
             "EntryNotFound" => HubError::NoFile { name: asked.name.to_owned(), path: asked.path.to_owned() },

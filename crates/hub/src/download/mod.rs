@@ -115,6 +115,10 @@ fn fill(
 
 /// One request, from the end of the part on.
 fn stream(client: &Client, job: &Job, target: &Target<'_>, part: &mut Part) -> Result<(), Failure> {
+    if part.len() > 0 && target.digest.is_none() && part.note.validator.is_none() {
+        // Nothing tells whether the rest is of the same file.
+        part.restart()?;
+    }
     let at = part.len();
     let mut headers = Vec::new();
     if at > 0 {
@@ -133,12 +137,21 @@ fn stream(client: &Client, job: &Job, target: &Target<'_>, part: &mut Part) -> R
             if start != at {
                 return Err(wrong(&answer, "the answer is of another range than the one asked for").into());
             }
+            if total.is_some_and(|total| total < at) {
+                return Err(wrong(&answer, "the answer is of a range behind the end of the file").into());
+            }
+            if at > 0 && is_of_another(&answer, total, part, target) {
+                // A server that ignores `If-Range`: from the beginning, without a range.
+                part.restart()?;
+                return stream(client, job, target, part);
+            }
             part.is_joined |= at > 0;
             total
         }
         416 => {
             // Either all bytes are there, or the file has changed.
-            if unsatisfied(&answer) == Some(at) && target.size.is_none_or(|size| size == at) {
+            let known = target.size.or(part.note.size);
+            if unsatisfied(&answer) == Some(at) && known.is_none_or(|size| size == at) {
                 part.note.size = Some(at);
                 return Ok(());
             }
@@ -160,8 +173,17 @@ fn stream(client: &Client, job: &Job, target: &Target<'_>, part: &mut Part) -> R
         return Err(HubError::Size { file: target.asked.path.to_owned(), expected, found }.into());
     }
     part.note.size = expected;
-    part.note.validator = validator(&answer);
+    // The rest of a file may come without the date that its beginning had.
+    let kept = part.note.validator.take().filter(|_| part.len() > 0);
+    part.note.validator = validator(&answer).or(kept);
     receive(job, target, part, answer)
+}
+
+/// True if the rest of a file has another mark or size than its beginning, where no digest would tell.
+fn is_of_another(answer: &Answer, total: Option<u64>, part: &Part, target: &Target<'_>) -> bool {
+    let differs = validator(answer).is_some_and(|found| part.note.validator.as_ref() != Some(&found));
+    let sizes = part.note.size.zip(total);
+    target.digest.is_none() && (differs || sizes.is_some_and(|(known, found)| known != found))
 }
 
 /// Writes a body to the part.
@@ -177,7 +199,7 @@ fn receive(job: &Job, target: &Target<'_>, part: &mut Part, answer: Answer) -> R
         if n == 0 {
             break;
         }
-        let most = size.map_or(u64::MAX, |size| size - part.len());
+        let most = size.map_or(u64::MAX, |size| size.saturating_sub(part.len()));
         if n as u64 > most {
             let (file, found) = (target.asked.path.to_owned(), part.len().saturating_add(n as u64));
             return Err(HubError::Size { file, expected: size.unwrap_or(0), found }.into());
@@ -208,7 +230,7 @@ fn validator(answer: &Answer) -> Option<String> {
 }
 
 /// Start and size of the whole in `Content-Range: bytes 5-9/10`.
-fn content_range(answer: &Answer) -> Result<(u64, Option<u64>), HubError> {
+pub(crate) fn content_range(answer: &Answer) -> Result<(u64, Option<u64>), HubError> {
     let parse = || {
         let (range, total) =
             answer.header("content-range")?.trim().strip_prefix("bytes ")?.split_once('/')?;

@@ -3,7 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,26 @@ pub(crate) fn remove(part: &Path) {
     // Files that are not there need no removal, and those that stay are written over or pruned.
     let _ = std::fs::remove_file(part);
     let _ = std::fs::remove_file(note_path(part));
+}
+
+/// A part of the same file that only this download writes, for where there are no locks.
+pub(crate) fn own(part: &Path) -> PathBuf {
+    static N: AtomicU32 = AtomicU32::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (process, n) = (std::process::id(), N.fetch_add(1, Ordering::Relaxed));
+    let name = part.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(ENDING).unwrap_or(&name);
+    part.with_file_name(format!("{name}.{process}-{n}-{:x}{ENDING}", now.as_nanos()))
+}
+
+/// Moves a whole part to its place.
+///
+/// # Errors
+/// [`HubError::File`].
+pub(crate) fn put(part: &Path, place: &Path) -> Result<(), HubError> {
+    std::fs::rename(part, place).map_err(|source| HubError::File { path: place.to_owned(), source })?;
+    remove(part);
+    Ok(())
 }
 
 /// An open part.

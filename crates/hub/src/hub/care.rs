@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{Hub, Inner};
-use crate::cache::{self, CachedModel, Pruned, Removed, Verdict, Verified};
+use crate::address::Address;
+use crate::cache::{self, CachedModel, Pruned, Removed, Scope, Verdict, Verified};
 use crate::error::HubError;
 use crate::event::Event;
 use crate::foreign;
@@ -24,39 +25,36 @@ impl Hub {
         models
     }
 
-    /// Removes a model of the cache: the files that its name means in any commit, or with a name without tag and file
-    /// the whole repository. Folders of other programs are never touched.
+    /// Removes a model of the cache: the files that its name means in the commit of its revision, without one in any
+    /// commit; with a name without tag, file and revision the whole repository. With `is_trial` only tells. Folders of
+    /// other programs are never touched.
     ///
     /// # Errors
-    /// [`HubError::NotCached`], [`HubError::File`].
-    pub fn remove(&self, name: &ModelName) -> Result<Removed, HubError> {
-        let inner = &self.0;
-        let missing = || HubError::NotCached { name: name.to_string(), cache: inner.config.cache.clone() };
+    /// [`HubError::NotCached`], [`HubError::Busy`], [`HubError::File`].
+    pub fn remove(&self, name: &ModelName, is_trial: bool) -> Result<Removed, HubError> {
         match name {
             ModelName::Hub(hub) => {
-                let repo = inner.cache.repo(&hub.repo);
-                if !repo.folder.is_dir() {
-                    return Err(missing());
-                }
-                let paths = inner.paths_of(hub)?;
-                if paths.as_ref().is_some_and(Vec::is_empty) {
-                    return Err(missing());
-                }
-                cache::remove(&repo, paths.as_deref())
+                let scope = self.0.scope_of(hub)?.ok_or_else(|| self.0.not_cached(name))?;
+                cache::remove(&self.0.cache.repo(&hub.repo), &scope, is_trial)
             }
             ModelName::Address(address) => {
-                let folder = inner.address_folder(address);
-                let models = cache::address_files(&inner.config.address_cache);
-                let model = models.into_iter().find(|model| model.folder == folder).ok_or_else(missing)?;
-                std::fs::remove_dir_all(&folder).map_err(|source| HubError::File { path: folder, source })?;
-                let n_file = model.revisions.iter().map(|r| r.files.len()).sum();
-                Ok(Removed { n_file, n_byte: model.n_byte + model.n_part, n_kept: 0 })
+                let model = self.0.cached_address(address).ok_or_else(|| self.0.not_cached(name))?;
+                let folder = model.folder;
+                if cache::has_held_lock(&folder)? {
+                    return Err(HubError::Busy { name: name.to_string() });
+                }
+                if !is_trial {
+                    std::fs::remove_dir_all(&folder)
+                        .map_err(|source| HubError::File { path: folder, source })?;
+                }
+                let files = model.revisions.iter().flat_map(|r| &r.files).map(|file| file.real.clone());
+                Ok(Removed { files: files.collect(), n_byte: model.n_byte + model.n_part, n_kept: 0 })
             }
-            ModelName::Path(_) | ModelName::Ollama(_) => Err(missing()),
+            ModelName::Path(_) | ModelName::Ollama(_) => Err(self.0.not_cached(name)),
         }
     }
 
-    /// Hashes the files of a model, or of all, that have a digest.
+    /// Hashes the files of a model, or of all, that have a digest; those of an address have none.
     ///
     /// # Errors
     /// [`HubError::NotCached`], [`HubError::File`], [`HubError::Interrupted`].
@@ -66,7 +64,8 @@ impl Hub {
         Job::run(watch, move |job| inner.verify(name.as_ref(), job))
     }
 
-    /// Removes the damaged files of a verification and fetches them again, from the same commits.
+    /// Fetches the damaged files of a verification again, from the same commits. Each is replaced once the new one is
+    /// whole and verified.
     ///
     /// # Errors
     /// [`HubError`].
@@ -78,16 +77,18 @@ impl Hub {
             let Ok(ModelName::Hub(mut name)) = ModelName::parse(&file.name) else { continue };
             name.revision = Some(file.commit.clone());
             name.pick = Pick::File(file.path.clone());
-            let repo = self.0.cache.repo(&name.repo);
             let name = ModelName::Hub(name);
             if self.0.config.offline {
                 return Err(HubError::Offline { name: name.to_string(), cache: self.0.config.cache.clone() });
             }
-            cache::forget(&repo, &file.commit, &file.path)?;
             let mut plan = self.plan(&name, watch)?;
             // Of a split set, this part alone.
             plan.files.retain(|planned| planned.path == file.path);
-            self.fetch(&plan, watch)?;
+            for planned in &mut plan.files {
+                (planned.is_complete, planned.n_present) = (false, 0);
+            }
+            let inner = self.0.clone();
+            Job::run(watch, move |job| inner.refetch(&plan, job))?;
             n_repaired += 1;
         }
         Ok(n_repaired)
@@ -104,15 +105,39 @@ impl Hub {
 }
 
 impl Inner {
-    /// The paths that a name means in the commits that are here; `None` for all.
-    fn paths_of(&self, name: &HubName) -> Result<Option<Vec<String>>, HubError> {
-        if name.pick == Pick::Usual {
+    fn not_cached(&self, name: &ModelName) -> HubError {
+        HubError::NotCached { name: name.to_string(), cache: self.config.cache.clone() }
+    }
+
+    /// The files of an address that are here.
+    fn cached_address(&self, address: &Address) -> Option<CachedModel> {
+        let folder = self.address_folder(address);
+        let models = cache::address_files(&self.config.address_cache);
+        models.into_iter().find(|model| model.folder == folder)
+    }
+
+    /// The files of the cache that a name means; `None` if it has none of them.
+    fn scope_of(&self, name: &HubName) -> Result<Option<Scope>, HubError> {
+        let repo = self.cache.repo(&name.repo);
+        if !repo.folder.is_dir() {
             return Ok(None);
         }
-        let repo = self.cache.repo(&name.repo);
+        let commit = match &name.revision {
+            Some(revision) => {
+                match repo.commit_of(revision).filter(|commit| repo.snapshot(commit).is_dir()) {
+                    Some(commit) => Some(commit),
+                    None => return Ok(None),
+                }
+            }
+            None => None,
+        };
+        if name.pick == Pick::Usual {
+            return Ok(Some(Scope { commit, paths: None }));
+        }
+        let commits = commit.clone().map_or_else(|| cache::commits(&repo), |commit| vec![commit]);
         let mut paths = Vec::new();
         let mut failure = None;
-        for commit in cache::commits(&repo) {
+        for commit in commits {
             let present = repo.present(&commit);
             match select::select(name, &present) {
                 Ok(selection) => paths.extend(selection.files.iter().map(|i| present[*i].path.clone())),
@@ -121,26 +146,29 @@ impl Inner {
         }
         match failure {
             Some(error) if paths.is_empty() => Err(error),
-            _ => Ok(Some(paths)),
+            _ if paths.is_empty() => Ok(None),
+            _ => Ok(Some(Scope { commit, paths: Some(paths) })),
         }
     }
 
     fn verify(&self, name: Option<&ModelName>, job: &Job) -> Result<Vec<Verified>, HubError> {
-        let repos: Vec<(RepoId, Option<Vec<String>>)> = match name {
-            Some(ModelName::Hub(hub)) if self.cache.repo(&hub.repo).folder.is_dir() => {
-                vec![(hub.repo.clone(), self.paths_of(hub)?)]
+        let repos: Vec<(RepoId, Scope)> = match name {
+            Some(name @ ModelName::Address(address)) => {
+                return self.cached_address(address).map(unknown).ok_or_else(|| self.not_cached(name));
             }
-            Some(name) => {
-                return Err(HubError::NotCached { name: name.to_string(), cache: self.config.cache.clone() });
+            Some(name @ ModelName::Hub(hub)) => {
+                let scope = self.scope_of(hub)?.ok_or_else(|| self.not_cached(name))?;
+                vec![(hub.repo.clone(), scope)]
             }
-            None => cache::repositories(&self.cache).into_iter().map(|repo| (repo, None)).collect(),
+            Some(name) => return Err(self.not_cached(name)),
+            None => {
+                let repos = cache::repositories(&self.cache).into_iter();
+                repos.map(|repo| (repo, Scope::default())).collect()
+            }
         };
         let mut verified = Vec::new();
-        for (repo, paths) in repos {
-            for suspect in cache::suspects(&self.cache.repo(&repo)) {
-                if paths.as_ref().is_some_and(|paths| !paths.contains(&suspect.path)) {
-                    continue;
-                }
+        for (repo, scope) in repos {
+            for suspect in cache::suspects(&self.cache.repo(&repo), &scope) {
                 let (file, size) = (verified.len(), Some(suspect.size));
                 let verdict = cache::verify(&suspect, job, |n_present| {
                     job.tell(Event::Progress { file, n_present, size });
@@ -149,6 +177,22 @@ impl Inner {
                 verified.push(Verified { name: format!("hf:{repo}"), path, commit, size, verdict });
             }
         }
-        Ok(verified)
+        match name {
+            Some(name) if verified.is_empty() => Err(self.not_cached(name)),
+            _ => Ok(verified),
+        }
     }
+}
+
+/// The files of an address, of which no digest is known.
+fn unknown(model: CachedModel) -> Vec<Verified> {
+    let files = model.revisions.into_iter().flat_map(|revision| revision.files);
+    let verified = |file: cache::CachedFile| Verified {
+        name: model.name.clone(),
+        path: file.path,
+        commit: String::new(),
+        size: file.size,
+        verdict: Verdict::Unknown,
+    };
+    files.map(verified).collect()
 }

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::find::address_file;
 use super::plan::sibling;
 use super::{Found, Inner};
-use crate::cache::{ADDRESS_FILE, create_folder, own_file};
+use crate::cache::{ADDRESS_FILE, RepoFolder, create_folder, own_file};
 use crate::client::Asked;
+use crate::digest::Digest;
 use crate::download::{Target, download, part};
 use crate::error::HubError;
 use crate::event::Event;
 use crate::job::Job;
-use crate::lock;
+use crate::lock::{self, Lock};
 use crate::name::{ModelName, RepoId};
 use crate::plan::{Origin, Plan, PlannedFile};
 use crate::quote;
@@ -38,12 +40,15 @@ impl Inner {
                 || HubError::Offline { name: plan.name.to_string(), cache: self.config.cache.clone() };
             return self.find(&plan.name)?.ok_or_else(missing);
         }
+        if let Origin::Hub { repo, commit, tree, .. } = &plan.origin {
+            // Kept first: without it, some of the files could be taken for all.
+            self.cache.repo(repo).set_tree(commit, tree);
+        }
         let mut places = self.fetch_files(plan, job)?;
         let projector = plan.has_projector.then(|| places.pop()).flatten();
         match &plan.origin {
-            Origin::Hub { repo, revision, commit, tree } => {
+            Origin::Hub { repo, revision, commit, .. } => {
                 let folder = self.cache.repo(repo);
-                folder.set_tree(commit, tree);
                 folder.set_commit(revision, commit);
                 let found = Found::of(plan.form, &folder.snapshot(commit), places);
                 Ok(Found { projector, commit: Some(commit.clone()), ..found })
@@ -74,17 +79,37 @@ impl Inner {
         }
     }
 
-    /// Fetches all files, some at once; the first failure stops the others, which keep what came.
+    /// Fetches files of the hub anew, whatever is here, and puts them over the old ones.
+    pub(super) fn refetch(&self, plan: &Plan, job: &Job) -> Result<(), HubError> {
+        job.tell(Event::Planned(plan.clone()));
+        self.check_room(plan)?;
+        for (i, file) in plan.files.iter().enumerate() {
+            let Origin::Hub { repo, commit, .. } = &plan.origin else {
+                unreachable!("files of addresses have no digest to differ from")
+            };
+            let digest = file.digest.as_ref().expect("files of the hub have a digest");
+            let folder = self.cache.repo(repo);
+            let lock = self.locked(&folder, digest, job)?;
+            let put = |part: &Path| folder.replace(part, digest, commit, &file.path);
+            let path = self.download_blob(plan, i, file, digest, &folder, &lock, job, put)?;
+            job.tell(Event::Done { file: i, path, was_cached: false });
+        }
+        Ok(())
+    }
+
+    /// Fetches all files, some at once; the first failure stops the others, which keep what came. Contents that several
+    /// files have come once.
     fn fetch_files(self: &Arc<Self>, plan: &Plan, job: &Job) -> Result<Vec<PathBuf>, HubError> {
         let group = job.part();
         let next = AtomicUsize::new(0);
+        let (first, again): (Vec<usize>, Vec<usize>) =
+            (0..plan.files.len()).partition(|i| first_like(plan, *i) == *i);
         let places = Mutex::new(vec![PathBuf::new(); plan.files.len()]);
         let failure = Mutex::new(None);
         let work = || {
             loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                let Some(file) = plan.files.get(i) else { return };
-                match group.check().and_then(|()| self.fetch_file(plan, i, file, &group)) {
+                let Some(&i) = first.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+                match group.check().and_then(|()| self.fetch_file(plan, i, None, &group)) {
                     Ok(place) => places.lock().unwrap_or_else(PoisonError::into_inner)[i] = place,
                     Err(error) => {
                         group.stop();
@@ -100,17 +125,22 @@ impl Inner {
             }
             work();
         });
-        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => Ok(places.into_inner().unwrap_or_else(PoisonError::into_inner)),
+        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
         }
+        let mut places = places.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for i in again {
+            let like = places[first_like(plan, i)].clone();
+            places[i] = self.fetch_file(plan, i, Some(&like), job)?;
+        }
+        Ok(places)
     }
 
-    fn fetch_file(&self, plan: &Plan, i: usize, file: &PlannedFile, job: &Job) -> Result<PathBuf, HubError> {
+    /// Fetches a file; `like` is one with the same contents that is here.
+    fn fetch_file(&self, plan: &Plan, i: usize, like: Option<&Path>, job: &Job) -> Result<PathBuf, HubError> {
+        let file = &plan.files[i];
         let (path, was_cached) = match &plan.origin {
-            Origin::Hub { repo, revision, commit, .. } => {
-                self.fetch_blob(plan, i, file, repo, revision, commit, job)?
-            }
+            Origin::Hub { repo, commit, .. } => self.fetch_blob(plan, i, like, repo, commit, job)?,
             Origin::Address { folder } => self.fetch_address(plan, i, file, folder, job)?,
         };
         job.tell(Event::Done { file: i, path: path.clone(), was_cached });
@@ -122,36 +152,71 @@ impl Inner {
         &self,
         plan: &Plan,
         i: usize,
-        file: &PlannedFile,
+        like: Option<&Path>,
         repo: &RepoId,
-        revision: &str,
         commit: &str,
         job: &Job,
     ) -> Result<(PathBuf, bool), HubError> {
-        let folder = self.cache.repo(repo);
+        let (file, folder) = (&plan.files[i], self.cache.repo(repo));
         if let Some(place) = folder.find(commit, &file.path, file.size) {
             return Ok((place, true));
         }
         let digest = file.digest.as_ref().expect("files of the hub have a digest");
-        let (blob, part) = (folder.blob(digest), folder.part(digest));
-        self.cache.create()?;
-        create_folder(blob.parent().expect("a blob is in a folder"))?;
-        let _lock = lock::acquire(&folder.lock(digest), job)?;
+        let lock = self.locked(&folder, digest, job)?;
         // Another program may have fetched it meanwhile, into a snapshot where there are no links.
         if let Some(place) = folder.find(commit, &file.path, file.size) {
             return Ok((place, true));
         }
         let was_cached = folder.has_blob(digest, file.size);
+        if let Some(like) = like.filter(|_| !was_cached) {
+            return Ok((folder.copy(like, commit, &file.path)?, true));
+        }
         if !was_cached {
-            let name = plan.name.to_string();
-            let asked = Asked { name: &name, repo: Some(repo), revision, path: &file.path };
-            let address = self.client.hub(&format!("/{repo}/resolve/{commit}/{}", quote::path(&file.path)));
-            let (size, digest) = (file.size, file.digest.as_ref());
-            let target = Target { asked, file: i, address: &address, part: &part, size, digest };
-            download(&self.client, &self.config.limits, job, &target)?;
-            put(&part, &blob)?;
+            let put = |part: &Path| part::put(part, &folder.blob(digest));
+            self.download_blob(plan, i, file, digest, &folder, &lock, job, put)?;
         }
         Ok((folder.link(digest, commit, &file.path, !was_cached)?, was_cached))
+    }
+
+    /// The lock of contents, with the folders that a download needs.
+    fn locked(&self, folder: &RepoFolder, digest: &Digest, job: &Job) -> Result<Lock, HubError> {
+        self.cache.create()?;
+        create_folder(folder.blob(digest).parent().expect("a blob is in a folder"))?;
+        lock::acquire(&folder.lock(digest), job)
+    }
+
+    /// Downloads contents of the hub, and puts the whole and verified part to its place.
+    fn download_blob<T>(
+        &self,
+        plan: &Plan,
+        i: usize,
+        file: &PlannedFile,
+        digest: &Digest,
+        folder: &RepoFolder,
+        lock: &Lock,
+        job: &Job,
+        put: impl FnOnce(&Path) -> Result<T, HubError>,
+    ) -> Result<T, HubError> {
+        let Origin::Hub { repo, revision, commit, .. } = &plan.origin else {
+            unreachable!("blobs are of the hub")
+        };
+        let name = plan.name.to_string();
+        let asked = Asked { name: &name, repo: Some(repo), revision, path: &file.path };
+        let address = self.client.hub(&format!("/{repo}/resolve/{commit}/{}", quote::path(&file.path)));
+        let part = part_of(folder.part(digest), lock);
+        let target =
+            Target { asked, file: i, address: &address, part: &part, size: file.size, digest: Some(digest) };
+        self.download(&target, lock, job)?;
+        put(&part)
+    }
+
+    /// Downloads a file; a part that no other download can use does not outlive a failure.
+    fn download(&self, target: &Target<'_>, lock: &Lock, job: &Job) -> Result<(), HubError> {
+        download(&self.client, &self.config.limits, job, target).inspect_err(|_| {
+            if !lock.is_exclusive() {
+                part::remove(target.part);
+            }
+        })
     }
 
     /// A file of an address, in a folder of its own; its note stays, for the next question whether it has changed.
@@ -177,24 +242,34 @@ impl Inner {
         };
         let note = folder.join(ADDRESS_FILE);
         std::fs::write(&note, address.to_string()).map_err(failed(&note))?;
-        let part = folder.join(format!("{}{}", file.path, part::ENDING));
-        let _lock = lock::acquire(&own_file(folder, &file.path, "lock"), job)?;
+        let own_note = own_file(folder, &file.path, "json");
+        let before = part::Note::at(&own_note);
+        let lock = lock::acquire(&own_file(folder, &file.path, "lock"), job)?;
+        // Another program may have fetched it meanwhile.
+        if part::Note::at(&own_note) != before && address_file(folder, &file.path).is_some() {
+            return Ok((place, true));
+        }
+        let part = part_of(folder.join(format!("{}{}", file.path, part::ENDING)), &lock);
         let name = plan.name.to_string();
         let asked = Asked { name: &name, repo: None, revision: "", path: &file.path };
         let address = sibling(address, &file.path);
         let (size, digest) = (file.size, file.digest.as_ref());
         let target = Target { asked, file: i, address: &address, part: &part, size, digest };
-        download(&self.client, &self.config.limits, job, &target)?;
-        // The note first: a file without one counts as incomplete.
-        part::keep_note(&part, &own_file(folder, &file.path, "json"))?;
-        put(&part, &place)?;
+        self.download(&target, &lock, job)?;
+        // The file first: the note of the old one makes the next pull ask again, that of the new one would not.
+        std::fs::rename(&part, &place).map_err(failed(&place))?;
+        part::keep_note(&part, &own_note)?;
         Ok((place, false))
     }
 }
 
-/// Moves a whole part to its place.
-fn put(part: &Path, place: &Path) -> Result<(), HubError> {
-    std::fs::rename(part, place).map_err(|source| HubError::File { path: place.to_owned(), source })?;
-    part::remove(part);
-    Ok(())
+/// The part to write: without a lock, one that no other program writes.
+fn part_of(part: PathBuf, lock: &Lock) -> PathBuf {
+    if lock.is_exclusive() { part } else { part::own(&part) }
+}
+
+/// The first file of a plan that has the contents of a file, which may be itself.
+fn first_like(plan: &Plan, i: usize) -> usize {
+    let digest = &plan.files[i].digest;
+    plan.files.iter().position(|file| digest.is_some() && file.digest == *digest).unwrap_or(i)
 }

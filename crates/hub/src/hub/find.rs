@@ -8,7 +8,7 @@ use crate::download::part;
 use crate::error::HubError;
 use crate::foreign::{self, OllamaModel};
 use crate::name::{HubName, ModelName, Pick};
-use crate::select::{self, Form, Selection, USUAL_TAGS};
+use crate::select::{self, Fit, Form, Selection, USUAL_TAGS};
 use crate::tree::TreeFile;
 
 /// A model that is here.
@@ -111,9 +111,12 @@ fn unlisted(repo: &RepoFolder, commit: &str, name: &HubName, is_offline: bool) -
 fn certain(name: &HubName, files: &[TreeFile], is_offline: bool) -> Option<Selection> {
     let selection = select::select(name, files).ok()?;
     let first = &files[selection.files[0]].path;
-    let is_certain = match name.pick {
-        Pick::File(_) | Pick::Tag(_) => true,
-        Pick::Usual => selection.form.is_folder() || select::fit(first, USUAL_TAGS[0]).is_some(),
+    // A file that is not here could fit better, unless this one fits best. A checkpoint may lack any of its files.
+    let is_best = |tag: &str| select::fit(first, tag) == Some(Fit::BEST);
+    let is_certain = match &name.pick {
+        Pick::File(_) => true,
+        Pick::Tag(tag) => is_best(tag),
+        Pick::Usual => is_best(USUAL_TAGS[0]),
     };
     (is_certain || is_offline).then_some(selection)
 }

@@ -126,12 +126,11 @@ impl Inner {
                 reason,
             };
             let next = address.join(next).map_err(wrong)?;
-            // A mirror may name the hub in its links.
-            address = if self.client.is_hub(&next) {
-                next
-            } else {
+            // Another host must not be asked with the token; a mirror has to name itself in its links.
+            if !self.client.is_hub(&next) {
                 return Err(wrong("the next page is on another host"));
-            };
+            }
+            address = next;
         }
         Err(HubError::Answer { address: address.plain().to_string(), what: "the list of files does not end" })
     }

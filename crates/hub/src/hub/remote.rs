@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Hub, Inner};
 use crate::address::Address;
 use crate::client::{Asked, Failure, Tries, broken_body};
+use crate::download::content_range;
 use crate::error::HubError;
 use crate::job::{Job, Watch};
 use crate::name::ModelName;
@@ -150,7 +151,14 @@ impl Inner {
         loop {
             let bytes = self.client.get(&asked, address, &headers).and_then(|answer| {
                 let shown = answer.address.plain();
-                let skip = if answer.status.as_u16() == 206 { 0 } else { start };
+                let skip = match answer.status.as_u16() {
+                    206 if content_range(&answer)?.0 == start => 0,
+                    206 => {
+                        let what = "the answer is of another range than the one asked for";
+                        return Err(HubError::Answer { address: shown.to_string(), what }.into());
+                    }
+                    _ => start,
+                };
                 let mut body = answer.into_reader();
                 // A server without ranges sends all; what is before is dropped.
                 std::io::copy(&mut body.by_ref().take(skip), &mut std::io::sink())

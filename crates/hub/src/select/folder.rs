@@ -17,12 +17,11 @@ pub(super) fn select(name: &HubName, tree: &[TreeFile]) -> Result<Selection, Hub
     let is_weights: Box<dyn Fn(&str) -> bool> = if has("mlc-chat-config.json") {
         Box::new(|path| path.starts_with("params_shard_") && path.ends_with(".bin"))
     } else if has("config.json") && has("model.safetensors.index.json") {
-        Box::new(|path| path.starts_with("model-") && path.ends_with(".safetensors"))
-    } else if has("config.json") && has("model.safetensors") {
-        Box::new(|path| path == "model.safetensors")
-    } else if has("config.json") {
+        // The index may name its files in any way, such as `model.safetensors-00001-of-00014.safetensors`.
         let is_other = |path: &str| path.starts_with("consolidated") || path.starts_with("adapter_model");
         Box::new(move |path| path.ends_with(".safetensors") && !is_other(path))
+    } else if has("config.json") && has("model.safetensors") {
+        Box::new(|path| path == "model.safetensors")
     } else {
         return Err(HubError::NoModel { name: name.to_string(), n_file: tree.len() });
     };

@@ -75,11 +75,8 @@ pub fn select(name: &HubName, tree: &[TreeFile]) -> Result<Selection, HubError> 
             let found = tree.iter().position(|file| file.path == *path);
             let found =
                 found.ok_or_else(|| HubError::NoFile { name: name.to_string(), path: path.clone() })?;
-            if Split::of(path).is_none() {
-                let form = if path.to_ascii_lowercase().ends_with(".gguf") { Form::Gguf } else { Form::File };
-                return Ok(Selection { form, files: vec![found] });
-            }
-            found
+            let form = if path.to_ascii_lowercase().ends_with(".gguf") { Form::Gguf } else { Form::File };
+            return Ok(Selection { form, files: parts(found, tree)? });
         }
         Pick::Tag(tag) => match by_tag(tag, tree, &candidates)[..] {
             [one] => one,
@@ -190,6 +187,41 @@ mod tests {
         assert_eq!(chosen("/Q8_0/a-Q8_0-00002-of-00002.gguf", &all).unwrap(), all[..2]);
         let error = chosen(":Q4_0", &all).unwrap_err();
         assert!(error.contains("a-Q4_0-00002-of-00002.gguf"), "{error}");
+    }
+
+    #[test]
+    fn weights_have_the_names_of_their_index() {
+        let index = "model.safetensors.index.json";
+        let rows: &[(&[&str], &[&str])] = &[
+            (
+                &[
+                    "model.safetensors-00001-of-00002.safetensors",
+                    "model.safetensors-00002-of-00002.safetensors",
+                ],
+                &[],
+            ),
+            (&["pytorch_model-00001-of-00001.safetensors"], &["consolidated-00001-of-00001.safetensors"]),
+            (&["weights.00.safetensors", "weights.01.safetensors"], &["adapter_model.safetensors"]),
+        ];
+        for (weights, others) in rows {
+            let all = [&["config.json", index][..], weights, others].concat();
+            let expected = [&["config.json", index][..], weights].concat();
+            assert_eq!(chosen("", &all).unwrap(), expected);
+            // Without the index, loading finds model.safetensors alone.
+            let error = chosen("", &[&["config.json"][..], weights].concat()).unwrap_err();
+            assert!(error.contains("no model"), "{error}");
+        }
+        let error =
+            chosen("", &["config.json", index, "model.safetensors-00001-of-00002.safetensors"]).unwrap_err();
+        assert!(error.contains("model.safetensors-00002-of-00002.safetensors"), "{error}");
+    }
+
+    #[test]
+    fn a_named_part_of_a_checkpoint_is_no_gguf_file() {
+        let tree = tree(&["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]);
+        let name = HubName::parse("org/repo/model-00001-of-00002.safetensors").unwrap();
+        let selection = select(&name, &tree).unwrap();
+        assert_eq!((selection.form, selection.files), (Form::File, vec![0, 1]));
     }
 
     #[test]

@@ -9,6 +9,12 @@ pub(crate) struct Fit {
     is_ud: bool,
 }
 
+#[cfg(not(target_arch = "wasm32"))]
+impl Fit {
+    /// The last word of a path, of the plain recipe.
+    pub(crate) const BEST: Fit = Fit { is_middle: false, is_ud: false };
+}
+
 /// The best fit of a tag as a whole word of a path, in any case; `None` if it is none of its words.
 ///
 /// Before the word there is the beginning or one of `-._/`, behind it one of `.-/`: `F16` is no word of `BF16`, and

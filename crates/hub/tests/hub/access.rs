@@ -2,7 +2,7 @@
 
 use chaski_hub::{FailureKind, HubError};
 
-use crate::fake::{FakeHub, TOKEN};
+use crate::fake::{FakeHub, Faults, TOKEN};
 use crate::{Client, NAME, tiny};
 
 fn gated() -> FakeHub {
@@ -39,6 +39,18 @@ fn private_repositories_look_like_missing_ones() {
     Client::of(&hub).with_token(TOKEN).pull(NAME).unwrap();
     let error = Client::of(&hub).pull("hf:org/nothing").unwrap_err();
     assert!(matches!(&error, HubError::NoRepo { repo, .. } if repo == "org/nothing"), "{error:?}");
+}
+
+#[test]
+fn a_token_that_is_refused_is_named() {
+    let hub = tiny();
+    hub.set(Faults { checks_tokens: true, ..Faults::default() });
+    let error = Client::of(&hub).with_token("hf_old").pull(NAME).unwrap_err();
+    assert!(matches!(error, HubError::Token { .. }) && error.kind() == FailureKind::NoModel, "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("renew or unset HF_TOKEN") && !text.contains("hf_old"), "{text}");
+    Client::of(&hub).pull(NAME).unwrap();
+    Client::of(&hub).with_token(TOKEN).pull(NAME).unwrap();
 }
 
 #[test]

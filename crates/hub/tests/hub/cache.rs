@@ -15,7 +15,7 @@ fn verify(client: &Client, name: Option<&str>) -> Vec<Verified> {
 }
 
 fn remove(client: &Client, name: &str) -> Result<chaski_hub::Removed, HubError> {
-    client.hub().remove(&ModelName::parse(name).unwrap())
+    client.hub().remove(&ModelName::parse(name).unwrap(), false)
 }
 
 #[cfg(unix)]
@@ -100,12 +100,102 @@ fn removal_leaves_what_others_use() {
     client.pull(NAME).unwrap();
     client.pull("hf:org/tiny-GGUF:F32").unwrap();
     let removed = remove(&client, "hf:org/tiny-GGUF:F32").unwrap();
-    assert_eq!((removed.n_file, removed.n_byte, removed.n_kept), (1, 2 * SIZE as u64, 0));
+    assert_eq!((removed.files.len(), removed.n_byte, removed.n_kept), (1, 2 * SIZE as u64, 0));
     assert!(client.find(NAME).is_some() && client.find("hf:org/tiny-GGUF:F32").is_none());
     assert!(matches!(remove(&client, "hf:org/other"), Err(HubError::NotCached { .. })));
     remove(&client, "hf:org/tiny-GGUF:F32").unwrap_err();
     remove(&client, "hf:org/tiny-GGUF").unwrap();
     assert!(!client.repo().exists() && client.hub().list(true).is_empty());
+}
+
+#[test]
+fn removal_of_a_revision_leaves_other_commits() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    client.pull(NAME).unwrap();
+    let old = hub.commit("org/tiny-GGUF");
+    hub.change("org/tiny-GGUF", |repo| drop(repo.files.insert("tiny-Q4_0.gguf".into(), bytes(SIZE, 6))));
+    let new = client.pull(NAME).unwrap();
+    client.pull("hf:org/tiny-GGUF:F32").unwrap();
+    client.pull(&format!("hf:org/tiny-GGUF@{old}:F32")).unwrap();
+    let trial = client.hub().remove(&ModelName::parse(&format!("hf:org/tiny-GGUF@{old}")).unwrap(), true);
+    let trial = trial.unwrap();
+    // The commits share one of the contents.
+    assert_eq!((trial.files.len(), trial.n_byte, trial.n_kept), (2, SIZE as u64, 2 * SIZE as u64));
+    assert!(trial.files.iter().all(|path| path.exists()));
+    assert_eq!(remove(&client, &format!("hf:org/tiny-GGUF@{old}:Q4_0")).unwrap().n_byte, SIZE as u64);
+    assert_eq!(remove(&client, &format!("hf:org/tiny-GGUF@{old}")).unwrap().n_kept, 2 * SIZE as u64);
+    assert!(!client.repo().join("snapshots").join(&old).exists());
+    assert_eq!(client.find(NAME).unwrap(), new);
+    assert!(matches!(remove(&client, &format!("hf:org/tiny-GGUF@{old}")), Err(HubError::NotCached { .. })));
+    assert!(matches!(remove(&client, "hf:org/tiny-GGUF@v9"), Err(HubError::NotCached { .. })));
+    // A branch whose commit is gone is dropped.
+    assert_eq!(remove(&client, "hf:org/tiny-GGUF@main:F32").unwrap().files.len(), 1);
+    assert!(client.repo().join("refs/main").exists());
+    remove(&client, "hf:org/tiny-GGUF@main").unwrap();
+    assert!(!client.repo().exists());
+}
+
+#[test]
+fn removal_of_a_file_leaves_parts_and_locks() {
+    let hub = tiny();
+    let client = Client::of(&hub).with(|config| config.limits.delays.clear());
+    client.pull(NAME).unwrap();
+    hub.set(Faults { cut: Some((100_000, 1)), ..Faults::default() });
+    client.pull("hf:org/tiny-GGUF:F32").unwrap_err();
+    let unnamed = "ab".repeat(32);
+    std::fs::write(client.repo().join("blobs").join(&unnamed), [0; 10]).unwrap();
+    assert_eq!(remove(&client, NAME).unwrap().n_byte, SIZE as u64);
+    let part = format!("{}.chaski-part", sha256(&bytes(2 * SIZE, 2)));
+    let mut expected = [unnamed.clone(), part.clone(), format!("{part}.json")];
+    expected.sort();
+    assert_eq!(client.blobs(), expected);
+    hub.set(Faults::default());
+    hub.take_log();
+    client.pull("hf:org/tiny-GGUF:F32").unwrap();
+    assert!(hub.take_log().iter().any(|l| l.header("range") == Some("bytes=100000-")));
+    // Contents that somebody locks stay, and so do locks.
+    let blob = sha256(&bytes(2 * SIZE, 2));
+    let locks = client.config.cache.join(".locks/models--org--tiny-GGUF");
+    let file = std::fs::File::options().write(true).open(locks.join(format!("{blob}.lock"))).unwrap();
+    file.lock().unwrap();
+    let removed = remove(&client, "hf:org/tiny-GGUF").unwrap();
+    assert_eq!((removed.files.len(), removed.n_byte, removed.n_kept), (1, 10, 2 * SIZE as u64));
+    assert_eq!(client.blobs(), [blob]);
+    file.unlock().unwrap();
+    remove(&client, "hf:org/tiny-GGUF").unwrap();
+    assert!(!client.repo().exists());
+    assert_eq!(names(&locks).len(), 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn names_that_lists_leave_out_keep_their_blobs() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    client.pull(NAME).unwrap();
+    client.pull("hf:org/tiny-GGUF:F32").unwrap();
+    // The one link to a blob is below many folders, or of a temporary name.
+    let snapshot = client.repo().join("snapshots").join(hub.commit("org/tiny-GGUF"));
+    let blob = std::fs::canonicalize(snapshot.join("tiny-f32.gguf")).unwrap();
+    for path in ["a/".repeat(20) + "a.gguf", "a.gguf.tmp".into()] {
+        let link = snapshot.join(path);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        let _ = std::fs::remove_file(snapshot.join("tiny-f32.gguf"));
+        std::os::unix::fs::symlink(&blob, &link).unwrap();
+        assert_eq!(client.hub().prune(Duration::ZERO, false).unwrap().files.len(), 0);
+        let trial = client.hub().remove(&ModelName::parse(NAME).unwrap(), true).unwrap();
+        assert_eq!((trial.files.len(), trial.n_byte), (1, SIZE as u64));
+        std::fs::remove_file(&link).unwrap();
+    }
+    assert_eq!(client.hub().prune(Duration::ZERO, true).unwrap().files, [blob]);
+    // Snapshots that cannot be read.
+    let snapshots = client.repo().join("snapshots");
+    std::fs::rename(&snapshots, client.folder().join("kept")).unwrap();
+    std::fs::write(&snapshots, "").unwrap();
+    assert!(matches!(client.hub().prune(Duration::ZERO, false), Err(HubError::File { .. })));
+    assert!(matches!(remove(&client, "hf:org/tiny-GGUF"), Err(HubError::File { .. })));
+    assert_eq!(client.blobs().len(), 2);
 }
 
 #[cfg(unix)]
@@ -164,6 +254,49 @@ fn verification_finds_damage_and_repair_mends_it() {
 }
 
 #[test]
+fn verification_of_a_name_checks_its_files() {
+    let hub = tiny();
+    hub.change("org/tiny-GGUF", |repo| drop(repo.files.insert("a-copy.gguf".into(), bytes(SIZE, 1))));
+    let client = Client::of(&hub);
+    client.pull(NAME).unwrap();
+    client.pull("hf:org/tiny-GGUF/a-copy.gguf").unwrap();
+    assert_eq!(verify(&client, None).len(), 1, "contents once");
+    for name in ["tiny-Q4_0.gguf", "a-copy.gguf"] {
+        let verified = verify(&client, Some(&format!("hf:org/tiny-GGUF/{name}")));
+        assert!(verified.len() == 1 && verified[0].path == name, "{verified:?}");
+    }
+    assert_eq!(verify(&client, Some("hf:org/tiny-GGUF@main")).len(), 1);
+    let other = ModelName::parse("hf:org/tiny-GGUF@v9:Q4_0").unwrap();
+    let mut watch = Watch { cancel: Arc::default(), tell: &mut |_| {} };
+    assert!(matches!(client.hub().verify(Some(&other), &mut watch), Err(HubError::NotCached { .. })));
+}
+
+#[test]
+fn a_repair_that_fails_leaves_what_was_there() {
+    let hub = tiny();
+    for links in [Links::Auto, Links::Never] {
+        let client = Client::of(&hub).with(|config| config.links = links);
+        let path = client.pull(NAME).unwrap().path;
+        std::fs::write(&path, bytes(SIZE, 9)).unwrap();
+        let verified = verify(&client, None);
+        let repair = |client: &Client| {
+            client.hub().repair(&verified, &mut Watch { cancel: Arc::default(), tell: &mut |_| {} })
+        };
+        hub.set(Faults { corrupt: 10, ..Faults::default() });
+        assert!(matches!(repair(&client), Err(HubError::Damaged { .. })));
+        hub.set(Faults::default());
+        hub.change("org/tiny-GGUF", |repo| repo.is_private = true);
+        repair(&client).unwrap_err();
+        assert_eq!(std::fs::read(&path).unwrap(), bytes(SIZE, 9));
+        hub.change("org/tiny-GGUF", |repo| repo.is_private = false);
+        assert_eq!(repair(&client).unwrap(), 1);
+        assert_eq!(std::fs::read(&path).unwrap(), bytes(SIZE, 1));
+        assert_eq!(client.blobs().len(), usize::from(links == Links::Auto));
+        assert_eq!(verify(&client, None)[0].verdict, Verdict::Intact);
+    }
+}
+
+#[test]
 fn pruning_takes_old_parts_and_unnamed_blobs() {
     let hub = tiny();
     let client = Client::of(&hub).with(|config| config.limits.delays.clear());
@@ -188,6 +321,12 @@ fn pruning_takes_old_parts_and_unnamed_blobs() {
     let file = std::fs::File::options().create(true).append(true).open(lock).unwrap();
     file.lock().unwrap();
     assert_eq!(client.hub().prune(Duration::ZERO, true).unwrap().n_byte, 30);
+    file.unlock().unwrap();
+    // So is a blob that is about to be linked.
+    let lock = client.config.cache.join(".locks/models--org--tiny-GGUF").join(format!("{unnamed}.lock"));
+    let file = std::fs::File::create(&lock).unwrap();
+    file.lock().unwrap();
+    assert_eq!(client.hub().prune(Duration::ZERO, true).unwrap().n_byte, 100_000);
     file.unlock().unwrap();
     assert_eq!(client.hub().prune(Duration::ZERO, false).unwrap(), trial);
     assert_eq!(client.blobs(), [sha256(&bytes(SIZE, 1))]);

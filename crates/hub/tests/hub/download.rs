@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use chaski_hub::{Event, HubError, ModelName, Wait, Watch};
+use chaski_hub::{Event, HubError, Links, ModelName, Wait, Watch};
 
-use crate::fake::{Faults, Logged, sha256};
+use crate::fake::{FakeHub, Faults, Logged, sha256};
 use crate::{Client, NAME, SIZE, bytes, tiny};
 
 #[test]
@@ -270,6 +270,43 @@ fn several_files_come_at_once_and_the_vision_part_on_request() {
     let found = client.hub().fetch(&plan, &mut watch).unwrap();
     assert!(found.files.len() == 1 && found.projector.unwrap().ends_with("mmproj-F16.gguf"));
     assert!(client.find(NAME).unwrap().projector.is_some());
+}
+
+#[test]
+fn contents_that_two_files_have_come_once() {
+    let rows =
+        [("a-Q8_0-00001-of-00002.gguf", bytes(50_000, 1)), ("a-Q8_0-00002-of-00002.gguf", bytes(50_000, 1))];
+    let hub = FakeHub::start().with("org/twins", &rows);
+    for links in [Links::Auto, Links::Never] {
+        let client = Client::of(&hub).with(|config| config.links = links);
+        let found = client.pull("hf:org/twins").unwrap();
+        assert!(found.files.iter().all(|path| std::fs::read(path).unwrap() == bytes(50_000, 1)));
+        assert_eq!(hub.take_log().iter().filter(|l| l.is_storage()).count(), 1);
+    }
+}
+
+#[test]
+fn without_locks_each_download_has_a_part_of_its_own() {
+    let hub = tiny();
+    let client = Client::of(&hub).with(|config| config.limits.delays.clear());
+    std::fs::create_dir_all(client.repo().join("blobs")).unwrap();
+    std::fs::write(client.config.cache.join(".locks"), "no folder").unwrap();
+    // Another program writes this one.
+    let part = format!("{}.chaski-part", sha256(&bytes(SIZE, 1)));
+    let place = client.repo().join("blobs").join(&part);
+    std::fs::write(&place, bytes(1000, 7)).unwrap();
+    hub.set(Faults { cut: Some((100_000, 1)), ..Faults::default() });
+    client.pull(NAME).unwrap_err();
+    assert_eq!(client.blobs(), [part.as_str()], "nobody could use what came");
+    hub.set(Faults { slow: Some((20_000, Duration::from_millis(10))), ..Faults::default() });
+    let pull = || std::fs::read(client.pull(NAME).unwrap().path).unwrap();
+    let (one, two) = std::thread::scope(|scope| {
+        let (one, two) = (scope.spawn(pull), scope.spawn(pull));
+        (one.join().unwrap(), two.join().unwrap())
+    });
+    assert!(one == bytes(SIZE, 1) && two == one);
+    assert_eq!(std::fs::read(&place).unwrap(), bytes(1000, 7));
+    assert_eq!(client.blobs(), [sha256(&bytes(SIZE, 1)), part]);
 }
 
 #[test]

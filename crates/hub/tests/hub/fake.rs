@@ -37,6 +37,12 @@ pub(crate) struct Faults {
     pub(crate) corrupt: usize,
     /// The storage has another ETag than before.
     pub(crate) new_etag: bool,
+    /// The storage sends ranges whatever `If-Range` says.
+    pub(crate) ignores_if_range: bool,
+    /// The storage has no ETag.
+    pub(crate) no_etag: bool,
+    /// The hub refuses tokens that it does not know before anything else.
+    pub(crate) checks_tokens: bool,
     /// The storage answers 403, so often.
     pub(crate) expired: usize,
     /// Answers of a list have so many files.
@@ -232,7 +238,7 @@ impl FakeHub {
         if parts.first() == Some(&"cdn") {
             return self.storage(request, &parts[1..]);
         }
-        if let Some(answer) = self.limited() {
+        if let Some(answer) = self.limited().or_else(|| self.unauthorized(request)) {
             return answer;
         }
         match parts[..] {
@@ -257,6 +263,17 @@ impl FakeHub {
                 answer.with("Retry-After", after).with("RateLimit", format!("\"resolvers\";r=0;t={after}"))
             }
             None => answer,
+        })
+    }
+
+    /// The refusal of an unknown token, which has no code.
+    fn unauthorized(&self, request: &Request) -> Option<Answer> {
+        let authorization = request.headers.get("authorization").map(String::as_str);
+        let is_refused =
+            self.state().faults.checks_tokens && authorization.is_some() && !is_known(authorization);
+        is_refused.then(|| {
+            let answer = Answer::json(&json!({ "error": "Invalid username or password." }));
+            Answer { status: 401, ..answer }
         })
     }
 
@@ -388,12 +405,14 @@ impl FakeHub {
             state.faults.corrupt -= 1;
             *bytes.last_mut().unwrap() ^= 1;
         }
-        let answer = Answer::new(200).with("ETag", &etag).with("Content-Type", "binary/octet-stream");
+        let answer = Answer::new(200).with("Content-Type", "binary/octet-stream");
+        let answer = if state.faults.no_etag { answer } else { answer.with("ETag", &etag) };
         if request.headers.get("if-none-match") == Some(&etag) {
             return Answer { status: 304, ..answer };
         }
         let range = request.headers.get("range").filter(|_| !state.faults.no_ranges);
-        let is_same = request.headers.get("if-range").is_none_or(|validator| *validator == etag);
+        let is_same = state.faults.ignores_if_range
+            || request.headers.get("if-range").is_none_or(|validator| *validator == etag);
         let Some((start, end)) = range.filter(|_| is_same).map(|range| parse_range(range, bytes.len()))
         else {
             return Answer { body: bytes, ..answer };

@@ -64,7 +64,7 @@ fn models_of_ollama_open_in_place() {
     names.sort();
     assert_eq!(names, ["ollama:hf.co/org/repo:Q8_0", "ollama:tiny:latest"]);
     assert!(client.hub().list(false).is_empty());
-    assert!(client.hub().remove(&ModelName::parse("ollama:tiny").unwrap()).is_err());
+    assert!(client.hub().remove(&ModelName::parse("ollama:tiny").unwrap(), false).is_err());
 }
 
 #[test]

@@ -168,3 +168,40 @@ fn checkpoints_are_folders() {
     assert_eq!(crate::names(&found.path), ["config.json", "model.safetensors", "tokenizer.json"]);
     assert_eq!(client.find("hf:org/dense").unwrap(), found);
 }
+
+#[test]
+fn a_checkpoint_that_lacks_a_file_is_not_here() {
+    let rows = [("config.json", bytes(100, 1)), ("model.safetensors", bytes(9000, 2))];
+    let hub = FakeHub::start().with("org/dense", &rows);
+    let client = Client::of(&hub).with(|config| {
+        config.limits.delays.clear();
+        config.limits.n_parallel = 1;
+    });
+    let repo = client.config.cache.join("models--org--dense");
+    let commit = hub.commit("org/dense");
+    hub.set(Faults { cut: Some((4000, 1)), ..Faults::default() });
+    client.pull("hf:org/dense").unwrap_err();
+    // As another program leaves it, the branch is known.
+    std::fs::create_dir_all(repo.join("refs")).unwrap();
+    std::fs::write(repo.join("refs/main"), &commit).unwrap();
+    assert!(repo.join("snapshots").join(&commit).join("config.json").exists());
+    assert!(client.find("hf:org/dense").is_none());
+    client.pull("hf:org/dense").unwrap();
+    assert!(client.find("hf:org/dense").is_some());
+    // Without the list of the commit, all that is here may not be all.
+    std::fs::remove_file(repo.join("trees").join(format!("{commit}.json"))).unwrap();
+    assert!(client.find("hf:org/dense").is_none());
+    hub.take_log();
+    client.pull("hf:org/dense").unwrap();
+    assert!(client.find("hf:org/dense").is_some() && hub.take_log().iter().all(|l| !l.is_storage()));
+}
+
+#[test]
+fn a_part_of_a_list_does_not_decide_between_recipes() {
+    let rows = [("a-UD-Q4_K_XL.gguf", bytes(1000, 1)), ("a-Q4_K_XL.gguf", bytes(1000, 2))];
+    let hub = FakeHub::start().with("org/two", &rows);
+    let client = Client::of(&hub);
+    client.pull("hf:org/two:UD-Q4_K_XL").unwrap();
+    std::fs::remove_dir_all(client.config.cache.join("models--org--two/trees")).unwrap();
+    assert!(client.find("hf:org/two:UD-Q4_K_XL").is_some() && client.find("hf:org/two:Q4_K_XL").is_none());
+}

@@ -49,7 +49,7 @@ fn a_full_disk_keeps_the_part() {
     let Some(disk) = Mounted::of_size(256 << 10) else {
         return crate::skipped("a_full_disk_keeps_the_part", "mounting a tmpfs is not permitted");
     };
-    // A server that does not say how long the file is.
+    // The list says how long the file is.
     let hub = tiny();
     let client = Client::of(&hub).with(|config| config.cache = disk.0.path().join("hub"));
     let plan = client.plan(NAME).unwrap();

@@ -6,6 +6,7 @@ use chaski::Source;
 
 use super::Session;
 use crate::load::{self, Loaded};
+use crate::model_names::Role;
 use crate::ui::one_line;
 use crate::{failure, options};
 
@@ -15,7 +16,7 @@ impl Session<'_> {
     /// # Errors
     /// If memory was too small for both models at once, and the old one could not be loaded again.
     pub(in crate::run::repl) fn with_model(mut self, path: PathBuf) -> anyhow::Result<Self> {
-        let path = match self.models.path_of(&path) {
+        let path = match self.models.path_of(&path, Role::Main) {
             Ok(path) => path,
             Err(e) => {
                 self.keep_model(&e);
