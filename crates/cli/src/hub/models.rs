@@ -1,9 +1,10 @@
 //! Names on command lines: they become files before a command sees them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use chaski_hub::{Found, Hub, HubConfig, HubName, ModelName, OllamaModel, Pick, Watch};
+use chaski_hub::{Form, Found, Hub, HubConfig, HubName, ModelName, OllamaModel, Pick, Watch};
 
 use super::args::HubArgs;
 use super::settings;
@@ -26,6 +27,8 @@ struct Inner {
     hub: OnceLock<Hub>,
     /// The model of ollama that was found, with what is kept beside it.
     ollama: OnceLock<OllamaModel>,
+    /// Names for servers of models whose files are named by digests or commits.
+    ids: Mutex<BTreeMap<PathBuf, String>>,
 }
 
 impl Models {
@@ -36,6 +39,7 @@ impl Models {
             ui: ui.clone(),
             hub: OnceLock::new(),
             ollama: OnceLock::new(),
+            ids: Mutex::default(),
         }))
     }
 
@@ -113,11 +117,19 @@ impl Models {
             return Ok(path);
         }
         let found = self.get(&name)?;
+        if let Some(id) = id_of(&name, found.form) {
+            self.0.ids.lock().unwrap_or_else(PoisonError::into_inner).insert(found.path.clone(), id);
+        }
         if let Some(ollama) = found.ollama.filter(|_| role == Role::Main) {
             // Of several, the first counts.
             let _ = self.0.ollama.set(ollama);
         }
         Ok(found.path)
+    }
+
+    /// The name for a server of a model that was found by name, if that of its file tells nothing.
+    pub(crate) fn id_of(&self, path: &Path) -> Option<String> {
+        self.0.ids.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
 
     /// The model of ollama that the command runs, if it is one.
@@ -156,6 +168,15 @@ impl Models {
     }
 }
 
+/// The name for a server of a model whose file is named by a digest, or whose folder by a commit.
+fn id_of(name: &ModelName, form: Form) -> Option<String> {
+    match name {
+        ModelName::Hub(name) if form.is_folder() => name.repo.as_str().rsplit('/').next().map(str::to_owned),
+        ModelName::Ollama(name) => Some(format!("{}:{}", name.model, name.tag)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +194,19 @@ mod tests {
         assert_eq!(name("hf.co/a/b:Q4_0"), "hf:a/b:Q4_0");
         assert_eq!(models.path_of(Path::new("dir/a.gguf"), Role::Main).unwrap(), Path::new("dir/a.gguf"));
         assert!(models.name_of(Path::new("hf:a")).is_err());
+    }
+
+    #[test]
+    fn served_models_have_names_rather_than_digests() {
+        for (name, form, id) in [
+            ("hf:org/dense@v1", Form::Checkpoint, Some("dense")),
+            ("hf:org/a-GGUF:Q4_0", Form::Gguf, None),
+            ("ollama:qwen3", Form::Gguf, Some("qwen3:latest")),
+            ("ollama:me/story:4b", Form::Gguf, Some("story:4b")),
+            ("https://x.org/a.gguf", Form::Gguf, None),
+        ] {
+            assert_eq!(id_of(&ModelName::parse(name).unwrap(), form).as_deref(), id, "{name}");
+        }
     }
 
     #[test]

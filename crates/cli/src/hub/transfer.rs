@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::progress::{Progress, Unit};
 use crate::ui::{Ui, counted};
 
-/// Time between two JSON events of a file.
+/// Time between two JSON events of progress, whatever their files.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The display of a download.

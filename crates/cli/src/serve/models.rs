@@ -130,10 +130,12 @@ impl Catalogue {
         }
         let mut items = Vec::new();
         for path in named {
-            let id = names.next().unwrap_or_else(|| {
-                path.as_deref()
-                    .map_or_else(|| "storyteller-Q4_K_M".into(), |path| model_id(&path.display().to_string()))
-            });
+            let of_path = |path: &Path| {
+                self.models.id_of(path).unwrap_or_else(|| model_id(&path.display().to_string()))
+            };
+            let id = names
+                .next()
+                .unwrap_or_else(|| path.as_deref().map_or_else(|| "storyteller-Q4_K_M".into(), of_path));
             let aliases = names.by_ref().collect();
             items.push(Item { id, aliases, path, args: args.clone(), is_named: true });
         }

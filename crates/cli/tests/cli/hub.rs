@@ -154,6 +154,8 @@ fn failures_have_codes_and_say_what_to_do() {
     let address = format!("{}/cdn/org/story-GGUF/none.gguf", place.hub.endpoint());
     let o = place.run(&["pull", &address]);
     assert!(o.status.code() == Some(3) && err(&o).contains("status 404"), "{}", err(&o));
+    // The list of the commit was kept; this one is of another size.
+    std::fs::remove_dir_all(place.blobs().with_file_name("trees")).unwrap();
     place.hub.set(Faults { claimed: Some(1 << 60), ..Faults::default() });
     let o = place.run(&["pull", NAME, "--hf-token", TOKEN]);
     assert!(o.status.code() == Some(4) && err(&o).contains("lack"), "{}", err(&o));
@@ -267,6 +269,8 @@ fn ctrl_c_keeps_what_came() {
 
 #[test]
 fn models_of_ollama_run_where_they_lie() {
+    #[cfg(unix)]
+    use std::io::{BufRead as _, BufReader};
     let place = Place::new();
     let folder = place.folder.path().join(".ollama/models");
     let story = std::fs::read(fixture()).unwrap();
@@ -284,6 +288,24 @@ fn models_of_ollama_run_where_they_lie() {
     let o = place.run(&["run", "ollama:story", "--device", "cpu", "-q", "-p", "Once upon a time"]);
     assert!(out(&o).starts_with(GOLDEN) && out(&o).len() < 60, "{} {}", out(&o), err(&o));
     assert!(out(&place.run(&["list", "--all"])).contains("ollama:story:latest"));
+    // A server calls it by its name, too, and not by the digest of its file.
+    #[cfg(unix)]
+    {
+        use std::io::Read as _;
+        let line = ["serve", "ollama:story", "--device", "cpu", "--port", "0"];
+        let mut child = place.command(&line).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let (mut stderr, url) = (BufReader::new(child.stderr.take().unwrap()), &mut String::new());
+        stderr.read_line(url).unwrap();
+        let address = url.trim().rsplit('/').next().unwrap().to_owned();
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        let request = format!("GET /v1/models HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(answer.contains("\"id\":\"story:latest\""), "{answer}");
+    }
 }
 
 /// The embedded model, as a server offers it under the name of a preset.

@@ -310,6 +310,32 @@ fn without_locks_each_download_has_a_part_of_its_own() {
 }
 
 #[test]
+fn pieces_of_other_ranges_are_refused() {
+    let hub = tiny();
+    let name = format!("http://localhost:{}/cdn/org/tiny-GGUF/tiny-Q4_0.gguf", hub.port());
+    for claimed in ["bytes 5-9/300000", "bytes 100000-299999/50000", "bytes 1", "lines 100000-299999/300000"]
+    {
+        let client = Client::of(&hub);
+        hub.set(Faults::default());
+        // Each file of the hub and of an address; plans are made before the server goes wrong.
+        let plans = [client.plan(NAME).unwrap(), client.plan(&name).unwrap()];
+        for mut plan in plans {
+            plan.files[0].size = plan.files[0].size.filter(|_| plan.files[0].digest.is_some());
+            let claimed = Some(claimed.to_owned());
+            hub.set(Faults { cut: Some((100_000, 1)), content_range: claimed, ..Faults::default() });
+            let mut watch = Watch { cancel: Arc::default(), tell: &mut |_| {} };
+            let error = client.hub().fetch(&plan, &mut watch).unwrap_err();
+            assert!(matches!(error, HubError::Answer { .. }), "{error:?}");
+        }
+        let plan = client.plan(NAME).unwrap();
+        let file = client.hub().remote(&plan, 0).unwrap();
+        let mut watch = Watch { cancel: Arc::default(), tell: &mut |_| {} };
+        let error = file.read_at(0, &mut [0; 10], &mut watch).unwrap_err();
+        assert!(matches!(error, HubError::Answer { .. }), "{error:?}");
+    }
+}
+
+#[test]
 fn a_header_is_read_by_ranges() {
     let hub = tiny().with("org/large", &[("a-Q4_0.gguf", bytes(5 << 20, 9))]);
     let client = Client::of(&hub);

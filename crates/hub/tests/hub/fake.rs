@@ -39,6 +39,8 @@ pub(crate) struct Faults {
     pub(crate) new_etag: bool,
     /// The storage sends ranges whatever `If-Range` says.
     pub(crate) ignores_if_range: bool,
+    /// The storage claims this range of each piece.
+    pub(crate) content_range: Option<String>,
     /// The storage has no ETag.
     pub(crate) no_etag: bool,
     /// The hub refuses tokens that it does not know before anything else.
@@ -423,7 +425,9 @@ impl FakeHub {
                 ..answer.with("Content-Range", format!("bytes */{}", bytes.len()))
             };
         }
-        let content_range = format!("bytes {start}-{}/{}", end - 1, bytes.len());
+        let content_range = state.faults.content_range.clone();
+        let content_range =
+            content_range.unwrap_or_else(|| format!("bytes {start}-{}/{}", end - 1, bytes.len()));
         Answer {
             status: 206,
             body: bytes[start..end].to_vec(),
