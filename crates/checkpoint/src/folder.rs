@@ -24,13 +24,24 @@ pub struct Folder<S> {
     name: String,
     names: Vec<String>,
     sources: Vec<S>,
+    others: Vec<String>,
 }
 
 impl<S: ByteSource> Folder<S> {
     /// A folder of these files; `name` is used in messages.
     pub fn new(name: impl Into<String>, files: impl IntoIterator<Item = (String, S)>) -> Folder<S> {
         let (names, sources) = files.into_iter().unzip();
-        Folder { name: name.into(), names, sources }
+        Folder { name: name.into(), names, sources, others: Vec::new() }
+    }
+
+    /// The same with the names of files that were not opened, which messages give as the reason why others are missing.
+    pub fn beside(self, others: Vec<String>) -> Folder<S> {
+        Folder { others, ..self }
+    }
+
+    /// The names of all files, opened or not.
+    pub(crate) fn all_names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().chain(&self.others).map(String::as_str)
     }
 
     /// The folder's name in messages.

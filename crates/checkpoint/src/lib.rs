@@ -25,7 +25,7 @@ mod types;
 mod virtual_gguf;
 
 pub use folder::{Folder, FolderError, MAX_SMALL_FILE};
-pub use open::{CheckpointError, open};
+pub use open::{CheckpointError, open, wants};
 pub use recipe::{
     Codes, Index, MAX_ROW, Microscaled, Order, Packing, Quantized, Recipe, RecipeError, Strides, View, Zero,
 };

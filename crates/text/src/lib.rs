@@ -29,8 +29,8 @@ pub use template::{
     strip_added_special_traced,
 };
 pub use tokenizer::{
-    AddSpecial, FimTokens, ParseSpecial, RenderSpecial, TokenKind, Tokenizer, TokenizerError, TokenizerSpec,
-    byte_to_char, is_pre_tokenizer, pre_tokenizer_name,
+    AddSpecial, FimTokens, MAX_PRE_EXPRESSION_BYTES, MAX_PRE_EXPRESSIONS, ParseSpecial, RenderSpecial,
+    TokenKind, Tokenizer, TokenizerError, TokenizerSpec, byte_to_char, is_pre_tokenizer, pre_tokenizer_name,
 };
 
 /// Runs the examples of the readme.

@@ -420,6 +420,10 @@ fn a_model_may_bring_its_own_expressions_and_form_of_unicode() {
 
 #[test]
 fn expressions_and_forms_that_are_not_known_are_refused() {
+    for many in [vec!["a".to_owned(); 17], vec!["a".repeat(40 << 10); 2]] {
+        let error = letters(|spec| spec.pre_expressions = many.clone()).unwrap_err().to_string();
+        assert!(error.contains("at most 16 expressions of 65536 bytes together"), "{error}");
+    }
     let look = letters(|spec| spec.pre_expressions = vec!["(?<=a)b".into()]).unwrap_err();
     assert_eq!(
         look.to_string(),

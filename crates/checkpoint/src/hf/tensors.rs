@@ -94,7 +94,8 @@ impl Tensors {
             Some(index) => index.files.keys().map(String::as_str).collect(),
             None if folder.file(SINGLE).is_some() => vec![SINGLE],
             None => {
-                let (folder, found) = (folder.name().to_owned(), folder.names().map(str::to_owned).collect());
+                let (folder, found) =
+                    (folder.name().to_owned(), folder.all_names().map(str::to_owned).collect());
                 return Err(TensorsError::NoWeights { folder, found });
             }
         };

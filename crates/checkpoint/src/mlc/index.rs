@@ -11,7 +11,7 @@ use crate::recipe::View;
 use crate::safetensors::{Dtype, TensorEntry};
 
 /// Names of the index, today's first.
-const NAMES: [&str; 2] = ["tensor-cache.json", "ndarray-cache.json"];
+pub(super) const NAMES: [&str; 2] = ["tensor-cache.json", "ndarray-cache.json"];
 /// Upper limits on tensors and on their dimensions.
 const MAX_TENSORS: usize = 1_000_000;
 const MAX_RANK: usize = 8;

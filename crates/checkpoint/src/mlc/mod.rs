@@ -33,6 +33,11 @@ pub fn is_mlc<'n>(mut names: impl Iterator<Item = &'n str>) -> bool {
     names.any(|name| name == chat_config::FILE)
 }
 
+/// True for the name of a configuration or an index.
+pub(crate) fn is_file(name: &str) -> bool {
+    name == chat_config::FILE || index::NAMES.contains(&name)
+}
+
 /// Opens a folder: reads its configuration, the tokenizer and the index of the weights. Sizes of files are compared with
 /// the index, hashes by [`verify`] only: they take as long as reading all weights.
 ///

@@ -35,6 +35,9 @@ pub struct TokenizerFiles {
 }
 
 impl TokenizerFiles {
+    /// Folders within the folder that have such files.
+    pub const FOLDERS: [&str; 1] = ["additional_chat_templates"];
+
     /// No files.
     pub fn new() -> TokenizerFiles {
         TokenizerFiles::default()

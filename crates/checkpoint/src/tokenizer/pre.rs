@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use chaski_text::{AddSpecial, ParseSpecial, Tokenizer, TokenizerSpec, is_pre_tokenizer, pre_tokenizer_name};
+use chaski_text::{
+    AddSpecial, MAX_PRE_EXPRESSION_BYTES, MAX_PRE_EXPRESSIONS, ParseSpecial, Tokenizer, TokenizerSpec,
+    is_pre_tokenizer, pre_tokenizer_name,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -76,6 +79,12 @@ impl Steps {
                 },
                 "Split" => steps.expressions.push(split_expression(step)?.into()),
                 other => return Err(unsupported(format!("the pre-tokenizer {other:?}"))),
+            }
+            let n_byte: usize = steps.expressions.iter().map(|text| text.len()).sum();
+            if steps.expressions.len() > MAX_PRE_EXPRESSIONS || n_byte > MAX_PRE_EXPRESSION_BYTES {
+                return Err(unsupported(format!(
+                    "a pre-tokenizer of more than {MAX_PRE_EXPRESSIONS} expressions or {MAX_PRE_EXPRESSION_BYTES} bytes"
+                )));
             }
         }
         Ok(steps)
@@ -214,6 +223,8 @@ mod tests {
             split(json!({"Regex": "a"}), "MergedWithNext", false),
             split(json!({"Regex": "a"}), "Removed", true),
             split(json!({"String": ""}), "Isolated", false),
+            split(json!({"Regex": "a".repeat(MAX_PRE_EXPRESSION_BYTES + 1)}), "Isolated", false),
+            json!({"type": "Sequence", "pretokenizers": vec![byte_level(true); MAX_PRE_EXPRESSIONS + 1]}),
             json!(3),
         ];
         for case in cases {

@@ -1,5 +1,7 @@
 //! Errors of building or using a tokenizer.
 
+use super::{MAX_PRE_EXPRESSION_BYTES, MAX_PRE_EXPRESSIONS};
+
 /// A failure to build a tokenizer, or to encode a text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,6 +34,16 @@ pub enum TokenizerError {
         expression: String,
         /// The reason.
         why: String,
+    },
+    /// The model comes with more expressions of a pre-tokenizer, or with longer ones, than are compiled.
+    #[error(
+        "pre-tokenizer: expected at most {MAX_PRE_EXPRESSIONS} expressions of {MAX_PRE_EXPRESSION_BYTES} bytes together, found {n} of {n_byte}; name a known pre-tokenizer instead"
+    )]
+    TooManyExpressions {
+        /// Number of expressions.
+        n: usize,
+        /// Bytes of all of them.
+        n_byte: usize,
     },
     /// The metadata specifies an unknown form of Unicode.
     #[error("unknown normalizer `{normalizer}` (known: {known})")]

@@ -11,6 +11,11 @@ use self::rules::{RULES, Rule};
 use super::TokenizerError;
 use super::expression::Expression;
 
+/// Upper limit on the expressions that come with a model.
+pub const MAX_PRE_EXPRESSIONS: usize = 16;
+/// Upper limit on their texts together, in bytes.
+pub const MAX_PRE_EXPRESSION_BYTES: usize = 64 << 10;
+
 /// A post-processing step for a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
@@ -56,8 +61,13 @@ impl PreTokenizer {
     ///
     /// # Errors
     ///
-    /// [`TokenizerError::Expression`] if one cannot be searched for in linear time.
+    /// [`TokenizerError::Expression`] if one cannot be searched for in linear time,
+    /// [`TokenizerError::TooManyExpressions`].
     pub(super) fn of_expressions(expressions: &[String]) -> Result<PreTokenizer, TokenizerError> {
+        let (n, n_byte) = (expressions.len(), expressions.iter().map(String::len).sum());
+        if n > MAX_PRE_EXPRESSIONS || n_byte > MAX_PRE_EXPRESSION_BYTES {
+            return Err(TokenizerError::TooManyExpressions { n, n_byte });
+        }
         let compile = |text: &String| {
             let given = Given::new(text);
             let wrong = |why| TokenizerError::Expression { expression: text.clone(), why };
