@@ -1,6 +1,6 @@
 //! Errors of building or using a tokenizer.
 
-use super::{MAX_PRE_EXPRESSION_BYTES, MAX_PRE_EXPRESSIONS};
+use super::expression::{MAX_PRE_EXPRESSION_BYTES, MAX_PRE_EXPRESSIONS};
 
 /// A failure to build a tokenizer, or to encode a text.
 #[derive(Debug, thiserror::Error)]

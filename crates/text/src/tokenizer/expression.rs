@@ -3,6 +3,11 @@
 
 use std::ops::Range;
 
+/// Upper limit on the expressions that come with a model.
+pub const MAX_PRE_EXPRESSIONS: usize = 16;
+/// Upper limit on their texts together, in bytes.
+pub const MAX_PRE_EXPRESSION_BYTES: usize = 64 << 10;
+
 /// A regular expression in the syntax shared by both engines: no look-around, and `[[A]&&[^B]]` as the only
 /// form of nested classes.
 #[derive(Debug)]

@@ -27,7 +27,8 @@ use chaski_jinja::Rendered;
 
 pub use bytes::byte_to_char;
 pub use error::TokenizerError;
-pub use pre::{MAX_PRE_EXPRESSION_BYTES, MAX_PRE_EXPRESSIONS, is_pre_tokenizer, pre_tokenizer_name};
+pub use expression::{MAX_PRE_EXPRESSION_BYTES, MAX_PRE_EXPRESSIONS};
+pub use pre::{is_pre_tokenizer, pre_tokenizer_name};
 pub use spec::{FimTokens, TokenizerSpec};
 pub use vocab::TokenKind;
 

@@ -9,12 +9,7 @@ use self::given::Given;
 pub use self::given::{is_pre_tokenizer, pre_tokenizer_name};
 use self::rules::{RULES, Rule};
 use super::TokenizerError;
-use super::expression::Expression;
-
-/// Upper limit on the expressions that come with a model.
-pub const MAX_PRE_EXPRESSIONS: usize = 16;
-/// Upper limit on their texts together, in bytes.
-pub const MAX_PRE_EXPRESSION_BYTES: usize = 64 << 10;
+use super::expression::{Expression, MAX_PRE_EXPRESSION_BYTES, MAX_PRE_EXPRESSIONS};
 
 /// A post-processing step for a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
