@@ -1,7 +1,7 @@
 //! Folders of MLC, as web-llm loads them: `mlc-chat-config.json`, `tensor-cache.json` and its shards.
 //!
 //! The tensors of such a folder are those of transformers, some of them fused, in formats of 3, 4 or 8 bits. Here they get their
-//! names and rows back ([`Weights`]), and the rules of [`HF_ARCHS`](crate::hf::HF_ARCHS) make a GGUF file of them. Four bits in
+//! names and rows back (`Weights`), and the rules of [`HF_ARCHS`](crate::hf::HF_ARCHS) make a GGUF file of them. Four bits in
 //! groups of 32 are exactly q4_0: (q - 7) s = ((q + 1) - 8) s.
 
 mod chat_config;

@@ -1,26 +1,6 @@
 //! Layers and keys of the families that presets have.
 
-use anyhow::Result;
-use ggml_format::GgufWriter;
-
-use super::presets::{Experts, Preset, Values};
-
-/// A family of models.
-#[derive(Debug)]
-pub(super) struct Family {
-    pub(super) architecture: &'static str,
-    /// Name of the norm before the output.
-    pub(super) output_norm: &'static str,
-    /// Tensors of a layer.
-    pub(super) layer: fn(&Preset, u32) -> Vec<Part>,
-    /// KV heads of a layer.
-    pub(super) n_head_kv: fn(&Preset, u32) -> u32,
-    /// Keys beside those of all families.
-    pub(super) keys: fn(&Preset, &mut GgufWriter) -> Result<()>,
-}
-
-/// A tensor of a layer: its name, values, and shape with the fastest varying dimension first.
-pub(super) type Part = (&'static str, Values, Vec<u64>);
+use super::shape::{Experts, Family, Part, Preset, Values};
 
 pub(super) const LLAMA: Family = Family {
     architecture: "llama",

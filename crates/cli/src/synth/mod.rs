@@ -2,6 +2,7 @@
 
 mod families;
 mod presets;
+mod shape;
 mod tokenizer;
 mod weights;
 
@@ -12,7 +13,8 @@ use anyhow::{Result, ensure};
 use ggml_format::{FileType, GgufWriter, MemorySource, Metadata, read_header};
 use indicatif::HumanBytes;
 
-use self::presets::{Preset, Tensor, preset_parser, typed};
+use self::presets::preset_parser;
+use self::shape::{Preset, Tensor, typed};
 use self::tokenizer::made_up_tokenizer;
 use self::weights::Weights;
 use crate::options;
@@ -118,7 +120,8 @@ mod tests {
 
     use ggml_format::{GgmlType, ModelFile, OpenError, SourceError, dequantize};
 
-    use super::presets::{PRESETS, Values};
+    use super::presets::PRESETS;
+    use super::shape::Values;
     use super::weights::DEVIATION;
     use super::*;
 

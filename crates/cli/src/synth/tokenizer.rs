@@ -4,7 +4,7 @@ use anyhow::Result;
 use chaski::text::byte_to_char;
 use ggml_format::GgufWriter;
 
-use super::presets::Preset;
+use super::shape::Preset;
 
 /// A byte-level vocabulary: a token per byte, fillers, and two special tokens at the end.
 ///

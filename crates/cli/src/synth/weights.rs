@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use ggml_format::{DataWriter, GgmlType, quantize};
 use rayon::prelude::*;
 
-use super::presets::{Preset, Tensor, Values};
+use super::shape::{Preset, Tensor, Values};
 use crate::progress::Progress;
 
 /// Standard deviation of the weights.

@@ -31,7 +31,7 @@ pub trait Coded: Block {
     /// minimum. `scale * code - min`, in this order and in f32, equals the output of [`Block::dequantize`].
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]);
 
-    /// With [`Scales::Steps`] the value of a step of the scales and of the minima, in a block of [`CHUNK`] values.
+    /// With [`Scales::Steps`] the value of a step of the scales and of the minima, in a block of 256 values.
     fn steps(&self) -> [F16; 2] {
         [F16::default(); 2]
     }
