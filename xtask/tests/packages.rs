@@ -15,14 +15,16 @@ const PRIVATE: [&str; 3] = ["chaski-cases", "chaski-web", "xtask"];
 const SHARED: [&str; 6] = ["version", "edition", "rust-version", "license", "repository", "authors"];
 
 /// Categories of crates.io that may apply; it silently ignores unknown ones.
-const CATEGORIES: [&str; 14] = [
+const CATEGORIES: [&str; 16] = [
     "algorithms",
+    "caching",
     "command-line-utilities",
     "concurrency",
     "data-structures",
     "development-tools",
     "encoding",
     "mathematics",
+    "network-programming",
     "parser-implementations",
     "rendering",
     "science",

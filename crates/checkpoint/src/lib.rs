@@ -33,3 +33,8 @@ pub use safetensors::Dtype;
 pub use tokenizer::{PreTokenizer, TokenizerFileError, TokenizerFiles, TokenizerKeys, TokenizerOptions};
 pub use types::Types;
 pub use virtual_gguf::{VirtualError, VirtualGguf, VirtualSource, VirtualTensor};
+
+/// Runs the examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -61,3 +61,8 @@ pub use self::{
     hub::{Found, Hub, RemoteFile},
     job::Watch,
 };
+
+/// Runs the examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
