@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::mxfp4::{E2M1_DOUBLED, nearest_e2m1};
-use crate::blocks::codes::{Coded, Scales};
+use crate::blocks::codes::Coded;
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, quantize_blocks};
 
@@ -51,8 +51,6 @@ impl Block for BlockNvfp4 {
 impl Coded for BlockNvfp4 {
     const GROUP: usize = 16;
     const TABLE: Option<&'static [i8; 16]> = Some(&E2M1_DOUBLED);
-    const BITS: u32 = 4;
-    const SCALES: Scales = Scales::Single;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {

@@ -52,8 +52,6 @@ impl Block for BlockTq1_0 {
 
 impl Coded for BlockTq1_0 {
     const GROUP: usize = 32;
-    const BITS: u32 = 2;
-    const ZERO: i16 = 1;
 
     #[inline(always)]
     fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {

@@ -13,6 +13,7 @@ mod parallel;
 mod products;
 mod recurrent;
 mod steps;
+#[cfg_attr(target_arch = "wasm32", path = "no_tiles.rs")]
 mod tiles;
 mod weights;
 
@@ -29,7 +30,7 @@ use crate::tensors::Tensors;
 use crate::workers::Workers;
 use cache::Sequences;
 use parallel::Buffers;
-use tiles::{Packing, Tiles};
+use tiles::{Tiles, Uses};
 use weights::Bytes;
 
 /// Sizes of a model on the CPU.
@@ -51,7 +52,8 @@ pub struct CpuConfig {
     /// and the operating system loads them when they are used. The files must not change meanwhile.
     pub map: bool,
     /// Copy matrices into the order of products while they load: answers come up to twice as fast, for memory that the
-    /// process does not share. Products in f64 ([`CpuModel::set_inputs_in_16_bits`]) want it off. No effect in browsers.
+    /// process does not share. Products round activations to 16 bits then ([`CpuModel::set_inputs_in_16_bits`]). Nothing is copied in
+    /// browsers.
     pub repack: bool,
 }
 
@@ -193,14 +195,15 @@ impl CpuModel {
         let batch_workers = (batch != 0 && batch != decode).then(|| Workers::new(batch)).transpose()?;
         let total = graph.weights.iter().map(Weight::n_byte).sum();
         let (mut weights, mut done) = (Vec::new(), 0);
-        let mut packing = Packing::new(&graph, config.repack);
+        let (mut tiles, uses) =
+            (Tiles::default(), if config.repack { Uses::of(&graph) } else { Uses::default() });
         for (i, w) in graph.weights.iter().enumerate() {
             let bytes = Bytes::load(w, config.map, tensors).await?;
-            weights.push(packing.pack(WeightId(i), w, bytes, batch_workers.as_ref().unwrap_or(&workers)));
+            let workers = batch_workers.as_ref().unwrap_or(&workers);
+            weights.push(tiles.pack(&uses, (WeightId(i), w), bytes, workers));
             done += w.n_byte();
             progress(done, total);
         }
-        let tiles = packing.tiles;
         let seqs = Sequences::new(&graph, &config)?;
         let (last_use, tail, graph) = (graph.last_use(), tail(&graph), Arc::new(graph));
         let (inputs, masks) = (Vec::new(), Vec::new());
@@ -209,7 +212,7 @@ impl CpuModel {
             config,
             last_use,
             tail,
-            in_16_bits: false,
+            in_16_bits: config.repack,
             weights,
             tiles,
             seqs,
@@ -243,9 +246,13 @@ impl CpuModel {
 
     /// Enables the fast path: products with formats that have codes ([`ggml_format::Codes`]) round activations to 16
     /// bits with a scale per 32 values; other products and attention run in f32. It is several times as fast as the
-    /// references, and as accurate as kernels on a device. Default: off, everything runs through the references, with
-    /// sums in f64.
+    /// references, and as accurate as kernels on a device. Default: [`CpuConfig::repack`]; off, everything runs through the
+    /// references, with sums in f64.
+    ///
+    /// # Panics
+    /// If it is turned off with [`CpuConfig::repack`]: the references read the bytes of the file.
     pub fn set_inputs_in_16_bits(&mut self, on: bool) {
+        assert!(on || !self.config.repack, "the references read matrices that were not repacked");
         self.in_16_bits = on;
     }
 

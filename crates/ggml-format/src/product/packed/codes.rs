@@ -137,7 +137,7 @@ fn tile<S: TileLanes, B: Coded, const V: usize, const C: usize>(
                 let of_run = RUN / B::GROUP * n_part::<B>() * group_bytes::<B>();
                 let [runs, _, scales] = chunks[v];
                 prefetch_after(&runs[i * run_bytes(B::BITS)..][..run_bytes(B::BITS)]);
-                Rowed {
+                RunRows {
                     at: tiles[v].1,
                     codes: &runs[i * run_bytes(B::BITS)..][..run_bytes(B::BITS)],
                     scales: &scales[i * of_run..][..of_run],
@@ -152,7 +152,7 @@ fn tile<S: TileLanes, B: Coded, const V: usize, const C: usize>(
 /// Bytes ahead of a product that memory is asked for.
 const AHEAD: usize = 2048;
 
-/// Hints that as many bytes as these will be read soon, [`AHEAD`] of them.
+/// Hints that the bytes [`AHEAD`] of these will be read soon.
 #[inline(always)]
 fn prefetch_after(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
@@ -167,7 +167,7 @@ fn prefetch_after(bytes: &[u8]) {
 
 /// A run of the rows of a vector.
 #[derive(Copy, Clone)]
-struct Rowed<'a> {
+struct RunRows<'a> {
     /// The first row in the tile.
     at: usize,
     codes: &'a [u8],
@@ -188,7 +188,7 @@ fn steps_of<S: TileLanes, B: Coded>(s: S, head: &[u8], at: usize) -> [S::Floats;
 
 /// Part `i` of the scales and minima of a run.
 #[inline(always)]
-fn scale_of<S: TileLanes, B: Coded>(s: S, rows: Rowed<'_>, steps: &[S::Floats; 2], i: usize) -> S::Floats {
+fn scale_of<S: TileLanes, B: Coded>(s: S, rows: RunRows<'_>, steps: &[S::Floats; 2], i: usize) -> S::Floats {
     let bytes = &rows.scales[i * group_bytes::<B>()..][..group_bytes::<B>()];
     match B::SCALES {
         Scales::Half => s.halves(&bytes[2 * rows.at..]),
@@ -213,7 +213,7 @@ const fn bytes_of_table<B: Coded>() -> Option<[u8; 16]> {
 #[inline(always)]
 fn add_run<S: TileLanes, B: Coded, const V: usize, const C: usize>(
     s: S,
-    rows: [Rowed<'_>; V],
+    rows: [RunRows<'_>; V],
     steps: &[[S::Floats; 2]; V],
     x: [&Run; C],
     sums: &mut [[S::Floats; V]; C],

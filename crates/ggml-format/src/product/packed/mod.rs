@@ -1,4 +1,4 @@
-//! Weights in an order for products: tiles of [`ROWS`] rows whose codes lie side by side, so that each lane of a vector is a
+//! Weights in an order for products: tiles of [`TILE_ROWS`] rows whose codes lie side by side, so that each lane of a vector is a
 //! row, and a column is multiplied without moving anything between lanes.
 //!
 //! A tile holds the codes in planes of 1, 2, 4 or 8 bits ([`planes`]), and the scales as the format has them, so it takes about
@@ -34,7 +34,7 @@ pub(super) struct Packing {
     ty: GgmlType,
     /// Columns are rounded to integers.
     rounds: bool,
-    /// Lines of a tile of so many columns.
+    /// Lines of a tile whose rows have so many values.
     n_line: fn(usize) -> usize,
     pack: fn(Rows<'_>, &mut [u8]),
     multiply: fn(Job<'_>),
@@ -79,6 +79,12 @@ static PACKINGS: [Packing; 15] = [
     floats::packing::<float::ValueBf16>(GgmlType::BF16),
 ];
 
+impl Packing {
+    fn of(ty: GgmlType) -> Option<&'static Packing> {
+        PACKINGS.iter().find(|p| p.ty == ty)
+    }
+}
+
 /// A matrix in tiles.
 pub struct Packed {
     packing: &'static Packing,
@@ -96,7 +102,7 @@ impl fmt::Debug for Packed {
 impl Packed {
     /// Lines of each tile of a matrix with rows of `k` values; `None` if the format or the length has no tiles.
     pub fn tile_lines(ty: GgmlType, k: usize) -> Option<usize> {
-        let packing = PACKINGS.iter().find(|p| p.ty == ty)?;
+        let packing = Packing::of(ty)?;
         // Vectors of 128 bits gain nothing where they have to convert values one by one.
         if !packing.rounds && Isa::best() == Isa::Portable {
             return None;
@@ -119,7 +125,7 @@ impl Packed {
         fill: impl FnOnce(usize, &mut [Line]),
     ) -> Option<Packed> {
         let n_line = Packed::tile_lines(ty, k)?;
-        let packing = PACKINGS.iter().find(|p| p.ty == ty)?;
+        let packing = Packing::of(ty)?;
         let mut lines = vec![Line::zeroed(); n_line * n_row.div_ceil(TILE_ROWS)];
         fill(n_line, &mut lines);
         Some(Packed { packing, k, n_row, lines })
@@ -130,7 +136,7 @@ impl Packed {
     /// # Panics
     /// If the format has no tiles, or `bytes` has no whole rows or more than a tile's.
     pub fn pack(ty: GgmlType, k: usize, bytes: &[u8], tile: &mut [Line]) {
-        let packing = PACKINGS.iter().find(|p| p.ty == ty).expect("a format with tiles");
+        let packing = Packing::of(ty).expect("a format with tiles");
         let stride = k / ty.block_len() * ty.block_bytes();
         assert!(bytes.len() % stride == 0 && bytes.len() <= TILE_ROWS * stride, "rows of a tile");
         (packing.pack)(Rows { bytes, stride, k }, bytemuck::cast_slice_mut(tile));
