@@ -18,6 +18,11 @@ pub enum FolderError {
     Source(#[from] SourceError),
 }
 
+/// True for a name that stays in its folder on every system.
+pub(crate) fn is_plain_name(file: &str) -> bool {
+    !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\', ':', '\0'])
+}
+
 /// Files by their names within a folder. Recipes refer to them by number: [`Folder::position`].
 #[derive(Debug)]
 pub struct Folder<S> {

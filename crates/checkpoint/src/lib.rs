@@ -20,6 +20,7 @@ mod open;
 mod python_json;
 mod recipe;
 pub mod safetensors;
+mod tensor_set;
 mod tokenizer;
 mod types;
 mod virtual_gguf;

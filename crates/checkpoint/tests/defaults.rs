@@ -74,7 +74,8 @@ fn keys_that_are_left_out_have_the_values_of_transformers() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(seen.len() >= 19);
+    // Those of fixtures/classes, which are always there.
+    assert!(seen.len() >= 18, "{}", seen.len());
     for arch in HF_ARCHS.iter().copied().flatten() {
         // The configuration of Qwen 3.5 with pictures has no class of its own in the list.
         let is_known = defaults.get(arch.class).is_some() || arch.class == "Qwen3_5ForConditionalGeneration";

@@ -11,10 +11,6 @@ use ggml_format::{ByteSource, FileType, Gguf, Value};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
-fn parse(path: &Path) -> Json {
-    serde_json::from_slice(&common::read(path)).unwrap()
-}
-
 /// A value as the golden files have it: numbers of f32 as the nearest f64, long arrays as count and hash.
 fn as_json(value: Value<'_>) -> Json {
     match value {
@@ -57,17 +53,14 @@ fn differences(weights: &Path, name: &str) -> Vec<String> {
         match pollster::block_on(open(common::folder(&weights.join("checkpoints").join(name)), &options)) {
             Ok(opened) => opened,
             Err(e) => {
-                return vec![format!(
-                    "{name}: {e}: {:?}",
-                    std::error::Error::source(&e).map(ToString::to_string)
-                )];
+                return vec![format!("{name}: {}", common::chain(&e))];
             }
         };
     let source = opened.source;
     let mut bytes = vec![0; source.len() as usize];
     pollster::block_on(source.read_at(0, &mut bytes)).unwrap();
     let gguf = Gguf::parse(bytes.clone().into(), bytes.len() as u64).unwrap();
-    let expected = parse(&weights.join("gguf").join(format!("{name}.f32.json")));
+    let expected = common::json(&weights.join("gguf").join(format!("{name}.f32.json")));
     let mut wrong = Vec::new();
     let is_compared = |key: &str| {
         key == "general.architecture" || !key.starts_with("general.") && !key.starts_with("tokenizer.")
@@ -107,7 +100,7 @@ fn differences(weights: &Path, name: &str) -> Vec<String> {
 #[test]
 fn files_are_those_of_the_converter() {
     let Some(weights) = common::data("weights") else { return };
-    let index = parse(&weights.join("checkpoints/index.json"));
+    let index = common::json(&weights.join("checkpoints/index.json"));
     let names: Vec<&String> = index.as_object().unwrap().keys().collect();
     assert_eq!(names.len(), 28);
     let wrong: Vec<String> = names.iter().flat_map(|name| differences(&weights, name)).collect();
@@ -117,7 +110,7 @@ fn files_are_those_of_the_converter() {
 #[test]
 fn proofs_of_classes_are_checkpoints() {
     let Some(weights) = common::data("weights") else { return };
-    let index = parse(&weights.join("checkpoints/index.json"));
+    let index = common::json(&weights.join("checkpoints/index.json"));
     let models: Vec<&str> =
         index.as_object().unwrap().values().map(|v| v["model"].as_str().unwrap()).collect();
     for arch in HF_ARCHS.iter().copied().flatten() {

@@ -32,6 +32,9 @@ const MAX_HEAD: u32 = 65_536;
 /// Names of the part of a head that RoPE turns, the present one first.
 pub(super) const ROTARY_PART: &[&str] = &["partial_rotary_factor", "rope_pct", "rope_percent"];
 
+/// Names of the number of experts.
+pub(super) const N_EXPERT: &[&str] = &["num_local_experts", "num_experts", "n_routed_experts"];
+
 /// A configuration. Keys of a `text_config` come before those around it.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -45,7 +48,15 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Json`], [`ConfigError::NoObject`]
     pub fn parse(json: &[u8]) -> Result<Config, ConfigError> {
-        match python_json::parse(json).map_err(ConfigError::Json)? {
+        Config::of(python_json::parse(json).map_err(ConfigError::Json)?)
+    }
+
+    /// A configuration that was parsed.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoObject`]
+    pub(crate) fn of(value: Value) -> Result<Config, ConfigError> {
+        match value {
             Value::Object(outer) => {
                 let text = outer.get("text_config").and_then(Value::as_object).cloned().unwrap_or_default();
                 Ok(Config { text, outer })
@@ -91,12 +102,20 @@ impl Config {
         self.rope_of("full_attention", names).or_else(|| self.get(names))
     }
 
-    /// The same for layers of a kind.
+    /// A value about RoPE in layers of a kind.
     pub fn rope_of<'c>(&'c self, layers: &str, names: &[&str]) -> Option<&'c Value> {
         let parameters = self.get(&["rope_parameters", "rope_scaling"])?;
         // By kind of layer, or the same for all.
         let own = parameters.get(layers).or_else(|| (layers == "full_attention").then_some(parameters))?;
         names.iter().find_map(|name| own.get(*name).filter(|v| !v.is_null()))
+    }
+
+    /// The same as a number.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] for another value.
+    pub fn rope_f32(&self, names: &[&str]) -> Result<Option<f32>, ConfigError> {
+        self.rope(names).map(|v| real(names[0], v)).transpose()
     }
 
     /// A whole number.
@@ -202,6 +221,14 @@ impl Config {
             return Err(unexpected("head_dim", &format!("at most {MAX_HEAD}"), &n.into()));
         }
         Ok(n)
+    }
+
+    /// Number of experts of a layer; none in models without them.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`]
+    pub fn n_expert(&self) -> Result<Option<u32>, ConfigError> {
+        self.u32(N_EXPERT)
     }
 
     /// The kind of each layer, by transformers' names.

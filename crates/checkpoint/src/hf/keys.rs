@@ -61,9 +61,12 @@ pub(super) const HEAD_DIM: &[Key] =
 
 /// RoPE and its scaling.
 pub(super) const ROPE: &[Key] = &[
-    key("rope.freq_base", |c| rope_f32(c, &["rope_theta", "rotary_emb_base"])),
+    key("rope.freq_base", |c| float(c.rope_f32(&["rope_theta", "rotary_emb_base"])?)),
     key("rope.scaling.type", |c| Ok(scaling(c)?.map(OwnedValue::from))),
-    key("rope.scaling.factor", |c| if scaling(c)?.is_some() { rope_f32(c, &["factor"]) } else { Ok(None) }),
+    key("rope.scaling.factor", |c| match scaling(c)? {
+        Some(_) => float(c.rope_f32(&["factor"])?),
+        None => Ok(None),
+    }),
     key("rope.scaling.original_context_length", |c| match scaling(c)? {
         Some("yarn") => rope_u32(c, &["original_max_position_embeddings"]),
         _ => Ok(None),
@@ -76,7 +79,7 @@ pub(super) const ROPE: &[Key] = &[
 
 /// Experts.
 pub(super) const EXPERTS: &[Key] = &[
-    key("expert_count", u32_of!("num_local_experts", "num_experts", "n_routed_experts")),
+    key("expert_count", |c| int(c.n_expert()?)),
     key("expert_used_count", u32_of!("num_experts_per_tok", "num_experts_per_token")),
 ];
 
@@ -91,19 +94,15 @@ pub(super) const ROPE_WHOLE: &[Key] = &[key("rope.dimension_count", |c| int(Some
 
 /// Channels of a head that turn: a part of them.
 pub(super) const ROPE_PART: &[Key] = &[key("rope.dimension_count", |c| {
-    let part = c.rope(ROTARY_PART).map(|v| real(ROTARY_PART[0], v)).transpose()?;
+    let part = c.rope_f32(ROTARY_PART)?;
     int(part.map(|part| Ok((f64::from(c.head_dim()?) * f64::from(part)) as u32)).transpose()?)
 })];
 
 /// The same where the family's default is a quarter.
 pub(super) const ROPE_QUARTER: &[Key] = &[key("rope.dimension_count", |c| {
-    let part = c.rope(ROTARY_PART).map(|v| real(ROTARY_PART[0], v)).transpose()?;
+    let part = c.rope_f32(ROTARY_PART)?;
     int(Some((f64::from(c.head_dim()?) * f64::from(part.unwrap_or(0.25))) as u32))
 })];
-
-fn rope_f32(c: &Config, names: &[&str]) -> Found {
-    float(c.rope(names).map(|v| real(names[0], v)).transpose()?)
-}
 
 fn rope_u32(c: &Config, names: &[&str]) -> Found {
     int(c.rope(names).map(|v| whole(names[0], v)).transpose()?)

@@ -7,11 +7,11 @@ use ggml_format::{ByteSource, FileType, MixError, ModelFacts, OwnedValue};
 use super::class::HfArch;
 use super::config::{Config, ConfigError};
 use super::keys::has_untruncated_ramp;
-use super::plan::{PlanError, tensors};
+use super::plan::{self, PlanError};
 use super::scheme::{Scheme, SchemeError};
 use super::source::WeightSource;
 use super::table::{HF_ARCHS, class};
-use super::tensors::{Tensors, TensorsError};
+use super::tensors::{self, TensorsError};
 use super::weights::Weights;
 use crate::folder::{Folder, FolderError};
 use crate::safetensors::Dtype;
@@ -101,7 +101,7 @@ pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Re
     if let (Some(method), false) = (scheme.unproven(), options.allow_unproven) {
         return Err(HfError::UnprovenScheme { method });
     }
-    let mut weights = Weights::new(Tensors::read(&folder).await?, scheme);
+    let mut weights = Weights::new(tensors::read(&folder).await?, scheme);
     let mut gguf = model(arch, &config, &mut weights, folder.name())?;
     let tokenizer = TokenizerOptions { n_vocab: n_vocab(&gguf), pre: options.pre.as_deref() };
     let tokenizer = self::tokenizer(&folder, tokenizer).await?;
@@ -140,7 +140,7 @@ pub(crate) fn model(
     weights: &mut dyn WeightSource,
     folder: &str,
 ) -> Result<VirtualGguf, HfError> {
-    Ok(VirtualGguf { keys: keys(arch, config, folder)?, tensors: tensors(arch, config, weights)? })
+    Ok(VirtualGguf { keys: keys(arch, config, folder)?, tensors: plan::tensors(arch, config, weights)? })
 }
 
 /// Number of tokens: rows of the embeddings.
@@ -170,11 +170,7 @@ async fn tokenizer<S: ByteSource>(
     folder: &Folder<S>,
     options: TokenizerOptions<'_>,
 ) -> Result<TokenizerKeys, HfError> {
-    let mut files = TokenizerFiles::new();
-    for name in folder.names().filter(|name| TokenizerFiles::wants(name)) {
-        files.insert(name, folder.read(name).await?)?;
-    }
-    Ok(TokenizerKeys::read(&files, options)?)
+    Ok(TokenizerKeys::read(&TokenizerFiles::of(folder).await?, options)?)
 }
 
 /// The row of the first class that has one.
@@ -222,7 +218,7 @@ fn facts(arch: &HfArch, c: &Config, gguf: &VirtualGguf) -> Result<ModelFacts, Hf
         n_layer,
         n_attn_v: gguf.tensors.iter().filter(|t| is_value(&t.name)).count() as u32,
         gqa: n_head.checked_div(n_head_kv).unwrap_or(0),
-        n_expert: c.u32(&["num_local_experts", "num_experts", "n_routed_experts"])?.unwrap_or(0),
+        n_expert: c.n_expert()?.unwrap_or(0),
         has_output: gguf.tensors.iter().any(|t| t.name == "output.weight"),
         is_70b: arch.arch == "llama" && n_layer == 80 && n_head != n_head_kv,
         is_falcon: false,

@@ -2,7 +2,7 @@
 
 use super::class::HfArch;
 use super::classes::common::{RopeError, rope_tensors};
-use super::config::{Config, ConfigError};
+use super::config::{Config, ConfigError, N_EXPERT};
 use super::part::{Part, PartError};
 use super::rules::{Kind, Rule, When};
 use super::scheme::ACTIVATION_SCALES;
@@ -151,7 +151,7 @@ impl Plan<'_> {
 
     /// The matrices of all experts below each other; none if there is not even the first.
     fn experts(&mut self, rule: &Rule, from: &str) -> Result<Option<Part>, PlanError> {
-        let n = self.c.need(&["num_local_experts", "num_experts", "n_routed_experts"])?;
+        let n = self.c.need(N_EXPERT)?;
         let what = || format!("{n} experts");
         self.c.refuse_unless(n <= MAX_EXPERT, what)?;
         let mut parts = Vec::new();

@@ -1,20 +1,19 @@
 //! Quantised checkpoints: `quantization_config` of config.json, and the tensors that store a weight.
 
-use ggml_format::GgmlType;
 use serde_json::Value;
 
 use super::config::Config;
 use super::part::Part;
-use super::tensors::{Entry, Tensors};
 use crate::recipe::{Codes, Index, Microscaled, Order, Packing, Quantized, Recipe, RecipeError, View, Zero};
 use crate::safetensors::Dtype;
+use crate::tensor_set::{Entry, TensorSet};
 
 /// A quantisation that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum SchemeError {
-    #[error("config.json: quantisation of {method:?} cannot be read (known: {}); {advice}", KNOWN.join(", "))]
+    #[error("config.json: quantisation of {method:?} cannot be read (known: {}); {advice}", known())]
     Method { method: String, advice: &'static str },
     #[error("config.json: quantization_config: {what}")]
     Config { what: String },
@@ -30,8 +29,39 @@ pub enum SchemeError {
     },
 }
 
-/// Methods that can be read.
-const KNOWN: &[&str] = &["fp8", "compressed-tensors", "gptq", "awq", "mxfp4"];
+/// Reads the scheme of a method from `quantization_config`.
+type Read = fn(&Value) -> Result<Scheme, SchemeError>;
+
+/// Methods that can be read, by `quant_method`.
+const METHODS: &[(&str, Read)] = &[
+    ("fp8", |q| Ok(Scheme::Float8 { block: block(q.get("weight_block_size"))? })),
+    ("compressed-tensors", |q| compressed(q, text(q, "format"))),
+    ("gptq", |q| {
+        let plus = if text(q, "checkpoint_format") == "gptq_v2" { 0.0 } else { 1.0 };
+        Ok(Scheme::Gptq { bits: word_bits(number(q, "bits"))?, plus })
+    }),
+    ("awq", |q| match (number(q, "bits"), text(q, "version")) {
+        (Some(4), "" | "gemm" | "GEMM") => Ok(Scheme::Awq),
+        _ => refuse(format!("awq: expected version gemm of 4 bits, found {q}")),
+    }),
+    ("mxfp4", |_| Ok(Scheme::Mxfp4)),
+];
+
+/// Methods that usually quantise while a checkpoint is loaded, so that the original exists.
+const FOREIGN: &[&str] = &["bitsandbytes", "hqq"];
+
+/// Names of all methods that can be read.
+fn known() -> String {
+    METHODS.iter().map(|row| row.0).collect::<Vec<_>>().join(", ")
+}
+
+fn text<'q>(q: &'q Value, name: &str) -> &'q str {
+    q.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(q: &Value, name: &str) -> Option<u64> {
+    q.get(name).and_then(Value::as_u64)
+}
 
 /// How weights are stored.
 #[derive(Clone, PartialEq, Debug)]
@@ -56,27 +86,13 @@ impl Scheme {
         let Some(q) = config.get(&["quantization_config", "compression_config"]) else {
             return Ok(Scheme::Plain);
         };
-        let text = |name: &str| q.get(name).and_then(Value::as_str).unwrap_or_default();
-        let number = |name: &str| q.get(name).and_then(Value::as_u64);
-        let method = text("quant_method");
-        match method {
-            "fp8" => Ok(Scheme::Float8 { block: block(q.get("weight_block_size"))? }),
-            "mxfp4" => Ok(Scheme::Mxfp4),
-            "compressed-tensors" => compressed(q, text("format")),
-            "gptq" => Ok(Scheme::Gptq {
-                bits: word_bits(number("bits"))?,
-                plus: if text("checkpoint_format") == "gptq_v2" { 0.0 } else { 1.0 },
-            }),
-            "awq" if number("bits") == Some(4) && matches!(text("version"), "" | "gemm" | "GEMM") => {
-                Ok(Scheme::Awq)
-            }
-            "awq" => refuse(format!("awq: expected version gemm of 4 bits, found {q}")),
-            _ => {
-                let advice = match method {
-                    "bitsandbytes" | "hqq" => {
-                        "take the checkpoint that was quantised, and quantise it with --type"
-                    }
-                    _ => "take a checkpoint in bf16, or a GGUF file",
+        let method = text(q, "quant_method");
+        match METHODS.iter().find(|row| row.0 == method) {
+            Some((_, read)) => read(q),
+            None => {
+                let advice = match FOREIGN.contains(&method) {
+                    true => "take the checkpoint that was quantised, and quantise it with --type",
+                    false => "take a checkpoint in bf16, or a GGUF file",
                 };
                 Err(SchemeError::Method { method: method.to_owned(), advice })
             }
@@ -89,39 +105,24 @@ impl Scheme {
     }
 
     /// The weight of a module, if it is stored by the scheme.
-    pub(super) fn part(&self, tensors: &mut Tensors, module: &str) -> Result<Option<Part>, SchemeError> {
-        let name = |end: &str| format!("{module}.{end}");
-        let built = match *self {
-            Scheme::Plain | Scheme::Mxfp4 => None,
-            Scheme::Float8 { block } => match tensors.find(&name("weight")).map(Entry::dtype) {
-                Some(Dtype::F8_E4M3 | Dtype::F8_E5M2 | Dtype::I8) => Some(float8(tensors, module, block)?),
-                _ => None,
-            },
-            Scheme::Packed { bits } => match tensors.find(&name("weight_packed")) {
-                Some(_) => Some(packed(tensors, module, bits)?),
-                None => None,
-            },
-            Scheme::Gptq { bits, plus } => match tensors.find(&name("qweight")) {
-                Some(_) => Some(gptq(tensors, module, bits, plus)?),
-                None => None,
-            },
-            Scheme::Awq => match tensors.find(&name("qweight")) {
-                Some(_) => Some(awq(tensors, module)?),
-                None => None,
-            },
+    pub(super) fn part(&self, tensors: &mut TensorSet, module: &str) -> Result<Option<Part>, SchemeError> {
+        let has = |end: &str| tensors.find(&format!("{module}.{end}")).is_some();
+        let recipe = match *self {
+            Scheme::Float8 { block } if is_coded(tensors, module) => float8(tensors, module, block)?,
+            Scheme::Packed { bits } if has("weight_packed") => packed(tensors, module, bits)?,
+            Scheme::Gptq { bits, plus } if has("qweight") => gptq(tensors, module, bits, plus)?,
+            Scheme::Awq if has("qweight") => awq(tensors, module)?,
+            _ => return Ok(None),
         };
-        let Some(recipe) = built else { return Ok(None) };
         Ok(Some(Part { shape: vec![recipe.n_row(), recipe.n_col()], recipe }))
     }
-}
 
-impl Scheme {
     /// Experts of a layer that mxfp4 stores: `[n_expert, rows, columns]`.
-    pub(super) fn experts(&self, tensors: &mut Tensors, name: &str) -> Result<Option<Part>, SchemeError> {
+    pub(super) fn experts(&self, tensors: &mut TensorSet, name: &str) -> Result<Option<Part>, SchemeError> {
         if *self != Scheme::Mxfp4 || tensors.find(&format!("{name}_blocks")).is_none() {
             return Ok(None);
         }
-        let take = |tensors: &mut Tensors, end| {
+        let take = |tensors: &mut TensorSet, end| {
             let tensor = format!("{name}_{end}");
             tensors.take(&tensor).ok_or(SchemeError::Missing { tensor })
         };
@@ -138,7 +139,7 @@ impl Scheme {
         let n_all = n_expert.saturating_mul(n_row);
         let codes = View { n_row: n_all, n_col: n_block.saturating_mul(16), ..blocks.view() };
         let scales = View { n_row: n_all, n_col: n_block, ..scales.view() };
-        let microscaled = Microscaled { codes, scales, ty: GgmlType::MXFP4 };
+        let microscaled = Microscaled { codes, scales };
         let recipe = Recipe::microscaled(microscaled).map_err(located(name))?;
         Ok(Some(Part { shape, recipe }))
     }
@@ -203,7 +204,7 @@ fn compressed_group(group: &Value, format: &str) -> Result<Scheme, SchemeError> 
 }
 
 /// Takes a tensor that a weight needs.
-fn take(tensors: &mut Tensors, module: &str, end: &str) -> Result<Entry, SchemeError> {
+fn take(tensors: &mut TensorSet, module: &str, end: &str) -> Result<Entry, SchemeError> {
     let tensor = format!("{module}.{end}");
     tensors.take(&tensor).ok_or(SchemeError::Missing { tensor })
 }
@@ -229,8 +230,14 @@ fn sizes(module: &str, entry: &Entry) -> Result<(u64, u64), SchemeError> {
     }
 }
 
+/// True for a module whose weight is 8-bit codes.
+fn is_coded(tensors: &TensorSet, module: &str) -> bool {
+    let dtype = tensors.find(&format!("{module}.weight")).map(Entry::dtype);
+    matches!(dtype, Some(Dtype::F8_E4M3 | Dtype::F8_E5M2 | Dtype::I8))
+}
+
 /// 8-bit codes: one scale, one per row, or one per block.
-fn float8(tensors: &mut Tensors, module: &str, block: Option<(u64, u64)>) -> Result<Recipe, SchemeError> {
+fn float8(tensors: &mut TensorSet, module: &str, block: Option<(u64, u64)>) -> Result<Recipe, SchemeError> {
     let codes = take(tensors, module, "weight")?;
     let (n_row, n_col) = sizes(module, &codes)?;
     let inverse = format!("{module}.weight_scale_inv");
@@ -255,7 +262,7 @@ fn float8(tensors: &mut Tensors, module: &str, block: Option<(u64, u64)>) -> Res
 }
 
 /// Words along rows; the zero points are words down columns.
-fn packed(tensors: &mut Tensors, module: &str, bits: u32) -> Result<Recipe, SchemeError> {
+fn packed(tensors: &mut TensorSet, module: &str, bits: u32) -> Result<Recipe, SchemeError> {
     let words = take(tensors, module, "weight_packed")?;
     let scale = take(tensors, module, "weight_scale")?;
     let zero = tensors.take(&format!("{module}.weight_zero_point"));
@@ -295,7 +302,7 @@ fn packed(tensors: &mut Tensors, module: &str, bits: u32) -> Result<Recipe, Sche
 }
 
 /// Words down columns; the group of each row by number.
-fn gptq(tensors: &mut Tensors, module: &str, bits: u32, plus: f32) -> Result<Recipe, SchemeError> {
+fn gptq(tensors: &mut TensorSet, module: &str, bits: u32, plus: f32) -> Result<Recipe, SchemeError> {
     let words = take(tensors, module, "qweight")?;
     let zeros = take(tensors, module, "qzeros")?;
     let scale = take(tensors, module, "scales")?;
@@ -324,7 +331,7 @@ fn gptq(tensors: &mut Tensors, module: &str, bits: u32, plus: f32) -> Result<Rec
 }
 
 /// Words along the output, groups in order.
-fn awq(tensors: &mut Tensors, module: &str) -> Result<Recipe, SchemeError> {
+fn awq(tensors: &mut TensorSet, module: &str) -> Result<Recipe, SchemeError> {
     let words = take(tensors, module, "qweight")?;
     let zeros = take(tensors, module, "qzeros")?;
     let scale = take(tensors, module, "scales")?;

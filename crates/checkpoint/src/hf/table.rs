@@ -6,6 +6,7 @@ use super::classes;
 /// All classes, by family.
 pub static HF_ARCHS: &[&[HfArch]] = &[
     classes::llama::CLASSES,
+    classes::gpt_oss::CLASSES,
     classes::gemma::CLASSES,
     classes::qwen_hybrid::CLASSES,
     classes::deepseek::CLASSES,

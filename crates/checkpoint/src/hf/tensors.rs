@@ -1,12 +1,10 @@
-//! The tensors of a checkpoint's files by name, and which of them were taken.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! The tensors of a checkpoint's files.
 
 use ggml_format::ByteSource;
 
 use crate::folder::{Folder, FolderError};
-use crate::recipe::View;
-use crate::safetensors::{Dtype, SafetensorsError, ShardIndex, TensorEntry, read_header};
+use crate::safetensors::{Dtype, SafetensorsError, ShardIndex, read_header};
+use crate::tensor_set::{Entry, TensorSet};
 
 /// The only file of weights.
 const SINGLE: &str = "model.safetensors";
@@ -52,94 +50,45 @@ fn text_name(name: &str) -> String {
     name.strip_prefix("language_model.").unwrap_or(name).to_owned()
 }
 
-/// A tensor of a file.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    file: usize,
-    tensor: TensorEntry,
-}
-
-impl Entry {
-    pub(super) fn shape(&self) -> &[u64] {
-        &self.tensor.shape
-    }
-
-    pub(super) fn dtype(&self) -> Dtype {
-        self.tensor.dtype
-    }
-
-    /// Rows of the last dimension.
-    pub(super) fn view(&self) -> View {
-        View::of(self.file, &self.tensor)
-    }
-}
-
-/// All tensors of a checkpoint.
-#[derive(Debug)]
-pub(super) struct Tensors {
-    tensors: BTreeMap<String, Entry>,
-    taken: BTreeSet<String>,
-}
-
-impl Tensors {
-    /// Reads the headers of all files.
-    pub(super) async fn read<S: ByteSource>(folder: &Folder<S>) -> Result<Tensors, TensorsError> {
-        let index = folder.try_read(INDEX).await?;
-        let located = |file: &str| {
-            let file = file.to_owned();
-            |source| TensorsError::File { file, source }
-        };
-        let index = index.map(|json| ShardIndex::parse(&json)).transpose().map_err(located(INDEX))?;
-        let files: Vec<&str> = match &index {
-            Some(index) => index.files.keys().map(String::as_str).collect(),
-            None if folder.file(SINGLE).is_some() => vec![SINGLE],
-            None => {
-                let (folder, found) =
-                    (folder.name().to_owned(), folder.all_names().map(str::to_owned).collect());
-                return Err(TensorsError::NoWeights { folder, found });
-            }
-        };
-        let mut tensors = BTreeMap::new();
-        for file in files {
-            let missing = || FolderError::Missing { folder: folder.name().to_owned(), file: file.to_owned() };
-            let number = folder.position(file).ok_or_else(missing)?;
-            let source = folder.file(file).ok_or_else(missing)?;
-            let header = read_header(source).await.map_err(located(file))?;
-            if let Some(index) = &index {
-                index.check(file, header.tensors.iter().map(|t| t.name.as_str())).map_err(located(file))?;
-            }
-            // Names are unique: an index names one file for each.
-            for tensor in header.tensors {
-                let name = text_name(&tensor.name);
-                if tensors.insert(name.clone(), Entry { file: number, tensor }).is_some() {
-                    return Err(TensorsError::Twice { tensor: name });
-                }
+/// Reads the headers of all files.
+pub(super) async fn read<S: ByteSource>(folder: &Folder<S>) -> Result<TensorSet, TensorsError> {
+    let index = folder.try_read(INDEX).await?;
+    let located = |file: &str| {
+        let file = file.to_owned();
+        |source| TensorsError::File { file, source }
+    };
+    let index = index.map(|json| ShardIndex::parse(&json)).transpose().map_err(located(INDEX))?;
+    let files: Vec<&str> = match &index {
+        Some(index) => index.files.keys().map(String::as_str).collect(),
+        None if folder.file(SINGLE).is_some() => vec![SINGLE],
+        None => {
+            let (folder, found) = (folder.name().to_owned(), folder.all_names().map(str::to_owned).collect());
+            return Err(TensorsError::NoWeights { folder, found });
+        }
+    };
+    let mut tensors = TensorSet::default();
+    for file in files {
+        let missing = || FolderError::Missing { folder: folder.name().to_owned(), file: file.to_owned() };
+        let number = folder.position(file).ok_or_else(missing)?;
+        let source = folder.file(file).ok_or_else(missing)?;
+        let header = read_header(source).await.map_err(located(file))?;
+        if let Some(index) = &index {
+            index.check(file, header.tensors.iter().map(|t| t.name.as_str())).map_err(located(file))?;
+        }
+        // Names are unique: an index names one file for each.
+        for tensor in header.tensors {
+            let name = text_name(&tensor.name);
+            if !tensors.insert(name.clone(), Entry { file: number, tensor }) {
+                return Err(TensorsError::Twice { tensor: name });
             }
         }
-        Ok(Tensors { tensors, taken: BTreeSet::new() })
     }
+    Ok(tensors)
+}
 
-    /// A tensor, without taking it.
-    pub(super) fn find(&self, name: &str) -> Option<&Entry> {
-        self.tensors.get(name)
-    }
-
-    /// Takes a tensor.
-    pub(super) fn take(&mut self, name: &str) -> Option<Entry> {
-        let entry = self.tensors.get(name)?.clone();
-        self.taken.insert(name.to_owned());
-        Some(entry)
-    }
-
-    /// The type of the first matrix whose elements are weights.
-    pub(super) fn dtype(&self) -> Option<Dtype> {
-        let mut matrices: Vec<&Entry> = self.tensors.values().filter(|e| e.shape().len() > 1).collect();
-        matrices.sort_by_key(|e| (e.file, e.tensor.offset));
-        matrices.into_iter().map(Entry::dtype).find(|dtype| dtype.ggml().is_some())
-    }
-
-    /// Names that were not taken.
-    pub(super) fn left(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().filter(|name| !self.taken.contains(*name)).map(String::as_str)
-    }
+/// The type of the first matrix whose elements are weights.
+pub(super) fn dtype(tensors: &TensorSet) -> Option<Dtype> {
+    let mut matrices: Vec<&Entry> = tensors.iter().filter(|e| e.shape().len() > 1).collect();
+    matrices.sort_by_key(|e| (e.file, e.tensor.offset));
+    matrices.into_iter().map(Entry::dtype).find(|dtype| dtype.ggml().is_some())
 }

@@ -5,9 +5,10 @@ use std::error::Error;
 use super::part::Part;
 use super::scheme::{Scheme, SchemeError};
 use super::source::WeightSource;
-use super::tensors::Tensors;
+use super::tensors;
 use crate::recipe::{Recipe, RecipeError};
 use crate::safetensors::Dtype;
+use crate::tensor_set::TensorSet;
 
 /// A weight that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -27,13 +28,13 @@ pub enum WeightsError {
 /// Tensors, and how they store weights.
 #[derive(Debug)]
 pub(super) struct Weights {
-    tensors: Tensors,
+    tensors: TensorSet,
     scheme: Scheme,
 }
 
 impl Weights {
     /// Weights of these tensors.
-    pub(super) fn new(tensors: Tensors, scheme: Scheme) -> Weights {
+    pub(super) fn new(tensors: TensorSet, scheme: Scheme) -> Weights {
         Weights { tensors, scheme }
     }
 
@@ -57,7 +58,7 @@ impl Weights {
 
     /// The type of the first matrix whose elements are weights.
     pub(super) fn dtype(&self) -> Option<Dtype> {
-        self.tensors.dtype()
+        tensors::dtype(&self.tensors)
     }
 }
 

@@ -1,7 +1,5 @@
 //! Errors of folders of MLC.
 
-use std::error::Error;
-
 use crate::folder::FolderError;
 use crate::hf::{ConfigError, HfError};
 use crate::recipe::RecipeError;
@@ -48,11 +46,4 @@ pub enum MlcError {
     Model(#[from] HfError),
     #[error("in the tokenizer")]
     Tokenizer(#[from] TokenizerFileError),
-}
-
-impl MlcError {
-    /// The error as the cause of another one.
-    pub(super) fn boxed(self) -> Box<dyn Error + Send + Sync> {
-        Box::new(self)
-    }
 }

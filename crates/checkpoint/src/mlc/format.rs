@@ -1,8 +1,8 @@
 //! The formats of weights, by their names in `mlc-chat-config.json`.
 
 use super::MlcError;
-use super::index::Entry;
 use crate::recipe::{Codes, Index, Order, Packing, Quantized, Recipe, RecipeError, Strides, View, Zero};
+use crate::tensor_set::Entry;
 
 /// A format of weights.
 #[derive(Clone, Copy, Debug)]

@@ -1,20 +1,15 @@
 //! `tensor-cache.json`, or `ndarray-cache.json` of older converters: the tensors and the files that they are in.
 
-use std::collections::BTreeMap;
-
 use ggml_format::ByteSource;
 use serde::Deserialize;
 
 use super::MlcError;
-use crate::folder::{Folder, FolderError};
-use crate::recipe::View;
-use crate::safetensors::{Dtype, TensorEntry};
+use crate::folder::{Folder, FolderError, is_plain_name};
+use crate::safetensors::{Dtype, MAX_RANK, MAX_TENSOR, TensorEntry};
+use crate::tensor_set::{Entry, TensorSet};
 
 /// Names of the index, today's first.
 pub(super) const NAMES: [&str; 2] = ["tensor-cache.json", "ndarray-cache.json"];
-/// Upper limits on tensors and on their dimensions.
-const MAX_TENSORS: usize = 1_000_000;
-const MAX_RANK: usize = 8;
 
 /// Types of elements by name.
 const DTYPES: &[(&str, Dtype)] = &[
@@ -63,19 +58,6 @@ struct Record {
     offset: u64,
 }
 
-/// A tensor and the number of its file in the folder.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) file: usize,
-    pub(super) tensor: TensorEntry,
-}
-
-impl Entry {
-    pub(super) fn view(&self) -> View {
-        View::of(self.file, &self.tensor)
-    }
-}
-
 /// Reads the index of a folder: its name, and the files.
 pub(super) async fn shards<S: ByteSource>(
     folder: &Folder<S>,
@@ -89,9 +71,7 @@ pub(super) async fn shards<S: ByteSource>(
         if shard.format != "raw-shard" {
             return Err(wrong("files of the format raw-shard", format!("{:?}", shard.format)));
         }
-        let is_plain =
-            !shard.file.is_empty() && !shard.file.contains(['/', '\\', ':']) && !shard.file.starts_with('.');
-        if !is_plain {
+        if !is_plain_name(&shard.file) {
             return Err(wrong("plain file names", format!("{:?}", shard.file)));
         }
         let missing = || FolderError::Missing { folder: folder.name().to_owned(), file: shard.file.clone() };
@@ -101,22 +81,22 @@ pub(super) async fn shards<S: ByteSource>(
         }
     }
     let n_tensor = cache.records.iter().map(|shard| shard.records.len()).sum::<usize>();
-    if n_tensor > MAX_TENSORS {
-        return Err(wrong("at most 1,000,000 tensors", n_tensor.to_string()));
+    if n_tensor > MAX_TENSOR {
+        return Err(wrong(&format!("at most {MAX_TENSOR} tensors"), n_tensor.to_string()));
     }
     Ok((file, cache.records))
 }
 
 /// All tensors by name.
-pub(super) async fn tensors<S: ByteSource>(folder: &Folder<S>) -> Result<BTreeMap<String, Entry>, MlcError> {
+pub(super) async fn tensors<S: ByteSource>(folder: &Folder<S>) -> Result<TensorSet, MlcError> {
     let (file, shards) = shards(folder).await?;
-    let mut tensors = BTreeMap::new();
+    let mut tensors = TensorSet::default();
     for shard in shards {
         let number = folder.position(&shard.file).expect("the size of the file was compared");
         for record in shard.records {
             let tensor = entry(record, shard.n_byte)?;
             let name = tensor.name.clone();
-            if tensors.insert(name.clone(), Entry { file: number, tensor }).is_some() {
+            if !tensors.insert(name.clone(), Entry { file: number, tensor }) {
                 let expected = "names that differ".to_owned();
                 return Err(MlcError::Value { file, expected, found: format!("{name:?} twice") });
             }

@@ -51,7 +51,7 @@ pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Re
             return Err(MlcError::Unproven { what: what.to_owned() });
         }
     }
-    let config = Config::parse(chat.config.to_string().as_bytes())?;
+    let config = Config::of(chat.config.clone())?;
     let (arch, config) = hf::prepare(config, options)?;
     let mut weights = Weights::new(index::tensors(&folder).await?, family, format.kind, &config)?;
     let mut gguf = hf::model(arch, &config, &mut weights, folder.name())?;
@@ -77,10 +77,7 @@ async fn add_tokenizer<S: ByteSource>(
     chat: &ChatConfig,
     options: TokenizerOptions<'_>,
 ) -> Result<Vec<String>, MlcError> {
-    let mut files = TokenizerFiles::new();
-    for name in folder.names().filter(|name| TokenizerFiles::wants(name)) {
-        files.insert(name, folder.read(name).await?)?;
-    }
+    let mut files = TokenizerFiles::of(folder).await?;
     files.insert("config.json", chat.config.to_string().into_bytes())?;
     let TokenizerKeys { mut entries, mut notes, .. } = TokenizerKeys::read(&files, options)?;
     let texts = texts(&entries);

@@ -1,20 +1,18 @@
 //! The tensors of a folder under the names of transformers.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 use super::MlcError;
 use super::format::{Kind, blocks8};
-use super::index::Entry;
 use super::names::{Family, Place, Rows};
 use crate::hf::{Config, ConfigError, Part, WeightSource};
 use crate::recipe::{Recipe, RecipeError, Strides};
 use crate::safetensors::Dtype;
+use crate::tensor_set::{Entry, TensorSet};
 
-/// The tensors of a folder, and which of them were taken.
+/// The tensors of a folder, and how they store weights.
 pub(super) struct Weights {
-    tensors: BTreeMap<String, Entry>,
-    taken: BTreeSet<String>,
+    tensors: TensorSet,
     family: &'static Family,
     kind: Kind,
     sizes: Sizes,
@@ -72,23 +70,17 @@ impl Sizes {
 
 impl Weights {
     pub(super) fn new(
-        tensors: BTreeMap<String, Entry>,
+        tensors: TensorSet,
         family: &'static Family,
         kind: Kind,
         config: &Config,
     ) -> Result<Weights, ConfigError> {
-        Ok(Weights { tensors, taken: BTreeSet::new(), family, kind, sizes: Sizes::of(config)? })
+        Ok(Weights { tensors, family, kind, sizes: Sizes::of(config)? })
     }
 
     /// The type of numbers that are not quantised.
     pub(super) fn dtype(&self) -> Option<Dtype> {
-        self.tensors.values().map(|entry| entry.tensor.dtype).find(|dtype| dtype.ggml().is_some())
-    }
-
-    fn take(&mut self, name: &str) -> Option<Entry> {
-        let entry = self.tensors.get(name)?.clone();
-        self.taken.insert(name.to_owned());
-        Some(entry)
+        self.tensors.iter().map(Entry::dtype).find(|dtype| dtype.ggml().is_some())
     }
 
     /// A tensor by its name in transformers.
@@ -111,10 +103,10 @@ impl Weights {
     /// The weight of a module, in whichever tensors it is stored.
     fn weight(&mut self, module: &str) -> Result<Option<Part>, MlcError> {
         let tensor = format!("{module}.q_weight");
-        let Some(codes) = self.take(&tensor) else {
+        let Some(codes) = self.tensors.take(&tensor) else {
             let name = format!("{module}.weight");
-            return match (self.kind, self.take(&format!("{name}_scale_inv"))) {
-                (Kind::Blocks8, Some(scales)) => match self.take(&name) {
+            return match (self.kind, self.tensors.take(&format!("{name}_scale_inv"))) {
+                (Kind::Blocks8, Some(scales)) => match self.tensors.take(&name) {
                     Some(codes) => {
                         Ok(Some(part(&name, codes.tensor.shape.clone(), blocks8(&codes, &scales))?))
                     }
@@ -126,10 +118,12 @@ impl Weights {
         let wrong =
             |expected: String, found: String| MlcError::Tensor { tensor: tensor.clone(), expected, found };
         let scale_name = format!("{module}.q_scale");
-        let scales =
-            self.take(&scale_name).ok_or_else(|| wrong(format!("a tensor `{scale_name}`"), "none".into()))?;
+        let scales = self
+            .tensors
+            .take(&scale_name)
+            .ok_or_else(|| wrong(format!("a tensor `{scale_name}`"), "none".into()))?;
         // Of the activations, which are not quantised here.
-        let _ = self.take(&format!("{module}.q_calibration_scale"));
+        let _ = self.tensors.take(&format!("{module}.q_calibration_scale"));
         let is_table = module == self.family.place("model.embed_tokens").module;
         let shape = &codes.tensor.shape;
         let n_col = self.sizes.n_col(module);
@@ -154,7 +148,7 @@ impl Weights {
 
     /// A tensor as it is.
     fn plain(&mut self, name: &str) -> Result<Option<Part>, MlcError> {
-        let Some(entry) = self.take(name) else { return Ok(None) };
+        let Some(entry) = self.tensors.take(name) else { return Ok(None) };
         let shape = if entry.tensor.shape.is_empty() { vec![1] } else { entry.tensor.shape.clone() };
         part(name, shape, Recipe::plain(entry.view())).map(Some)
     }
@@ -188,11 +182,11 @@ impl Weights {
 
 impl WeightSource for Weights {
     fn part(&mut self, name: &str) -> Result<Option<Part>, Box<dyn Error + Send + Sync>> {
-        self.find(name).map_err(MlcError::boxed)
+        Ok(self.find(name)?)
     }
 
     fn left(&self) -> Vec<&str> {
-        self.tensors.keys().filter(|name| !self.taken.contains(*name)).map(String::as_str).collect()
+        self.tensors.left().collect()
     }
 }
 

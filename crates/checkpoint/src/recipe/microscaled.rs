@@ -1,4 +1,4 @@
-//! 4-bit floats with a scale byte per group: mxfp4 and nvfp4, which ggml stores with other bytes in another order.
+//! mxfp4: 4-bit floats with a scale byte per group, which ggml stores with codes in another order.
 
 use std::ops::Range;
 
@@ -6,48 +6,39 @@ use ggml_format::{ByteSource, GgmlType, SourceError, dequantize};
 
 use super::context::{Context, bad_data};
 use super::view::View;
+use super::{RecipeError, wrong};
 
-/// A matrix of E2M1 codes, two neighbours a byte, the first in the low half, and a scale byte per group of a row.
+/// A matrix of E2M1 codes, two a byte, the first in the low half, and a scale 2^(byte - 127) for 32 of a row.
 #[derive(Clone, Debug)]
 pub struct Microscaled {
     /// Bytes of codes: half as many columns as values.
     pub codes: View,
     /// A scale byte per group.
     pub scales: View,
-    /// [`GgmlType::MXFP4`] (groups of 32, powers of two) or [`GgmlType::NVFP4`] (groups of 16, E4M3).
-    pub ty: GgmlType,
 }
 
-/// A format.
-struct Layout {
-    /// Values of a group.
-    group: usize,
-    /// Groups of a ggml block.
-    n_group: usize,
-    /// Scale bytes from here on are no finite positive numbers.
-    invalid: u8,
-}
-
-const MXFP4: Layout = Layout { group: 32, n_group: 1, invalid: 0xff };
-const NVFP4: Layout = Layout { group: 16, n_group: 4, invalid: 0x7f };
+/// The type of ggml, whose blocks are the groups.
+pub(super) const TYPE: GgmlType = GgmlType::MXFP4;
+/// Values of a group.
+pub(super) const GROUP: usize = 32;
+/// The scale byte that is no number.
+const NAN: u8 = 0xff;
 
 impl Microscaled {
-    fn layout(&self) -> &'static Layout {
-        if self.ty == GgmlType::MXFP4 { &MXFP4 } else { &NVFP4 }
-    }
-
-    /// The reason why these parts do not belong together, if any.
-    pub(super) fn mismatch(&self) -> Option<String> {
-        let (codes, scales, group) = (&self.codes, &self.scales, self.layout().group as u64);
-        let n_byte = scales.n_col.checked_mul(group / 2);
+    /// Fails if these parts do not belong together.
+    pub(super) fn check(&self) -> Result<(), RecipeError> {
+        let (codes, scales) = (&self.codes, &self.scales);
+        let n_byte = scales.n_col.checked_mul(GROUP as u64 / 2);
         let fits = codes.n_row == scales.n_row && n_byte == Some(codes.n_col);
         let is_bytes = codes.dtype.bits() == 8 && scales.dtype.bits() == 8;
-        (!fits || !is_bytes).then(|| {
-            format!(
-                "bytes of codes and a scale byte per {group} values, found {:?} {} x {} and {:?} {} x {}",
-                codes.dtype, codes.n_row, codes.n_col, scales.dtype, scales.n_row, scales.n_col
-            )
-        })
+        if fits && is_bytes {
+            return Ok(());
+        }
+        let found = format!(
+            "{:?} {} x {} and {:?} {} x {}",
+            codes.dtype, codes.n_row, codes.n_col, scales.dtype, scales.n_row, scales.n_col
+        );
+        wrong(format!("bytes of codes and a scale byte per {GROUP} values"), found)
     }
 
     /// Reads whole ggml blocks.
@@ -58,26 +49,20 @@ impl Microscaled {
         cols: Range<u64>,
         out: &mut [u8],
     ) -> Result<(), SourceError> {
-        let Layout { group, n_group, invalid } = *self.layout();
-        let half = group / 2;
         let n_value = (rows.end - rows.start) as usize * (cols.end - cols.start) as usize;
         let mut codes = vec![0; n_value / 2];
         self.codes.bytes(context, rows.clone(), cols.start / 2..cols.end / 2, &mut codes).await?;
-        let mut scales = vec![0; n_value / group];
-        let groups = cols.start / group as u64..cols.end / group as u64;
+        let mut scales = vec![0; n_value / GROUP];
+        let groups = cols.start / GROUP as u64..cols.end / GROUP as u64;
         self.scales.bytes(context, rows, groups, &mut scales).await?;
-        if let Some(scale) = scales.iter().find(|&&scale| scale >= invalid) {
-            let why = format!("expected scales of {} below {invalid:#04x}, found {scale:#04x}", self.ty);
+        if scales.contains(&NAN) {
+            let why = format!("expected scales of {TYPE} below {NAN:#04x}, found {NAN:#04x}");
             return Err(bad_data(context.files[self.scales.file].name(), why));
         }
-        let blocks = out.chunks_exact_mut(self.ty.block_bytes());
-        let inputs = scales.chunks_exact(n_group).zip(codes.chunks_exact(half * n_group));
-        for (block, (scales, codes)) in blocks.zip(inputs) {
-            let (head, body) = block.split_at_mut(n_group);
-            head.copy_from_slice(scales);
-            for (to, from) in body.chunks_exact_mut(half).zip(codes.chunks_exact(half)) {
-                split_halves(from, to);
-            }
+        let blocks = out.chunks_exact_mut(TYPE.block_bytes());
+        for (block, (scale, codes)) in blocks.zip(scales.iter().zip(codes.chunks_exact(GROUP / 2))) {
+            block[0] = *scale;
+            split_halves(codes, &mut block[1..]);
         }
         Ok(())
     }
@@ -91,13 +76,13 @@ impl Microscaled {
         out: &mut [u8],
     ) -> Result<(), SourceError> {
         // Whole blocks around the columns.
-        let n = self.ty.block_len() as u64;
+        let n = GROUP as u64;
         let outer = cols.start / n * n..cols.end.next_multiple_of(n);
         let n_block = (rows.end - rows.start) * (outer.end - outer.start) / n;
-        let mut blocks = vec![0; n_block as usize * self.ty.block_bytes()];
+        let mut blocks = vec![0; n_block as usize * TYPE.block_bytes()];
         self.blocks(context, rows, outer.clone(), &mut blocks).await?;
         let mut values = vec![0.0; (n_block * n) as usize];
-        dequantize(self.ty, &blocks, &mut values).expect("the blocks are whole");
+        dequantize(TYPE, &blocks, &mut values).expect("the blocks are whole");
         let (width, skip) = ((outer.end - outer.start) as usize, (cols.start - outer.start) as usize);
         let n_col = (cols.end - cols.start) as usize;
         for (out, values) in out.chunks_exact_mut((n_col * 4).max(1)).zip(values.chunks_exact(width.max(1))) {

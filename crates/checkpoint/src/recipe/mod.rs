@@ -79,29 +79,24 @@ impl Recipe {
     /// # Errors
     /// [`RecipeError`] if codes, scales and zero points do not belong together.
     pub fn quantized(quantized: Quantized) -> Result<Recipe, RecipeError> {
-        if let Some(expected) = quantized.mismatch() {
-            return wrong(expected, "parts of another matrix");
-        }
+        quantized.check()?;
         Recipe::plain(quantized.scale.clone())?;
         let Codes { n_row, n_col, .. } = quantized.codes;
         Ok(Recipe { node: Node::Quantized(Box::new(quantized)), n_row, n_col, native: GgmlType::F32 })
     }
 
-    /// Codes with scale bytes, whose native type is theirs.
+    /// Codes with scale bytes, whose native type is mxfp4.
     ///
     /// # Errors
-    /// [`RecipeError`] if codes and scales do not belong together, or rows are no whole blocks.
+    /// [`RecipeError`] if codes and scales do not belong together.
     pub fn microscaled(microscaled: Microscaled) -> Result<Recipe, RecipeError> {
-        if let Some(expected) = microscaled.mismatch() {
-            return wrong(expected, "parts of another matrix");
-        }
-        let (n_row, n_byte, ty) = (microscaled.codes.n_row, microscaled.codes.n_col, microscaled.ty);
-        let n_col = n_byte.checked_mul(2).filter(|n| n.is_multiple_of(ty.block_len() as u64));
-        let Some(n_col) = n_col else {
-            let expected = format!("rows of whole blocks of {} values, two a byte", ty.block_len());
-            return wrong(expected, format!("{n_byte} bytes"));
+        microscaled.check()?;
+        let (n_row, n_byte) = (microscaled.codes.n_row, microscaled.codes.n_col);
+        let Some(n_col) = n_byte.checked_mul(2) else {
+            return wrong("rows of fewer than 2^64 values", format!("{n_byte} bytes of two each"));
         };
-        Ok(Recipe { node: Node::Microscaled(Box::new(microscaled)), n_row, n_col, native: ty })
+        let node = Node::Microscaled(Box::new(microscaled));
+        Ok(Recipe { node, n_row, n_col, native: microscaled::TYPE })
     }
 
     /// Numbers in memory, in rows of `n_col`.
@@ -323,7 +318,10 @@ impl Recipe {
         out: &mut [u8],
     ) -> Result<(), SourceError> {
         let reader = Reader { context, level: 0 };
-        if let (Node::Plain(view), true) = (&self.node, view_is(&self.node, ty)) {
+        // Bytes of the file as they are.
+        if let Node::Plain(view) = &self.node
+            && view.dtype.ggml() == Some(ty)
+        {
             return context.files[view.file].read_at(view.offset + offset, out).await;
         }
         let n_byte_row = ty.row_bytes(self.n_col).expect("the type was checked");
@@ -388,9 +386,4 @@ impl Recipe {
             Some(_) => Err(bad(format!("expected values within the range of {ty}, found larger ones"))),
         }
     }
-}
-
-/// True for a node whose bytes in a file are those of a tensor of this type.
-fn view_is(node: &Node, ty: GgmlType) -> bool {
-    matches!(node, Node::Plain(view) if view.dtype.ggml() == Some(ty))
 }

@@ -6,6 +6,7 @@ use ggml_format::{ByteSource, SourceError};
 
 use super::context::{Context, bad_data};
 use super::view::View;
+use super::{RecipeError, wrong};
 use crate::safetensors::Dtype;
 
 /// A matrix of codes with scales and zero points: value = (code - zero) * scale, in f32.
@@ -131,9 +132,7 @@ impl Codes {
         let outer_rows = rows.start / down..rows.end.div_ceil(down);
         let outer_cols = cols.start / across..cols.end.div_ceil(across);
         let n_word = (outer_cols.end - outer_cols.start) as usize;
-        let mut bytes = vec![0; (outer_rows.end - outer_rows.start) as usize * n_word * 4];
-        self.view.bytes(context, outer_rows.clone(), outer_cols.clone(), &mut bytes).await?;
-        let words: Vec<u32> = bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b)).collect();
+        let words = self.view.words(context, outer_rows.clone(), outer_cols.clone()).await?;
         let mask = ((1u64 << bits) - 1) as u32;
         // The word and the shift of each column, which are the same for all rows.
         let places: Vec<(usize, u32)> = cols
@@ -169,9 +168,7 @@ impl Index {
             Index::One => return Ok(range.map(|_| 0).collect()),
             Index::Table(view) => view,
         };
-        let mut bytes = vec![0; (range.end - range.start) as usize * 4];
-        view.bytes(context, 0..1, range, &mut bytes).await?;
-        let found: Vec<u64> = bytes.as_chunks().0.iter().map(|&b| u64::from(u32::from_le_bytes(b))).collect();
+        let found: Vec<u64> = view.words(context, 0..1, range).await?.into_iter().map(u64::from).collect();
         match found.iter().find(|&&i| i >= limit) {
             None => Ok(found),
             Some(i) => {
@@ -241,14 +238,11 @@ impl Quantized {
         cols: Range<u64>,
     ) -> Result<Vec<u32>, SourceError> {
         let (across, _) = self.codes.packing.per_element();
-        let cols = cols.start / across..cols.end / across;
-        let mut bytes = vec![0; ((rows.end - rows.start) * (cols.end - cols.start) * 4) as usize];
-        self.codes.view.bytes(context, rows, cols, &mut bytes).await?;
-        Ok(bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b)).collect())
+        self.codes.view.words(context, rows, cols.start / across..cols.end / across).await
     }
 
-    /// The reason why these parts do not belong together, if any.
-    pub(super) fn mismatch(&self) -> Option<String> {
+    /// Fails if these parts do not belong together.
+    pub(super) fn check(&self) -> Result<(), RecipeError> {
         let fits = |codes: &Codes| {
             let (across, down) = codes.packing.per_element();
             let is_word = matches!(codes.view.dtype, Dtype::I32 | Dtype::U32);
@@ -265,24 +259,21 @@ impl Quantized {
         let Codes { n_row, n_col, view, .. } = &self.codes;
         let scale = &self.scale;
         if !fits(&self.codes) {
-            return Some(format!(
-                "codes of {n_row} x {n_col}, found {:?} {} x {}",
-                view.dtype, view.n_row, view.n_col
-            ));
+            let found = format!("{:?} {} x {}", view.dtype, view.n_row, view.n_col);
+            return wrong(format!("codes of {n_row} x {n_col}"), found);
         }
         if !n_index(&self.row, *n_row, scale.n_row) || !n_index(&self.col, *n_col, scale.n_col) {
-            return Some(format!(
-                "scales for {n_row} x {n_col} codes, found {} x {}",
-                scale.n_row, scale.n_col
-            ));
+            let found = format!("{} x {}", scale.n_row, scale.n_col);
+            return wrong(format!("scales for {n_row} x {n_col} codes"), found);
         }
         match &self.zero {
             Zero::Codes { codes, .. }
                 if !fits(codes) || (codes.n_row, codes.n_col) != (scale.n_row, scale.n_col) =>
             {
-                Some(format!("zero points for {} x {} scales, found another shape", scale.n_row, scale.n_col))
+                let found = format!("{} x {}", codes.n_row, codes.n_col);
+                wrong(format!("zero points for {} x {} scales", scale.n_row, scale.n_col), found)
             }
-            _ => None,
+            _ => Ok(()),
         }
     }
 }

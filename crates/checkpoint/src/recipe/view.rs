@@ -87,6 +87,19 @@ impl View {
         Ok(())
     }
 
+    /// Reads elements of 4 bytes as words.
+    pub(super) async fn words<S: ByteSource>(
+        &self,
+        context: &Context<S>,
+        rows: Range<u64>,
+        cols: Range<u64>,
+    ) -> Result<Vec<u32>, SourceError> {
+        let n_word = (rows.end - rows.start) as usize * (cols.end - cols.start) as usize;
+        let mut bytes = vec![0; n_word * 4];
+        self.bytes(context, rows, cols, &mut bytes).await?;
+        Ok(bytes.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b)).collect())
+    }
+
     /// Reads elements as little-endian f32.
     pub(super) async fn values<S: ByteSource>(
         &self,

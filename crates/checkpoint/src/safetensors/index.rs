@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::SafetensorsError;
 use super::header::MAX_TENSOR;
+use crate::folder::is_plain_name;
 
 /// The files of a set, and the tensors of each.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +32,7 @@ impl ShardIndex {
         }
         let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (tensor, file) in raw.weight_map {
-            if !is_plain(&file) {
+            if !file.ends_with(".safetensors") || !is_plain_name(&file) {
                 return Err(SafetensorsError::FileName { tensor, found: file });
             }
             files.entry(file).or_default().insert(tensor);
@@ -59,9 +60,4 @@ impl ShardIndex {
             None => Ok(()),
         }
     }
-}
-
-/// True for a name that stays in its folder on every system.
-fn is_plain(file: &str) -> bool {
-    file.ends_with(".safetensors") && !file.starts_with('.') && !file.contains(['/', '\\', ':', '\0'])
 }

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use ggml_format::ByteSource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::TokenizerFileError;
+use crate::folder::{Folder, FolderError, MAX_SMALL_FILE};
 use crate::python_json;
 
 /// Size limit of a file, in bytes: the largest in use have 35 MB.
-const MAX_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = MAX_SMALL_FILE as usize;
 
 /// Files at the top of a folder.
 const NAMES: &[&str] = &[
@@ -41,6 +43,15 @@ impl TokenizerFiles {
     /// No files.
     pub fn new() -> TokenizerFiles {
         TokenizerFiles::default()
+    }
+
+    /// Reads the files of a folder, which has the same limit of sizes.
+    pub(crate) async fn of<S: ByteSource>(folder: &Folder<S>) -> Result<TokenizerFiles, FolderError> {
+        let mut files = BTreeMap::new();
+        for name in folder.names().filter(|name| TokenizerFiles::wants(name)) {
+            files.insert(name.to_owned(), folder.read(name).await?);
+        }
+        Ok(TokenizerFiles { files })
     }
 
     /// True for a file that is worth reading. `path` is relative to the folder, with `/`.

@@ -4,8 +4,8 @@ use ggml_format::OwnedValue;
 use serde_json::Value;
 
 use crate::hf::config::{Config, ConfigError};
-use crate::hf::keys::rope_type;
-use crate::hf::part::{rope_k, rope_q, same};
+use crate::hf::keys::*;
+use crate::hf::part::{plus_one, rope_k, rope_q, same};
 use crate::hf::rules::{Rule, module};
 use crate::recipe::Recipe;
 use crate::virtual_gguf::{VirtualError, VirtualTensor};
@@ -13,6 +13,29 @@ use crate::virtual_gguf::{VirtualError, VirtualTensor};
 /// Norms before attention and before the feed-forward part.
 pub(super) const NORMS_BEFORE: &[Rule] =
     &[module("attn_norm", "input_layernorm", same), module("ffn_norm", "post_attention_layernorm", same)];
+
+/// One norm for both parts, which run in parallel.
+pub(super) const NORM_SHARED: &[Rule] = &[module("attn_norm", "input_layernorm", same)];
+
+/// Norms behind both parts.
+pub(super) const NORMS_AFTER: &[Rule] = &[
+    module("post_attention_norm", "post_attention_layernorm", same),
+    module("post_ffw_norm", "post_feedforward_layernorm", same),
+];
+
+/// Embeddings, a last norm that is stored without its 1, and the output matrix.
+pub(super) const TOP_PLUS_ONE: &[Rule] = &[
+    module("token_embd", "model.embed_tokens", same),
+    module("output_norm", "model.norm", plus_one),
+    module("output", "lm_head", same).head(),
+];
+
+/// Embeddings, the last norm and the output matrix of both versions of Mamba.
+pub(super) const MAMBA_TOP: &[Rule] = &[
+    module("token_embd", "backbone.embeddings", same),
+    module("output_norm", "backbone.norm_f", same),
+    module("output", "lm_head", same).head(),
+];
 
 /// Attention whose RoPE turns neighbours, as ggml's Llama.
 pub(super) const ATTENTION_PAIRS: &[Rule] = &[
@@ -47,6 +70,20 @@ pub(super) const EXPERT_MLPS: &[Rule] = &[
     module("ffn_gate_exps", "mlp.experts.{e}.gate_proj", same),
     module("ffn_up_exps", "mlp.experts.{e}.up_proj", same),
     module("ffn_down_exps", "mlp.experts.{e}.down_proj", same),
+];
+
+/// The expert of all tokens.
+pub(super) const SHARED_EXPERT: &[Rule] = &[
+    module("ffn_gate_inp_shexp", "mlp.shared_expert_gate", same),
+    module("ffn_gate_shexp", "mlp.shared_expert.gate_proj", same),
+    module("ffn_up_shexp", "mlp.shared_expert.up_proj", same),
+    module("ffn_down_shexp", "mlp.shared_expert.down_proj", same),
+];
+
+/// Channels within experts, and within the expert of all tokens.
+pub(super) const EXPERT_SIZES: &[Key] = &[
+    key("expert_feed_forward_length", u32_of!("moe_intermediate_size")),
+    key("expert_shared_feed_forward_length", u32_of!("shared_expert_intermediate_size")),
 ];
 
 /// The activation must be one of these.

@@ -4,7 +4,7 @@ use ggml_format::OwnedValue;
 
 use super::common::{EXPERT_MLPS, MLP, NORMS_BEFORE, activation};
 use crate::hf::class::{HfArch, Proof};
-use crate::hf::config::{Config, ConfigError, real};
+use crate::hf::config::{Config, ConfigError};
 use crate::hf::keys::*;
 use crate::hf::part::{Part, PartError, same};
 use crate::hf::rules::{Rule, module, tensor};
@@ -46,7 +46,7 @@ const LATENT: &[Key] = &[
     key("attention.value_length_mla", u32_of!("v_head_dim")),
     key("rope.dimension_count", u32_of!("qk_rope_head_dim")),
     key("rope.scaling.yarn_log_multiplier", |c| {
-        let scale = c.rope(&["mscale_all_dim"]).map(|v| real("mscale_all_dim", v)).transpose()?;
+        let scale = c.rope_f32(&["mscale_all_dim"])?;
         Ok(scale.map(|scale| OwnedValue::F32((0.1 * f64::from(scale)) as f32)))
     }),
 ];

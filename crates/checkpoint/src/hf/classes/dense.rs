@@ -6,11 +6,11 @@ use ggml_format::OwnedValue;
 use serde_json::Value;
 
 use super::common::{
-    ATTENTION, ATTENTION_PAIRS, EXPERT_MLPS, MLP, NORMS_BEFORE, QK_NORMS, activation, experts_everywhere,
-    no_window, plain,
+    ATTENTION, ATTENTION_PAIRS, EXPERT_MLPS, EXPERT_SIZES, MAMBA_TOP, MLP, NORM_SHARED, NORMS_AFTER,
+    NORMS_BEFORE, QK_NORMS, SHARED_EXPERT, activation, experts_everywhere, no_window, plain,
 };
 use crate::hf::class::{HfArch, Proof};
-use crate::hf::config::{Config, ConfigError, real};
+use crate::hf::config::{Config, ConfigError};
 use crate::hf::keys::*;
 use crate::hf::part::{Part, PartError, neg_exp, plus_one, same, squeeze};
 use crate::hf::rules::{Rule, module, tensor};
@@ -34,9 +34,6 @@ const HUNYUAN_NORMS: &[Rule] = &[
     module("attn_k_norm", "self_attn.key_layernorm", same),
 ];
 
-/// One norm for both parts, which run in parallel.
-const NORM_SHARED: &[Rule] = &[module("attn_norm", "input_layernorm", same)];
-
 /// Norms of Nemotron, whose weights are stored without their 1.
 const NEMOTRON_NORMS: &[Rule] = &[
     tensor("attn_norm.weight", "input_layernorm.weight", plus_one),
@@ -56,14 +53,6 @@ const NEMOTRON_KEYS: &[Key] = &[key("attention.layer_norm_epsilon", f32_of!("nor
 /// Olmo's norms have no weights.
 const OLMO_TOP: &[Rule] =
     &[module("token_embd", "model.embed_tokens", same), module("output", "lm_head", same).head()];
-
-/// The expert of all tokens.
-const SHARED_EXPERT: &[Rule] = &[
-    module("ffn_gate_inp_shexp", "mlp.shared_expert_gate", same),
-    module("ffn_gate_shexp", "mlp.shared_expert.gate_proj", same),
-    module("ffn_up_shexp", "mlp.shared_expert.up_proj", same),
-    module("ffn_down_shexp", "mlp.shared_expert.down_proj", same),
-];
 
 /// Phi 1 and 2.
 const PHI_TOP: &[Rule] = &[
@@ -101,8 +90,7 @@ const NEOX_KEYS: &[Key] = &[
         Ok(Some(flag.unwrap_or(true).into()))
     }),
     key("rope.dimension_count", |c| {
-        let part = c.rope(&["partial_rotary_factor", "rotary_pct"]);
-        let part = part.map_or(Ok(0.25), |value| real("rotary_pct", value))?;
+        let part = c.rope_f32(&["partial_rotary_factor", "rotary_pct"])?.unwrap_or(0.25);
         Ok(Some(((f64::from(c.head_dim()?) * f64::from(part)) as u32).into()))
     }),
 ];
@@ -114,11 +102,6 @@ fn qkv_of_heads(c: &Config, part: Part) -> Result<Part, PartError> {
 }
 
 /// The first version of Mamba.
-const MAMBA_TOP: &[Rule] = &[
-    module("token_embd", "backbone.embeddings", same),
-    module("output_norm", "backbone.norm_f", same),
-    module("output", "lm_head", same).head(),
-];
 const MAMBA: &[Rule] = &[
     module("attn_norm", "norm", same),
     module("ssm_in", "mixer.in_proj", same),
@@ -150,17 +133,11 @@ const MAMBA_KEYS: &[Key] = &[
     key("attention.layer_norm_rms_epsilon", f32_of!("layer_norm_epsilon", "rms_norm_eps")),
 ];
 
-/// Norms behind both parts.
-const NORMS_AFTER: &[Rule] = &[
-    module("post_attention_norm", "post_attention_layernorm", same),
-    module("post_ffw_norm", "post_feedforward_layernorm", same),
-];
-
 /// GLM 4.5: layers without experts first.
 const GLM_EXPERTS: &[Rule] = &[
-    module("ffn_gate", "mlp.gate_proj", same).when(is_dense),
-    module("ffn_up", "mlp.up_proj", same).when(is_dense),
-    module("ffn_down", "mlp.down_proj", same).when(is_dense),
+    MLP[0].when(is_dense),
+    MLP[1].when(is_dense),
+    MLP[2].when(is_dense),
     EXPERT_MLPS[0].when(is_sparse),
     EXPERT_MLPS[1].when(is_sparse),
     EXPERT_MLPS[2].when(is_sparse),
@@ -170,10 +147,7 @@ const GLM_EXPERTS: &[Rule] = &[
     module("ffn_up_shexp", "mlp.shared_experts.up_proj", same).when(is_sparse),
     module("ffn_down_shexp", "mlp.shared_experts.down_proj", same).when(is_sparse),
 ];
-const GLM_NORMS: &[Rule] = &[
-    module("attn_q_norm", "self_attn.q_norm", same).optional(),
-    module("attn_k_norm", "self_attn.k_norm", same).optional(),
-];
+const GLM_NORMS: &[Rule] = &[QK_NORMS[0].optional(), QK_NORMS[1].optional()];
 const GLM_KEYS: &[Key] = &[
     key("leading_dense_block_count", u32_of!("first_k_dense_replace")),
     key("expert_shared_count", u32_of!("n_shared_experts")),
@@ -199,10 +173,6 @@ const PARTIAL: &[&[Key]] = &[SIZES, KV_HEADS, ROPE, NORMS, HEAD_DIM, ROPE_PART];
 
 const LOGIT_SCALE: &[Key] = &[key("logit_scale", f32_of!("logit_scale"))];
 const CLAMP: &[Key] = &[key("attention.clamp_kqv", f32_of!("clip_qkv"))];
-const EXPERT_SIZES: &[Key] = &[
-    key("expert_feed_forward_length", u32_of!("moe_intermediate_size")),
-    key("expert_shared_feed_forward_length", u32_of!("shared_expert_intermediate_size")),
-];
 
 pub(in crate::hf) const CLASSES: &[HfArch] = &[
     HfArch::new("ArceeForCausalLM", "arcee", USUAL, &[NORMS_BEFORE, ATTENTION_PAIRS, UNGATED])

@@ -2,18 +2,12 @@
 
 use ggml_format::OwnedValue;
 
-use super::common::{ATTENTION, MLP, activation, window_pattern};
+use super::common::{ATTENTION, MLP, TOP_PLUS_ONE, activation, window_pattern};
 use crate::hf::class::{HfArch, Proof};
 use crate::hf::config::{Config, ConfigError, real};
 use crate::hf::keys::*;
-use crate::hf::part::{plus_one, same};
+use crate::hf::part::plus_one;
 use crate::hf::rules::{Rule, module};
-
-const TOP: &[Rule] = &[
-    module("token_embd", "model.embed_tokens", same),
-    module("output_norm", "model.norm", plus_one),
-    module("output", "lm_head", same).head(),
-];
 
 const NORMS_BEFORE: &[Rule] = &[
     module("attn_norm", "input_layernorm", plus_one),
@@ -79,7 +73,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[SIZES, KV_HEADS, NORMS, HEAD_DIM],
         &[NORMS_BEFORE, ATTENTION, MLP],
     )
-    .top(TOP)
+    .top(TOP_PLUS_ONE)
     .defaults(r#"{"tie_word_embeddings": true, "rms_norm_eps": 1e-6, "head_dim": 256}"#)
     .check(|c| {
         usual_base(c)?;
@@ -93,7 +87,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         &[SIZES, KV_HEADS, NORMS, HEAD_DIM, SOFTCAPS, WINDOW],
         &[NORMS_AROUND, ATTENTION, MLP],
     )
-    .top(TOP)
+    .top(TOP_PLUS_ONE)
     .defaults(
         r#"{"tie_word_embeddings": true, "rms_norm_eps": 1e-6, "head_dim": 256, "query_pre_attn_scalar": 256,
             "sliding_window": 4096, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}"#,
@@ -106,7 +100,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     })
     .proof(Proof::Tested),
     HfArch::new("Gemma3ForCausalLM", "gemma3", GEMMA3_KEYS, &[NORMS_AROUND, ATTENTION, QK_NORMS, MLP])
-        .top(TOP)
+        .top(TOP_PLUS_ONE)
         .defaults(GEMMA3_DEFAULTS)
         .check(check_gemma3)
         .proof(Proof::Tested),
@@ -116,7 +110,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         GEMMA3_KEYS,
         &[NORMS_AROUND, ATTENTION, QK_NORMS, MLP],
     )
-    .top(TOP)
+    .top(TOP_PLUS_ONE)
     .defaults(GEMMA3_DEFAULTS)
     .check(check_gemma3)
     .proof(Proof::Like("Gemma3ForCausalLM")),
@@ -131,7 +125,7 @@ fn check_gemma3(c: &Config) -> Result<(), ConfigError> {
 
 /// The file has no base of RoPE: it is 10000.
 fn usual_base(c: &Config) -> Result<(), ConfigError> {
-    let base = c.rope(&["rope_theta"]).map(|v| real("rope_theta", v)).transpose()?;
+    let base = c.rope_f32(&["rope_theta"])?;
     c.refuse_unless(
         base.is_none_or(|base| base == 10_000.0) && matches!(rope_type(c), None | Some("default")),
         || format!("RoPE with base {base:?} and scaling {:?}", rope_type(c)),

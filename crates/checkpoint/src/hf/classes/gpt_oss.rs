@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 
-use super::common::{activation, window_pattern};
+use super::common::{ATTENTION, activation, window_pattern};
+use crate::hf::class::{HfArch, Proof};
 use crate::hf::config::{Config, ConfigError};
+use crate::hf::keys::*;
 use crate::hf::part::{Part, PartError, same};
 use crate::hf::rules::{Rule, module, tensor};
 use crate::recipe::Strides;
 
-pub(super) const LAYERS: &[Rule] = &[
+const LAYERS: &[Rule] = &[
     module("attn_norm", "input_layernorm", same),
     module("post_attention_norm", "post_attention_layernorm", same),
     tensor("attn_sinks.weight", "self_attn.sinks", same),
@@ -20,6 +22,21 @@ pub(super) const LAYERS: &[Rule] = &[
     tensor("ffn_up_exps.bias", "mlp.experts.gate_up_proj_bias", |_, part| every_other_value(part, 1)),
     tensor("ffn_down_exps.bias", "mlp.experts.down_proj_bias", same),
 ];
+
+const EXPERT_SIZE: &[Key] = &[key("expert_feed_forward_length", u32_of!("intermediate_size"))];
+
+pub(in crate::hf) const CLASSES: &[HfArch] = &[HfArch::new(
+    "GptOssForCausalLM",
+    "gpt-oss",
+    &[SIZES, KV_HEADS, ROPE, NORMS, EXPERTS, HEAD_DIM, WINDOW, EXPERT_SIZE],
+    &[LAYERS, ATTENTION],
+)
+.defaults(
+    r#"{"head_dim": 64, "num_experts_per_tok": 4, "rms_norm_eps": 1e-5,
+            "rope_theta": 150000.0, "sliding_window": 128}"#,
+)
+.check(check)
+.proof(Proof::Tested)];
 
 /// True if experts are stored row by row; otherwise they are transposed.
 fn is_mxfp4(c: &Config) -> bool {
@@ -55,7 +72,7 @@ fn every_other_value(part: Part, first: u64) -> Result<Part, PartError> {
     Ok(Part { shape, recipe })
 }
 
-pub(super) fn check(c: &Config) -> Result<(), ConfigError> {
+fn check(c: &Config) -> Result<(), ConfigError> {
     activation(c, &["silu"])?;
     window_pattern(c, 2)?;
     let number = |name: &str, expected: f32| {

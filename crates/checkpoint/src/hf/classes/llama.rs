@@ -4,11 +4,11 @@ use ggml_format::OwnedValue;
 use serde_json::Value;
 
 use super::common::{
-    ATTENTION, ATTENTION_PAIRS, EXPERT_MLPS, MLP, NORMS_BEFORE, QK_NORMS, activation, experts_everywhere,
-    plain, window_pattern,
+    ATTENTION, ATTENTION_PAIRS, EXPERT_MLPS, MLP, NORM_SHARED, NORMS_AFTER, NORMS_BEFORE, QK_NORMS,
+    activation, experts_everywhere, plain, window_pattern,
 };
 use crate::hf::class::{HfArch, Proof};
-use crate::hf::config::{Config, ConfigError, real, whole};
+use crate::hf::config::{Config, ConfigError, whole};
 use crate::hf::keys::*;
 use crate::hf::part::same;
 use crate::hf::rules::{Rule, module};
@@ -29,12 +29,6 @@ const FUSED_MLP: &[Rule] =
 const FUSED_ATTENTION: &[Rule] =
     &[module("attn_qkv", "self_attn.qkv_proj", same), module("attn_output", "self_attn.o_proj", same)];
 
-/// Norms behind attention and the feed-forward part.
-const NORMS_AFTER: &[Rule] = &[
-    module("post_attention_norm", "post_attention_layernorm", same),
-    module("post_ffw_norm", "post_feedforward_layernorm", same),
-];
-
 /// Norms around both parts.
 const NORMS_AROUND: &[Rule] = &[
     module("attn_norm", "input_layernorm", same),
@@ -42,9 +36,6 @@ const NORMS_AROUND: &[Rule] = &[
     module("ffn_norm", "post_attention_layernorm", same),
     module("post_ffw_norm", "post_mlp_layernorm", same),
 ];
-
-/// One norm for both parts, which run in parallel.
-const NORM_SHARED: &[Rule] = &[module("attn_norm", "input_layernorm", same)];
 
 const LLAMA_KEYS: &[&[Key]] = &[SIZES, KV_HEADS, ROPE, NORMS, EXPERTS, HEAD_DIM, VOCABULARY, ROPE_WHOLE];
 const QWEN2_KEYS: &[&[Key]] = &[SIZES, KV_HEADS, ROPE, NORMS, HEAD_DIM];
@@ -55,8 +46,7 @@ const PHI3: &[Key] = &[
     key("rope.scaling.original_context_length", u32_of!("original_max_position_embeddings")),
     key("rope.scaling.attn_factor", |c| Ok(long_scale(c)?.map(OwnedValue::F32))),
     key("rope.dimension_count", |c| {
-        let part =
-            c.rope(&["partial_rotary_factor"]).map(|v| real("partial_rotary_factor", v)).transpose()?;
+        let part = c.rope_f32(&["partial_rotary_factor"])?;
         let n = (f64::from(c.n_embd()?) * f64::from(part.unwrap_or(1.0))) as u32 / c.n_head()?;
         Ok(Some(n.into()))
     }),
@@ -82,9 +72,8 @@ fn magnitude(scale: f64, trained: f64) -> f32 {
 fn usual_long_scale(c: &Config) -> Result<(), ConfigError> {
     let Some(expected) = long_scale(c)? else { return Ok(()) };
     let trained = f64::from(c.need(&["original_max_position_embeddings"])?);
-    let number = |name| c.rope(&[name]).map(|v| real(name, v)).transpose();
-    let of_scale = number("factor")?.map(|scale| magnitude(scale.into(), trained));
-    let found = number("attention_factor")?.or(of_scale);
+    let of_scale = c.rope_f32(&["factor"])?.map(|scale| magnitude(scale.into(), trained));
+    let found = c.rope_f32(&["attention_factor"])?.or(of_scale);
     c.refuse_unless(found.is_none_or(|x| (x - expected).abs() <= 1e-6 * expected), || {
         format!("longrope with an attention factor of {found:?} instead of {expected}")
     })
@@ -98,8 +87,6 @@ const COHERE2: &[Key] = &[
     }),
     key("rope.scaling.type", |_| Ok(Some("none".into()))),
 ];
-
-const GPT_OSS: &[Key] = &[key("expert_feed_forward_length", u32_of!("intermediate_size"))];
 
 pub(in crate::hf) const CLASSES: &[HfArch] = &[
     HfArch::new("LlamaForCausalLM", "llama", LLAMA_KEYS, &[NORMS_BEFORE, ATTENTION_PAIRS, MLP])
@@ -181,18 +168,6 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         c.refuse_unless(is_plain, || format!("RoPE scaling of type {scaling:?}"))?;
         window_pattern(c, 4)
     })
-    .proof(Proof::Tested),
-    HfArch::new(
-        "GptOssForCausalLM",
-        "gpt-oss",
-        &[SIZES, KV_HEADS, ROPE, NORMS, EXPERTS, HEAD_DIM, WINDOW, GPT_OSS],
-        &[super::gpt_oss::LAYERS, ATTENTION],
-    )
-    .defaults(
-        r#"{"head_dim": 64, "num_experts_per_tok": 4, "rms_norm_eps": 1e-5,
-                "rope_theta": 150000.0, "sliding_window": 128}"#,
-    )
-    .check(super::gpt_oss::check)
     .proof(Proof::Tested),
 ];
 

@@ -3,7 +3,10 @@
 use ggml_format::OwnedValue;
 use serde_json::Value;
 
-use super::common::{ATTENTION, EXPERT_MLPS, MLP, activation, experts_everywhere, i32s};
+use super::common::{
+    ATTENTION, EXPERT_MLPS, EXPERT_SIZES, MLP, SHARED_EXPERT, TOP_PLUS_ONE, activation, experts_everywhere,
+    i32s,
+};
 use crate::hf::class::{HfArch, Proof};
 use crate::hf::config::{Config, ConfigError, unexpected, whole};
 use crate::hf::keys::*;
@@ -11,13 +14,7 @@ use crate::hf::part::{Part, PartError, neg_exp, plus_one, same, squeeze};
 use crate::hf::rules::{Rule, module, tensor};
 use crate::recipe::{Recipe, Strides};
 
-const TOP: &[Rule] = &[
-    module("token_embd", "model.embed_tokens", same),
-    module("output_norm", "model.norm", plus_one),
-    module("output", "lm_head", same).head(),
-];
-
-const NORMS: &[Rule] = &[
+const NORMS_PLUS_ONE: &[Rule] = &[
     module("attn_norm", "input_layernorm", plus_one),
     module("post_attention_norm", "post_attention_layernorm", plus_one),
 ];
@@ -57,14 +54,6 @@ const LINEAR_35: &[Rule] = &[
     module("ssm_out", "linear_attn.out_proj", value_cols).when(is_linear),
 ];
 
-/// The expert of all tokens.
-const SHARED: &[Rule] = &[
-    module("ffn_gate_inp_shexp", "mlp.shared_expert_gate", same),
-    module("ffn_gate_shexp", "mlp.shared_expert.gate_proj", same),
-    module("ffn_up_shexp", "mlp.shared_expert.up_proj", same),
-    module("ffn_down_shexp", "mlp.shared_expert.down_proj", same),
-];
-
 const SSM: &[Key] = &[
     key("ssm.conv_kernel", u32_of!("linear_conv_kernel_dim")),
     key("ssm.state_size", u32_of!("linear_key_head_dim")),
@@ -81,11 +70,6 @@ const SSM: &[Key] = &[
     key("full_attention_interval", |c| Ok(Some(interval(c)?.into()))),
 ];
 
-const EXPERT_SIZES: &[Key] = &[
-    key("expert_feed_forward_length", u32_of!("moe_intermediate_size")),
-    key("expert_shared_feed_forward_length", u32_of!("shared_expert_intermediate_size")),
-];
-
 /// Channels of each component of a position.
 const SECTIONS: &[Key] = &[key("rope.dimension_sections", |c| {
     let list = c.rope(&["mrope_section"]).and_then(Value::as_array);
@@ -98,20 +82,10 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     HfArch::new(
         "Qwen3NextForCausalLM",
         "qwen3next",
-        &[
-            SIZES,
-            KV_HEADS,
-            ROPE,
-            super::super::keys::NORMS,
-            EXPERTS,
-            HEAD_DIM,
-            EXPERT_SIZES,
-            SSM,
-            ROPE_QUARTER,
-        ],
-        &[NORMS, FULL, LINEAR_NEXT, EXPERT_MLPS, SHARED],
+        &[SIZES, KV_HEADS, ROPE, NORMS, EXPERTS, HEAD_DIM, EXPERT_SIZES, SSM, ROPE_QUARTER],
+        &[NORMS_PLUS_ONE, FULL, LINEAR_NEXT, EXPERT_MLPS, SHARED_EXPERT],
     )
-    .top(TOP)
+    .top(TOP_PLUS_ONE)
     .defaults(r#"{"head_dim": 256, "norm_topk_prob": true, "num_experts_per_tok": 10, "rms_norm_eps": 1e-6}"#)
     .check(|c| {
         check(c)?;
@@ -120,20 +94,19 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     })
     .proof(Proof::Tested),
     HfArch::new("Qwen3_5ForCausalLM", "qwen35", QWEN35_KEYS, QWEN35_LAYERS)
-        .top(TOP)
+        .top(TOP_PLUS_ONE)
         .defaults(r#"{"head_dim": 256, "rms_norm_eps": 1e-6}"#)
         .check(check)
         .proof(Proof::Tested),
     HfArch::new("Qwen3_5ForConditionalGeneration", "qwen35", QWEN35_KEYS, QWEN35_LAYERS)
-        .top(TOP)
+        .top(TOP_PLUS_ONE)
         .defaults(r#"{"head_dim": 256, "rms_norm_eps": 1e-6}"#)
         .check(check)
         .proof(Proof::Like("Qwen3_5ForCausalLM")),
 ];
 
-const QWEN35_KEYS: &[&[Key]] =
-    &[SIZES, KV_HEADS, SECTIONS, ROPE, super::super::keys::NORMS, HEAD_DIM, SSM, ROPE_QUARTER];
-const QWEN35_LAYERS: &[&[Rule]] = &[NORMS, FULL, LINEAR_35, MLP];
+const QWEN35_KEYS: &[&[Key]] = &[SIZES, KV_HEADS, SECTIONS, ROPE, NORMS, HEAD_DIM, SSM, ROPE_QUARTER];
+const QWEN35_LAYERS: &[&[Rule]] = &[NORMS_PLUS_ONE, FULL, LINEAR_35, MLP];
 
 fn interval(c: &Config) -> Result<u32, ConfigError> {
     Ok(c.u32(&["full_attention_interval"])?.unwrap_or(4))

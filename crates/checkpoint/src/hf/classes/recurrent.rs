@@ -2,7 +2,7 @@
 
 use ggml_format::OwnedValue;
 
-use super::common::{ATTENTION, ATTENTION_PAIRS, MLP, NORMS_BEFORE, activation, i32s, plain};
+use super::common::{ATTENTION, ATTENTION_PAIRS, MAMBA_TOP, MLP, NORMS_BEFORE, activation, i32s, plain};
 use crate::hf::class::{HfArch, Proof};
 use crate::hf::config::{Config, ConfigError, Found, real, unexpected};
 use crate::hf::keys::*;
@@ -182,12 +182,6 @@ const LFM2_TOP: &[Rule] = &[
     module("output", "lm_head", same).head(),
 ];
 
-const MAMBA2_TOP: &[Rule] = &[
-    module("token_embd", "backbone.embeddings", same),
-    module("output_norm", "backbone.norm_f", same),
-    module("output", "lm_head", same).head(),
-];
-
 const MAMBA2_LAYERS: &[Rule] = &[
     module("attn_norm", "norm", same),
     MIXER[0],
@@ -236,7 +230,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     .check(check_hybrid)
     .proof(Proof::Tested),
     HfArch::new("Mamba2ForCausalLM", "mamba2", &[ENDLESS, MAMBA2], &[MAMBA2_LAYERS])
-        .top(MAMBA2_TOP)
+        .top(MAMBA_TOP)
         .prefix("backbone.layers.{i}.")
         .defaults(r#"{"tie_word_embeddings": false, "layer_norm_epsilon": 1e-5, "expand": 2}"#)
         .check(|c| {
