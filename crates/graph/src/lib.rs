@@ -22,11 +22,13 @@ pub mod latent;
 pub mod recurrent;
 
 mod describe;
+mod experts;
 mod graph;
 mod walk;
 
 pub use act::Act;
 pub use bidirectional::Bidirectional;
+pub use experts::{ExpertLayer, ExpertPiece};
 pub use function::{FUNCTIONS, Function};
 pub use graph::{Graph, KvLayer, LoraScale, Node, Op, Product, RowNorm};
 pub use id::{ValueId, WeightId};

@@ -1,5 +1,6 @@
 //! Errors of the runtime.
 
+use crate::experts::ExpertError;
 use crate::formats::FormatError;
 use crate::plan::PlanError;
 
@@ -112,6 +113,9 @@ pub enum RuntimeError {
     /// A tensor whose type is not a weight format.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// Experts elsewhere did not compute their rows.
+    #[error(transparent)]
+    Experts(#[from] ExpertError),
     /// A tensor could not be read.
     #[error("could not read tensor `{tensor}`")]
     Tensor {

@@ -8,6 +8,7 @@
 //! (position, last token, draws) is in a buffer that the GPU advances itself.
 
 mod error;
+mod experts;
 mod formats;
 mod platform;
 mod step;
@@ -22,6 +23,7 @@ pub mod plan;
 pub use chaski_graph as graph;
 
 pub use error::RuntimeError;
+pub use experts::{ExpertCall, ExpertError, ExpertFuture, Experts, Home, Pair};
 pub use formats::FormatError;
 pub use platform::for_each;
 pub use step::{Column, ColumnOutput, RowInput, StepOutputs};
