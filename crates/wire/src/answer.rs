@@ -1,9 +1,10 @@
 //! RESULT, SPAN_RESULT and FAIL: answers to tasks.
 
-use crate::cursor::{self, Cursor, field};
+use crate::cursor::{self, Cursor, field, zeros};
+use crate::error::WireError;
+use crate::kind::Kind;
 use crate::limits::MAX_TEXT;
-use crate::task::zeros;
-use crate::{Dtype, Kind, Rows, WireError};
+use crate::rows::{Dtype, Rows};
 
 /// Bytes before the rows.
 const FIXED: usize = 20;

@@ -1,8 +1,10 @@
 //! Messages from fragments, which may come between frames of other tasks.
 
+use crate::error::WireError;
+use crate::frame::Frame;
 use crate::header::{HEADER, Header};
+use crate::limits::Limits;
 use crate::limits::check;
-use crate::{Frame, Limits, WireError};
 
 /// A message whose fragments are still coming.
 #[derive(Debug)]

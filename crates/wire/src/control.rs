@@ -4,10 +4,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::cursor::field;
+use crate::error::WireError;
 use crate::hex::{Digest, Nonce};
-use crate::limits::{MAX_DEPTH, check};
+use crate::kind::Kind;
+use crate::limits::{Limits, MAX_DEPTH, check};
 use crate::proof::Mac;
-use crate::{Kind, Limits, WireError};
 
 /// A part of a model that a worker can hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Little-endian fields of a payload, one after another.
 
-use crate::{Kind, WireError};
+use crate::error::WireError;
+use crate::kind::Kind;
 
 /// Takes fields from the front of a payload whose length has been compared with its counts.
 pub(crate) struct Cursor<'a> {
@@ -71,4 +72,12 @@ pub(crate) fn field(
     is_right: bool,
 ) -> Result<(), WireError> {
     if is_right { Ok(()) } else { Err(WireError::Field { kind, field, expected, found }) }
+}
+
+/// Padding.
+pub(crate) fn zeros(kind: Kind, bytes: &[u8]) -> Result<(), WireError> {
+    match bytes.iter().find(|b| **b != 0) {
+        Some(found) => field(kind, "padding", "0", (*found).into(), false),
+        None => Ok(()),
+    }
 }

@@ -1,6 +1,6 @@
 //! Errors of frames, control messages and tokens.
 
-use crate::Kind;
+use crate::kind::Kind;
 
 /// A frame, or a message in it, that is not what the protocol allows.
 ///

@@ -1,8 +1,15 @@
 //! A message of the protocol, and the frames that carry it.
 
+use crate::answer::{Answer, Fail};
+use crate::control::Control;
+use crate::error::WireError;
 use crate::header::{Flags, HEADER, Header};
+use crate::kind::Kind;
+use crate::limits::Limits;
+use crate::notice::State;
 use crate::notice::{decode_cancel, decode_clock};
-use crate::{Answer, Control, Fail, Kind, Limits, Span, State, Task, Trim, WireError};
+use crate::span::{Span, Trim};
+use crate::task::Task;
 
 /// A message, whose payload is in one frame or in several fragments.
 #[derive(Clone, Debug, PartialEq)]

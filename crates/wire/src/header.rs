@@ -1,6 +1,8 @@
 //! The header of 32 bytes that every frame begins with.
 
-use crate::{Limits, WireError};
+use crate::error::WireError;
+use crate::kind::Kind;
+use crate::limits::Limits;
 
 /// First bytes of a frame.
 const MAGIC: [u8; 4] = *b"CHSW";
@@ -10,100 +12,6 @@ pub const VERSION: u8 = 1;
 pub const HEADER: usize = 32;
 /// Offset of the checksum in a header.
 const CRC_AT: usize = 12;
-
-/// Kind of a frame.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// A worker introduces itself.
-    Hello = 0x01,
-    /// The hub proves that it has the token, and asks for the same.
-    Challenge = 0x02,
-    /// The worker's proof.
-    Proof = 0x03,
-    /// The hub takes the worker.
-    Welcome = 0x04,
-    /// The hub does not.
-    Refuse = 0x05,
-    /// Units that the worker should hold.
-    Assign = 0x06,
-    /// Units that the worker holds.
-    Have = 0x07,
-    /// The sender leaves politely.
-    Drain = 0x08,
-    /// Columns for experts of a layer.
-    Task = 0x10,
-    /// Rows for a task.
-    Result = 0x11,
-    /// No rows for a task.
-    Fail = 0x12,
-    /// Tasks that nobody waits for any more.
-    Cancel = 0x13,
-    /// State of a worker.
-    State = 0x14,
-    /// Asks for a pong.
-    Ping = 0x20,
-    /// Answers a ping.
-    Pong = 0x21,
-    /// Columns for a span of layers.
-    Span = 0x30,
-    /// Rows for a span.
-    SpanResult = 0x31,
-    /// Positions of a sequence that a span forgets.
-    Trim = 0x32,
-}
-
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Kind; 18] = [
-        Kind::Hello,
-        Kind::Challenge,
-        Kind::Proof,
-        Kind::Welcome,
-        Kind::Refuse,
-        Kind::Assign,
-        Kind::Have,
-        Kind::Drain,
-        Kind::Task,
-        Kind::Result,
-        Kind::Fail,
-        Kind::Cancel,
-        Kind::State,
-        Kind::Ping,
-        Kind::Pong,
-        Kind::Span,
-        Kind::SpanResult,
-        Kind::Trim,
-    ];
-
-    /// True for JSON messages.
-    pub fn is_control(self) -> bool {
-        (self as u8) < 0x10
-    }
-
-    /// True for kinds whose payload can be long enough for fragments.
-    pub(crate) fn is_split(self) -> bool {
-        matches!(self, Kind::Task | Kind::Result | Kind::Span | Kind::SpanResult)
-    }
-
-    /// True for kinds whose header names a task.
-    fn has_task(self) -> bool {
-        self.is_split()
-    }
-
-    /// True for kinds whose header may have a value in `epoch` and `layer`.
-    fn has_place(self) -> bool {
-        self.is_split() || matches!(self, Kind::Fail | Kind::Trim)
-    }
-}
-
-impl TryFrom<u8> for Kind {
-    type Error = WireError;
-
-    fn try_from(found: u8) -> Result<Kind, WireError> {
-        Kind::ALL.into_iter().find(|kind| *kind as u8 == found).ok_or(WireError::Kind { found })
-    }
-}
 
 /// Flags of a frame.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -172,7 +80,7 @@ impl Header {
         if head[4] != VERSION {
             return Err(WireError::Version { found: head[4], expected: VERSION });
         }
-        let kind = Kind::try_from(head[5])?;
+        let kind = Kind::find(head[5]).ok_or(WireError::Kind { found: head[5] })?;
         let header = Header {
             kind,
             flags: Flags::read(kind, u16::from_le_bytes(array(head, 6)))?,

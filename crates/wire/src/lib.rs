@@ -18,6 +18,7 @@ mod error;
 mod frame;
 mod header;
 mod hex;
+mod kind;
 mod limits;
 mod notice;
 mod proof;
@@ -33,8 +34,9 @@ pub use control::{
 };
 pub use error::{ProofError, RowsError, WireError};
 pub use frame::{Body, Frame};
-pub use header::{Flags, HEADER, Header, Kind, VERSION};
+pub use header::{Flags, HEADER, Header, VERSION};
 pub use hex::{Digest, Hex, HexError, Nonce};
+pub use kind::Kind;
 pub use limits::{Limits, MAX_ASSIGN, MAX_CANCEL, MAX_CONTROL, MAX_DEPTH, MAX_TEXT};
 pub use notice::State;
 pub use proof::{Handshake, Mac, Role, Token};

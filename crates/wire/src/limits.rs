@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cursor::field;
-use crate::{Kind, WireError};
+use crate::error::WireError;
+use crate::kind::Kind;
 
 /// Longest JSON message but ASSIGN, in bytes.
 pub const MAX_CONTROL: u32 = 64 << 10;
@@ -21,7 +22,7 @@ pub const MAX_TEXT: usize = 1024;
 pub struct Limits {
     /// Payload of one frame.
     pub frame: u32,
-    /// Payload of a message in fragments.
+    /// Payload of a message, in one frame or in fragments.
     pub message: u32,
     /// All fragments of unfinished messages of a connection.
     pub pending: u32,
@@ -81,7 +82,7 @@ impl Limits {
         match kind {
             Kind::Assign => MAX_ASSIGN,
             kind if kind.is_control() => MAX_CONTROL,
-            _ => self.frame,
+            _ => self.frame.min(self.message),
         }
     }
 
@@ -92,7 +93,7 @@ impl Limits {
 
     /// Compares the length of a message's payload, in one frame or in fragments, with its limit.
     pub(crate) fn check_message(&self, kind: Kind, found: u64) -> Result<(), WireError> {
-        let limit = if kind.is_control() { self.frame_of(kind) } else { self.message.max(self.frame) };
+        let limit = if kind.is_control() { self.frame_of(kind) } else { self.message };
         check(kind, "bytes in a message", limit.into(), found)
     }
 }

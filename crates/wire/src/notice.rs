@@ -1,8 +1,9 @@
 //! CANCEL, STATE, PING and PONG: short frames beside the tasks.
 
 use crate::cursor::{self, Cursor, field};
+use crate::error::WireError;
+use crate::kind::Kind;
 use crate::limits::{MAX_CANCEL, check};
-use crate::{Kind, WireError};
 
 /// State of a worker.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::ProofError;
+use crate::error::ProofError;
 use crate::hex::{Digest, Hex, Nonce};
 
 /// A proof.

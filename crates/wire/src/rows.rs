@@ -2,7 +2,8 @@
 
 use half::{bf16, f16};
 
-use crate::{Kind, RowsError, WireError};
+use crate::error::{RowsError, WireError};
+use crate::kind::Kind;
 
 /// Values of a block of [`Dtype::Q8`].
 const BLOCK: usize = 32;

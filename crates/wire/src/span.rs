@@ -1,8 +1,9 @@
 //! SPAN and TRIM: columns for a span of layers, which keeps the KV cache of its sequences.
 
-use crate::cursor::{self, Cursor, field};
-use crate::task::zeros;
-use crate::{Dtype, Kind, Rows, WireError};
+use crate::cursor::{self, Cursor, field, zeros};
+use crate::error::WireError;
+use crate::kind::Kind;
+use crate::rows::{Dtype, Rows};
 
 /// Bytes before the list.
 const FIXED: usize = 24;

@@ -1,7 +1,9 @@
 //! TASK: columns for experts of one layer.
 
-use crate::cursor::{self, Cursor, field};
-use crate::{Dtype, Kind, Rows, WireError};
+use crate::cursor::{self, Cursor, field, zeros};
+use crate::error::WireError;
+use crate::kind::Kind;
+use crate::rows::{Dtype, Rows};
 
 /// Bytes before the lists.
 const FIXED: usize = 24;
@@ -155,13 +157,5 @@ fn read_weights(cursor: &mut Cursor<'_>, n_pair: u32) -> Result<Vec<f32>, WireEr
             })
         }
         None => Ok(weights),
-    }
-}
-
-/// Padding.
-pub(crate) fn zeros(kind: Kind, bytes: &[u8]) -> Result<(), WireError> {
-    match bytes.iter().find(|b| **b != 0) {
-        Some(found) => field(kind, "padding", "0", (*found).into(), false),
-        None => Ok(()),
     }
 }
