@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cursor::field;
 use crate::error::WireError;
-use crate::hex::{Digest, Nonce};
+use crate::hex::{Digest, Hex, Nonce};
 use crate::kind::Kind;
 use crate::limits::{Limits, MAX_DEPTH, check};
 use crate::proof::Mac;
@@ -45,6 +45,8 @@ pub enum UnitKind {
 pub struct Hello {
     /// Version of the program, which the hub compares with its own.
     pub build: String,
+    /// Identity of the worker, which it keeps, so that it gets its units again when it comes back.
+    pub id: Hex<16>,
     /// Name of the machine, to be shown.
     #[serde(default)]
     pub name: String,
@@ -55,6 +57,8 @@ pub struct Hello {
     pub units: Vec<UnitKind>,
     /// Device that computes, such as "cpu" or the name of a GPU.
     pub device: String,
+    /// Digest of everything that decides the last bits of its products: build, device, precision.
+    pub class: Digest,
     /// Bytes of weights that it would hold.
     pub memory: u64,
     /// Threads that compute.
@@ -101,6 +105,10 @@ pub struct Welcome {
     pub model: Digest,
     /// The header of the model's file without the tokenizer: metadata and the list of tensors, as a GGUF file without data.
     pub skeleton: Blob,
+    /// Experts of a unit, the last unit of a layer may have fewer.
+    pub block: u16,
+    /// Key for the worker's requests for weights, as a bearer token.
+    pub key: Hex<16>,
     /// Limits of the connection.
     pub limits: Limits,
     /// Epoch of the assignment that follows.
@@ -268,7 +276,10 @@ impl Control {
         let kind = self.kind();
         match self {
             Control::Hello(hello) => hello.limits.check(kind),
-            Control::Welcome(welcome) => welcome.limits.check(kind),
+            Control::Welcome(welcome) => {
+                field(kind, "experts of a unit", "more than 0", welcome.block.into(), welcome.block > 0)?;
+                welcome.limits.check(kind)
+            }
             Control::Assign(assign) => {
                 assign.units.iter().try_for_each(|unit| check_unit(kind, unit))?;
                 assign.tensors.iter().try_for_each(|tensor| check_tensor(tensor, assign.files.len()))

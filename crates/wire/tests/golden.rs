@@ -113,7 +113,18 @@ fn control() -> Vec<(&'static str, Control)> {
             }),
         ),
         ("proof", Control::Proof(Proof { proof: Some(handshake.prove(&token(), Role::Worker)) })),
-        ("welcome", Control::Welcome(Welcome { worker: 3, model: digest(0xab), skeleton, limits, epoch: 1 })),
+        (
+            "welcome",
+            Control::Welcome(Welcome {
+                worker: 3,
+                model: digest(0xab),
+                skeleton,
+                block: 8,
+                key: Hex([0x44; 16]),
+                limits,
+                epoch: 1,
+            }),
+        ),
         (
             "refuse",
             Control::Refuse(Refuse { code: RefuseCode::Token, text: "the proof does not fit".into() }),
@@ -136,10 +147,12 @@ fn control() -> Vec<(&'static str, Control)> {
 fn hello() -> Hello {
     Hello {
         build: "0.1.0".into(),
+        id: Hex([0x55; 16]),
         name: "attic".into(),
         features: vec!["q8".into()],
         units: vec![UnitKind::Experts, UnitKind::Span],
         device: "cpu".into(),
+        class: digest(0x33),
         memory: 4 << 30,
         cores: 8,
         limits: Limits::default(),

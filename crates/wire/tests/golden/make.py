@@ -64,7 +64,7 @@ LIMITS = {
     "frame": 4194304, "message": 8388608, "pending": 8388608, "n_pending": 8, "fragment": 262144, "n_task": 4,
 }
 HELLO = js({
-    "build": "0.1.0", "name": "attic", "features": ["q8"], "units": ["experts", "span"], "device": "cpu",
+    "build": "0.1.0", "id": "55" * 16, "name": "attic", "features": ["q8"], "units": ["experts", "span"], "device": "cpu", "class": "33" * 32,
     "memory": 4294967296, "cores": 8, "limits": LIMITS, "nonce": "11" * 32,
 })
 TOKEN = bytes(range(16))
@@ -106,7 +106,7 @@ FRAMES = {
     "proof": frame(3, js({"proof": prove(b"worker")})),
     "welcome": frame(4, js({
         "worker": 3, "model": "ab" * 32, "skeleton": {"path": "/swarm/skeleton", "length": 100000, "sha256": "ab" * 32},
-        "limits": LIMITS, "epoch": 1,
+        "block": 8, "key": "44" * 16, "limits": LIMITS, "epoch": 1,
     })),
     "refuse": frame(5, js({"code": "token", "text": "the proof does not fit"})),
     "assign": frame(6, js({
