@@ -156,6 +156,24 @@ impl EngineBuilder {
         self
     }
 
+    /// The GPUs to use, by part of their names or their indices, each with some of the layers in this order:
+    /// [`DeviceChoice::Gpus`].
+    ///
+    /// ```no_run
+    /// # async fn load() -> Result<(), chaski::Error> {
+    /// use chaski::{Engine, Source};
+    ///
+    /// let engine = Engine::builder(Source::path("large.gguf")).devices(["0", "1"]).shares(vec![3.0, 1.0]).build().await?;
+    /// for (device, memory) in engine.memory_by_device() {
+    ///     println!("{device}: {} bytes", memory.n_byte());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn devices(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.device(DeviceChoice::Gpus(names.into_iter().map(Into::into).collect()))
+    }
+
     /// Uses an open device: that of another engine ([`Engine::gpu`]), or the program's own ([`Gpu::with_device`]).
     /// Other device options then have no effect.
     pub fn gpu(mut self, gpu: Arc<Gpu>) -> Self {
@@ -171,7 +189,8 @@ impl EngineBuilder {
     }
 
     /// Shares of weights and KV cache of several devices, in any unit: as many as devices. Models are cut between layers,
-    /// so shares are approximate. Default: equal ones. [`Self::build`] fails with
+    /// so shares are approximate. Default: in proportion to their free memory,
+    /// or equal ones where that is not known. [`Self::build`] fails with
     /// [`PlanError::Shares`](crate::errors::PlanError::Shares) for another number of shares. No effect on the CPU.
     pub fn shares(mut self, shares: Vec<f32>) -> Self {
         self.loader.config.shares = shares;

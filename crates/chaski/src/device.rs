@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chaski_models::Target;
 use chaski_runtime::RuntimeError;
-use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, self_test};
+use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, adapters_with, self_test};
 use chaski_runtime::kernels::{Caps, FeatureSet, probes};
 use ggml_format::Isa;
 
@@ -22,6 +22,9 @@ pub enum DeviceChoice {
     /// Several GPUs, by part of their names or their indices, for models too large for one: each holds some of the layers,
     /// in this order ([`EngineBuilder::shares`](crate::EngineBuilder::shares)). Not in a browser.
     Gpus(Vec<String>),
+    /// All GPUs of the fastest one's graphics API in the order of [`adapters`](crate::gpu::adapters), software renderers
+    /// excluded; as [`Self::Gpus`]. One GPU is used as [`Self::Gpu`] would.
+    AllGpus,
     /// The CPU.
     Cpu,
 }
@@ -113,11 +116,20 @@ pub(crate) async fn open(
         let is_trusted = trusted(gpu.summary());
         async move { if is_trusted { Ok(()) } else { self_test(&gpu, &probes()).await } }
     };
-    let DeviceChoice::Gpus(names) = choice else {
-        return open_tested(choice, options, test).await;
+    let names = match choice {
+        DeviceChoice::Gpus(names) => names.clone(),
+        DeviceChoice::AllGpus => {
+            // Without one, opening any is an error that says what there is.
+            options.no_software = true;
+            match &all_gpus(&adapters_with(options).await)[..] {
+                [] | [_] => return open_tested(&DeviceChoice::Gpu(None), options, test).await,
+                several => several.iter().map(usize::to_string).collect(),
+            }
+        }
+        _ => return open_tested(choice, options, test).await,
     };
     let mut all = Vec::new();
-    for name in names {
+    for name in &names {
         // A device that fails its test has fewer features; the others keep theirs.
         let mut options = options.clone();
         let opened = open_tested(&DeviceChoice::Gpu(Some(name.clone())), &mut options, &test).await?;
@@ -128,6 +140,13 @@ pub(crate) async fn open(
     Ok(together(all))
 }
 
+/// Indices of the GPUs of [`DeviceChoice::AllGpus`]. A GPU is listed once for each graphics API.
+pub fn all_gpus(adapters: &[AdapterSummary]) -> Vec<usize> {
+    let hardware = || adapters.iter().enumerate().filter(|(_, a)| !a.caps.software);
+    let first = hardware().next().map(|(_, a)| &a.backend);
+    hardware().filter(|(_, a)| Some(&a.backend) == first).map(|(i, _)| i).collect()
+}
+
 /// Likewise with any test: a device that fails it is opened again with fewer features, and finally replaced
 /// by the CPU.
 #[allow(clippy::arc_with_non_send_sync, reason = "there are no threads on the web")]
@@ -136,7 +155,8 @@ async fn open_tested<F: Future<Output = Result<(), RuntimeError>>>(
     options: &mut GpuOptions,
     test: impl Fn(Arc<Gpu>) -> F,
 ) -> Result<Opened, Error> {
-    debug_assert!(!matches!(choice, DeviceChoice::Gpus(_)), "each of several devices is opened for itself");
+    let is_one = !matches!(choice, DeviceChoice::Gpus(_) | DeviceChoice::AllGpus);
+    debug_assert!(is_one, "each of several devices is opened for itself");
     if *choice == DeviceChoice::Cpu {
         return Ok(cpu(None));
     }
@@ -242,6 +262,20 @@ mod tests {
         assert_eq!(auto.fallback.is_some_and(|why| why.contains(&gpu.name)), software);
         let base = open(&DeviceChoice::Auto, Some(FeatureSet::Base));
         assert_eq!(base.name, gpu.name);
+    }
+
+    #[test]
+    fn all_gpus_are_those_of_one_graphics_api() {
+        let found = pollster::block_on(adapters_with(&GpuOptions::default()));
+        let of = |backend: &str, software| {
+            let mut one = found.first().expect("a GPU").clone();
+            (one.backend, one.caps.software) = (backend.into(), software);
+            one
+        };
+        let all = [("vulkan", false), ("dx12", false), ("vulkan", true), ("vulkan", false)];
+        let all = all.map(|(backend, software)| of(backend, software));
+        assert_eq!(all_gpus(&all), [0, 3]);
+        assert!(all_gpus(&all[2..3]).is_empty());
     }
 
     #[test]

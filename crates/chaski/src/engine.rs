@@ -95,11 +95,28 @@ impl Engine {
     /// Memory by purpose.
     pub fn memory(&self) -> Memory {
         let mut memory = self.loaded().memory();
-        memory.items.extend(self.driver.draft_memory().map(|draft| {
+        memory.items.extend(self.draft_memory());
+        memory
+    }
+
+    /// The same for each device of a model over several GPUs, in layer order, with its name. A draft model is on the last.
+    pub fn memory_by_device(&self) -> Vec<(String, Memory)> {
+        let Some(model) = self.loaded().gpu().filter(|model| model.n_device() > 1) else {
+            return vec![(self.device().name.clone(), self.memory())];
+        };
+        let of = |(i, gpu): (usize, &Arc<Gpu>)| (gpu.summary().name.clone(), model.memory_of(i));
+        let mut all: Vec<(String, Memory)> = self.gpus().iter().enumerate().map(of).collect();
+        if let Some((_, last)) = all.last_mut() {
+            last.items.extend(self.draft_memory());
+        }
+        all
+    }
+
+    fn draft_memory(&self) -> Option<MemoryItem> {
+        self.driver.draft_memory().map(|draft| {
             let n_buffer = draft.items.iter().map(|item| item.n_buffer).sum();
             MemoryItem { what: "draft model", n_buffer, n_byte: draft.n_byte() }
-        }));
-        memory
+        })
     }
 
     /// Cost of CPU-offloaded experts so far; `None` if there are none

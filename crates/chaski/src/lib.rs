@@ -77,18 +77,18 @@ pub mod embedding {
 
 /// GPU adapters and devices, their memory, and profiles of models on them. The only module with types of `wgpu`.
 pub mod gpu {
-    pub use crate::device::self_test_of as self_test;
+    pub use crate::device::{all_gpus, self_test_of as self_test};
     pub use chaski_runtime::gpu::{
-        Ablation, AdapterSummary, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory,
-        MemoryItem, Peaks, Profile, ProfileRow, Stage, TuneStep, adapter_with, adapters, adapters_with,
-        device_descriptor,
+        Ablation, AdapterSummary, DeviceMemory, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions,
+        LoadTimes, Memory, MemoryItem, Peaks, Profile, ProfileRow, Stage, TuneStep, adapter_with, adapters,
+        adapters_with, device_descriptor,
     };
     pub use chaski_runtime::wgpu;
 }
 
 /// Measurements of models: perplexity, importance matrices, and memory requirements.
 pub mod tools {
-    pub use crate::memory::memory_need;
+    pub use crate::memory::{memory_need, memory_need_on};
     pub use chaski_models::{ImatrixOptions, ImatrixProgress, Perplexity, imatrix, perplexity};
 }
 

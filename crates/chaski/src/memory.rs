@@ -7,6 +7,20 @@ use chaski_runtime::kernels::Caps;
 use crate::error::Error;
 use crate::source::OpenModel;
 
+/// The same on each of several GPUs with these capabilities, in layer order
+/// ([`DeviceChoice::Gpus`](crate::DeviceChoice::Gpus)). Shares are [`RunnerConfig::shares`], else equal ones;
+/// [`DeviceMemory::shares`](crate::gpu::DeviceMemory::shares) has those that an engine takes.
+///
+/// # Errors
+/// As [`memory_need`]; a model that cannot be cut into so many parts.
+pub async fn memory_need_on(
+    model: &OpenModel,
+    config: &RunnerConfig,
+    devices: &[&Caps],
+) -> Result<Vec<Memory>, Error> {
+    Ok(config.memory_on_devices(model, devices).await?)
+}
+
 /// The memory that [`crate::Engine`] will allocate for this model and configuration, by purpose: on a device with these
 /// capabilities, or on the CPU ([`crate::DeviceChoice::Cpu`]) without any.
 ///

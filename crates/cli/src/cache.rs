@@ -30,6 +30,7 @@ impl WarmCache {
             DeviceChoice::Auto | DeviceChoice::Gpu(None) => "fastest".to_owned(),
             DeviceChoice::Gpu(Some(name)) => plain(name),
             DeviceChoice::Gpus(names) => plain(&names.join("+")),
+            DeviceChoice::AllGpus => "all".to_owned(),
         };
         let folder = folder("pipelines")?;
         let last = folder.join(format!("{word}.last"));

@@ -26,8 +26,12 @@ pub(crate) fn run(args: &Args, command: Command) -> anyhow::Result<()> {
 fn with_devices(command: Command) -> Command {
     let adapters = pollster::block_on(chaski::gpu::adapters());
     let gpus = adapters.iter().enumerate().map(|(i, gpu)| (i.to_string(), gpu.name.clone()));
-    let words =
-        [("auto", "the fastest GPU, else the CPU"), ("gpu", "the fastest GPU"), ("cpu", "the CPU backend")];
+    let words = [
+        ("auto", "the fastest GPU, else the CPU"),
+        ("gpu", "the fastest GPU"),
+        ("all", "all GPUs, each with some of the layers"),
+        ("cpu", "the CPU backend"),
+    ];
     let words = words.map(|(word, about)| (word.to_owned(), about.to_owned()));
     let values: Vec<PossibleValue> =
         words.into_iter().chain(gpus).map(|(word, about)| PossibleValue::new(word).help(about)).collect();

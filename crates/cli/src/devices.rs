@@ -73,7 +73,7 @@ fn adapter(choice: Option<&DeviceChoice>) -> anyhow::Result<Option<String>> {
         Some(DeviceChoice::Cpu) => {
             Err(Usage("the CPU backend cannot be measured: specify a GPU".into()).into())
         }
-        Some(DeviceChoice::Gpus(_)) => {
+        Some(DeviceChoice::Gpus(_) | DeviceChoice::AllGpus) => {
             Err(Usage("GPUs are measured one at a time: specify one".into()).into())
         }
         Some(DeviceChoice::Gpu(name)) => Ok(name.clone()),

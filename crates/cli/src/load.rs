@@ -38,9 +38,11 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
     let remembers = !args.no_warm_cache;
     // With a feature set, `auto` takes software renderers, too; without its test, a GPU that failed it.
     let is_plain = args.features.is_none() && !args.no_self_test;
-    let is_auto = args.device == DeviceChoice::Auto && is_plain && remembers;
+    let placed = args.placed();
+    let is_auto = placed == DeviceChoice::Auto && is_plain && remembers;
     let fallback = if is_auto { cache::known_fallback() } else { None };
-    let device = if fallback.is_some() { DeviceChoice::Cpu } else { args.device.clone() };
+    let shares = Shares::of(args.tensor_split.as_ref(), &placed)?;
+    let device = if fallback.is_some() { DeviceChoice::Cpu } else { placed };
     let cache = if remembers { WarmCache::open(&device) } else { None };
     let progress = ui.loading();
     let (mut show, part) = (progress.callback(), args.part.clone());
@@ -61,7 +63,7 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
         .map(!args.no_mmap)
         .repack(!args.no_repack)
         .device(device)
-        .shares(Shares::of(args.tensor_split.as_ref(), &args.device)?)
+        .shares(shares)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
         .self_test(move |adapter| no_self_test || (remembers && cache::is_tested(adapter)))
         .pipeline_cache(cache.as_ref().and_then(WarmCache::data))

@@ -128,12 +128,13 @@ pub(crate) fn file_type(text: &str) -> Result<FileType, String> {
     })
 }
 
-/// Parses `auto`, `gpu`, `cpu`, or the name or index of a GPU.
+/// Parses `auto`, `gpu`, `all`, `cpu`, or the name or index of a GPU.
 pub(crate) fn device(text: &str) -> Result<DeviceChoice, String> {
     Ok(match text {
-        "" => return Err("expected auto, gpu, cpu, or the name or index of a GPU".into()),
+        "" => return Err("expected auto, gpu, all, cpu, or the name or index of a GPU".into()),
         "auto" => DeviceChoice::Auto,
         "gpu" => DeviceChoice::Gpu(None),
+        "all" => DeviceChoice::AllGpus,
         // llama.cpp's word for no GPU.
         "cpu" | "none" => DeviceChoice::Cpu,
         name => DeviceChoice::Gpu(Some(name.to_owned())),
@@ -173,6 +174,35 @@ pub(crate) fn devices_of_list(text: &str) -> Result<DeviceChoice, String> {
     devices_between(text, '/')
 }
 
+/// How a model is split over the GPUs, as in llama.cpp.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Split {
+    /// One GPU: the first of several that --device names
+    None,
+    /// By layers: over all GPUs of this machine, if --device names none
+    Layer,
+}
+
+impl Split {
+    /// The choice of devices under this split. With fewer than two GPUs here, `layer` changes nothing.
+    pub(crate) fn over(split: Option<Split>, choice: &DeviceChoice) -> DeviceChoice {
+        match (split, choice) {
+            (Some(Split::None), DeviceChoice::Gpus(names)) => DeviceChoice::Gpu(names.first().cloned()),
+            (Some(Split::None), DeviceChoice::AllGpus) => DeviceChoice::Gpu(None),
+            (Some(Split::Layer), DeviceChoice::Auto | DeviceChoice::Gpu(None)) if has_several() => {
+                DeviceChoice::AllGpus
+            }
+            _ => choice.clone(),
+        }
+    }
+}
+
+/// True if this machine has more than one GPU.
+fn has_several() -> bool {
+    let hardware = |a: &&chaski::gpu::AdapterSummary| !a.caps.software;
+    pollster::block_on(chaski::gpu::adapters()).iter().filter(hardware).count() > 1
+}
+
 /// Shares of several devices, such as `3,1` or `3/1`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shares(pub(crate) Vec<f32>);
@@ -203,7 +233,12 @@ impl Shares {
     /// # Errors
     /// [`Usage`] for another number of GPUs.
     pub(crate) fn of(shares: Option<&Shares>, choice: &DeviceChoice) -> Result<Vec<f32>, Usage> {
-        let n_gpu = if let DeviceChoice::Gpus(names) = choice { names.len() } else { 1 };
+        let n_gpu = match choice {
+            DeviceChoice::Gpus(names) => names.len(),
+            // Their number is known once they are open.
+            DeviceChoice::AllGpus => return Ok(shares.map(|shares| shares.0.clone()).unwrap_or_default()),
+            _ => 1,
+        };
         match shares {
             Some(Shares(shares)) if shares.len() != n_gpu => Err(Usage(format!(
                 "--tensor-split has {} shares, but --device names {n_gpu} device{}",
@@ -233,10 +268,14 @@ pub(crate) struct EngineArgs {
     /// KV cache type of the values (-ctv)
     #[arg(long, hide = true, value_name = "TYPE", conflicts_with = "kv")]
     pub(crate) cache_type_v: Option<KvType>,
-    /// auto (the fastest GPU, else the CPU), gpu, cpu, or the name or index of a GPU; several, such as 0,1, share the layers
-    #[arg(long, value_parser = devices, default_value = "auto", value_name = "DEVICE")]
+    /// auto (the fastest GPU, else the CPU), gpu, cpu, or the name or index of a GPU; several, such as 0,1, or all share
+    /// the layers
+    #[arg(long, alias = "devices", value_parser = devices, default_value = "auto", value_name = "DEVICE")]
     pub(crate) device: DeviceChoice,
-    /// With several GPUs: the share of the model on each, such as 3,1 (also -ts) [default: equal]
+    /// How a model is split over several GPUs (also -sm) [default: layer if --device names several]
+    #[arg(long, value_enum, alias = "split-mode", value_name = "HOW")]
+    pub(crate) split: Option<Split>,
+    /// With several GPUs: the share of the model on each, such as 3,1 (also -ts) [default: by free memory]
     #[arg(long, value_name = "N,N")]
     pub(crate) tensor_split: Option<Shares>,
     /// Limit the GPU features in use to this set
@@ -347,6 +386,11 @@ pub(crate) struct ExpertArgs {
 }
 
 impl EngineArgs {
+    /// The devices, as `--device` and `--split` have them.
+    pub(crate) fn placed(&self) -> DeviceChoice {
+        Split::over(self.split, &self.device)
+    }
+
     /// The KV cache type, from either form of the options.
     ///
     /// # Errors
@@ -640,6 +684,18 @@ mod tests {
         let e = devices("0,cpu").unwrap_err();
         assert_eq!(e, "`cpu` is not the name or index of a GPU, of which a list consists");
         assert!(devices("0,").is_err());
+        assert_eq!(devices("all"), Ok(DeviceChoice::AllGpus));
+        assert!(devices("0,all").is_err());
+    }
+
+    #[test]
+    fn a_split_of_none_takes_the_first_device() {
+        let of = |split, text: &str| Split::over(Some(split), &devices(text).unwrap());
+        assert_eq!(of(Split::None, "1,0"), DeviceChoice::Gpu(Some("1".into())));
+        assert_eq!(of(Split::None, "all"), DeviceChoice::Gpu(None));
+        assert_eq!(of(Split::None, "auto"), DeviceChoice::Auto);
+        assert_eq!(of(Split::Layer, "1,0"), devices("1,0").unwrap());
+        assert_eq!(of(Split::Layer, "cpu"), DeviceChoice::Cpu);
     }
 
     #[test]
@@ -651,6 +707,7 @@ mod tests {
         assert!(Shares::of(None, &two).unwrap().is_empty());
         let e = Shares::of(Some(&shares), &one).unwrap_err().0;
         assert_eq!(e, "--tensor-split has 2 shares, but --device names 1 device");
+        assert_eq!(Shares::of(Some(&shares), &DeviceChoice::AllGpus).unwrap(), [3.0, 1.0]);
         for wrong in ["", "1,x", "1,-1", "1,inf"] {
             assert!(wrong.parse::<Shares>().is_err(), "{wrong}");
         }

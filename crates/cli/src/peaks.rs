@@ -138,6 +138,7 @@ mod tests {
             max_buffer_bytes: 1,
             features: Vec::new(),
             cooperative: Vec::new(),
+            memory: None,
             pci: String::new(),
         };
         let mut v = to_json(&summary, &peaks);

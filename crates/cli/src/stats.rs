@@ -49,8 +49,14 @@ pub(crate) fn print(ui: &Ui, engine: &Engine, times: &LoadTimes, stats: &Stats) 
     }
     let memory = engine.memory();
     line("memory", bytes(memory.n_byte()));
-    for item in &memory.items {
-        ui.detail(&format!("            {:>12}  {}", bytes(item.n_byte), item.what));
+    let by_device = engine.memory_by_device();
+    for (i, (device, memory)) in by_device.iter().enumerate() {
+        if by_device.len() > 1 {
+            line("", format!("device {i}, {device}: {}", bytes(memory.n_byte())));
+        }
+        for item in &memory.items {
+            ui.detail(&format!("            {:>12}  {}", bytes(item.n_byte), item.what));
+        }
     }
 }
 
@@ -59,6 +65,21 @@ pub(crate) fn memory_json(memory: &Memory) -> Value {
     let items: serde_json::Map<String, Value> =
         memory.items.iter().map(|i| (i.what.replace([' ', ','], "_"), i.n_byte.into())).collect();
     json!({ "total": memory.n_byte(), "items": items })
+}
+
+/// The same for an engine, with the part of each device if there are several.
+pub(crate) fn engine_memory_json(engine: &Engine) -> Value {
+    let mut all = memory_json(&engine.memory());
+    let by_device = engine.memory_by_device();
+    if by_device.len() > 1 {
+        let of = |(device, memory): &(String, Memory)| {
+            let mut one = memory_json(memory);
+            one["device"] = device.as_str().into();
+            one
+        };
+        all["devices"] = by_device.iter().map(of).collect();
+    }
+    all
 }
 
 /// The statistics of an answer.
@@ -81,6 +102,6 @@ pub(crate) fn json(engine: &Engine, times: &LoadTimes, stats: &Stats) -> Value {
         "dispatches_per_token": dispatches.map(|(_, all)| all),
         "dispatches_per_layer": dispatches.map(|(per_layer, _)| per_layer),
         "experts": experts.map(|r| json!({ "wanted": r.wanted, "read": r.read, "read_bytes": r.n_byte })),
-        "memory": memory_json(&engine.memory()),
+        "memory": engine_memory_json(engine),
     })
 }

@@ -85,10 +85,14 @@ pub(crate) struct Args {
     /// KV cache type of the values; default: that of the keys (also -ctv)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     cache_type_v: Vec<KvType>,
-    /// auto, gpu, cpu, or the name or index of a GPU (also -dev); 0/1 shares the layers of a model
-    #[arg(long, value_name = "DEVICE", value_parser = options::devices_of_list, value_delimiter = ',', default_value = "auto")]
+    /// auto, gpu, cpu, or the name or index of a GPU (also -dev); 0/1, or all, shares the layers of a model
+    #[arg(long, alias = "devices", value_name = "DEVICE", value_parser = options::devices_of_list, value_delimiter = ',')]
+    #[arg(default_value = "auto")]
     device: Vec<DeviceChoice>,
-    /// With several GPUs: the share of the model on each, such as 3/1 (also -ts) [default: equal]
+    /// How a model is split over several GPUs (also -sm) [default: layer if --device names several]
+    #[arg(long, value_enum, alias = "split-mode", value_name = "HOW")]
+    split: Option<options::Split>,
+    /// With several GPUs: the share of the model on each, such as 3/1 (also -ts) [default: by free memory]
     #[arg(long, value_name = "N/N", value_delimiter = ',')]
     tensor_split: Vec<Shares>,
     /// Limit the GPU features in use to these sets
@@ -413,6 +417,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     cache_type_k: None,
                                     cache_type_v: None,
                                     device: device.clone(),
+                                    split: args.split,
                                     tensor_split: tensor_split.clone(),
                                     features,
                                     chunk: chunk.min(n_batch),
@@ -442,11 +447,12 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     Ok(setups)
 }
 
-/// Devices, each with the shares for their number; with equal ones if there are none.
+/// Devices, each with the shares for their number; by free memory if there are none.
 fn placements(args: &Args) -> Result<Vec<(DeviceChoice, Option<Shares>)>, Usage> {
     let mut out = Vec::new();
     for device in &args.device {
-        let fits = |shares: &&Shares| Shares::of(Some(shares), device).is_ok();
+        let placed = options::Split::over(args.split, device);
+        let fits = |shares: &&Shares| Shares::of(Some(shares), &placed).is_ok();
         let own: Vec<&Shares> = args.tensor_split.iter().filter(fits).collect();
         match own.is_empty() {
             true => out.push((device.clone(), None)),

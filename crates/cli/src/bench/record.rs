@@ -11,7 +11,7 @@ use super::measure::{ExpertCost, Samples, Test, deviation, mean};
 use super::output::Record;
 use super::sql::FIELDS;
 use super::{Args, Setup};
-use crate::options::{self, EngineArgs};
+use crate::options::{self, EngineArgs, Split};
 use crate::ui::LoadTimes;
 
 /// Columns that differ between rows, or from the defaults.
@@ -112,7 +112,7 @@ fn as_llama_bench(engine: &Engine, setup: &Setup, test: &Test, samples: &Samples
         "type_v": type_v,
         "n_gpu_layers": if gpus.is_empty() { 0 } else { 99 },
         "n_cpu_moe": e.experts.experts_on_cpu,
-        "split_mode": "layer",
+        "split_mode": if e.split == Some(Split::None) { "none" } else { "layer" },
         "main_gpu": 0,
         "flash_attn": 1,
         "devices": devices,

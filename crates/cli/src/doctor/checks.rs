@@ -52,6 +52,10 @@ fn chosen(choice: Option<&DeviceChoice>, devices: &[Device], checks: &mut Vec<Ch
         Some(DeviceChoice::Auto) => {
             return devices.iter().filter(|d| d.is_default == Some(true)).map(|d| d.id.clone()).collect();
         }
+        Some(DeviceChoice::AllGpus) => {
+            let gpus = devices.iter().filter(|d| d.kernels.is_some() && !d.is_software);
+            return gpus.map(|d| d.id.clone()).collect();
+        }
         Some(DeviceChoice::Cpu) => return vec!["cpu".into()],
         Some(DeviceChoice::Gpu(name)) => vec![name.clone().unwrap_or_else(|| "0".into())],
         Some(DeviceChoice::Gpus(names)) => names.clone(),

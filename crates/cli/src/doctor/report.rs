@@ -3,7 +3,6 @@
 use chaski::gpu::AdapterSummary;
 use serde::Serialize;
 
-use super::memory;
 use crate::devices::kind;
 use crate::options::feature_word;
 use crate::tuned;
@@ -112,7 +111,7 @@ pub(super) struct Device {
 
 impl Device {
     pub(super) fn of_adapter(index: usize, a: &AdapterSummary, is_default: bool) -> Self {
-        let memory = memory::of(&a.pci).filter(|_| !a.caps.software);
+        let memory = a.memory.filter(|_| !a.caps.software);
         Device {
             id: index.to_string(),
             name: a.name.clone(),
@@ -126,8 +125,8 @@ impl Device {
             f16: a.caps.f16,
             cooperative_matrices: a.cooperative.clone(),
             features: a.features.clone(),
-            memory_bytes: memory.map(|m| m.0),
-            memory_free_bytes: memory.map(|m| m.1),
+            memory_bytes: memory.map(|m| m.n_byte),
+            memory_free_bytes: memory.map(|m| m.n_free),
             max_buffer_bytes: Some(a.max_buffer_bytes),
             max_binding_bytes: Some(a.caps.max_binding_bytes),
             max_workgroup_bytes: Some(a.caps.max_workgroup_bytes),

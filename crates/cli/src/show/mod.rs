@@ -1,23 +1,21 @@
 //! `chaski show`: a model file's contents and memory needs.
 
 mod fit;
+mod need;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use chaski::errors::RuntimeError;
 use chaski::gguf::{GgmlType, Metadata, TensorInfo, Value};
-use chaski::gpu::{GpuOptions, adapter_with};
-use chaski::kernels::Caps;
 use chaski::source::OpenModel;
-use chaski::steps::RunnerConfig;
 use chaski::{DeviceChoice, KvType};
 use serde_json::{Value as Json, json};
 
 use crate::hub::{Described, Models, Remote};
-use crate::options::{ExpertArgs, ModelArg, devices, source};
+use crate::options::{ExpertArgs, ModelArg, Shares, devices, source};
 use crate::quantize;
 use crate::ui::{NAME, bytes, chain, one_line, shortened};
+use need::Need;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -43,10 +41,13 @@ pub(crate) struct Args {
     chunk: u32,
     #[command(flatten)]
     experts: ExpertArgs,
-    /// Estimate the memory for this device: auto, gpu, cpu, or the name or index of a GPU [default: any GPU; none is
-    /// opened]
-    #[arg(long, value_name = "DEVICE", value_parser = devices)]
+    /// Estimate the memory for this device, and say whether the model fits: auto, gpu, cpu, or the name or index of a GPU;
+    /// several, such as 0,1, or all share the layers [default: any GPU; none is opened]
+    #[arg(long, alias = "devices", value_name = "DEVICE", value_parser = devices)]
     device: Option<DeviceChoice>,
+    /// With several GPUs: the share of the model on each, such as 3,1 (also -ts) [default: by free memory]
+    #[arg(long, value_name = "N,N", requires = "device")]
+    tensor_split: Option<Shares>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &Args, models: &Models) -> anyhow::Result<()> {
             // The memory section explains why a file has no graph.
             model: Ok(Runnable {
                 model,
-                need: need(model, args)?,
+                need: Need::of(model, args)?,
                 unread: pollster::block_on(model.unread()).unwrap_or_default(),
             }),
         },
@@ -134,50 +135,6 @@ impl File<'_> {
     fn n_byte(&self) -> u64 {
         self.tensors.iter().map(|t| t.n_byte).sum()
     }
-}
-
-/// Memory for the requested context on a device.
-struct Need {
-    n_ctx: u32,
-    kv: String,
-    device: String,
-    memory: Result<chaski::gpu::Memory, chaski::Error>,
-}
-
-/// The name and the capabilities of a device, of which the CPU has none. Without a choice, any GPU: one with WebGPU's
-/// minimum limits.
-fn device_of(choice: Option<&DeviceChoice>) -> Result<(String, Option<Caps>), chaski::Error> {
-    let cpu = || ("the CPU".to_owned(), None);
-    let (name, is_auto) = match choice {
-        None => return Ok(("a GPU".to_owned(), Some(Caps::base()))),
-        Some(DeviceChoice::Cpu) => return Ok(cpu()),
-        Some(DeviceChoice::Auto) => (None, true),
-        Some(DeviceChoice::Gpu(name)) => (name.clone(), false),
-        // One plan serves them all.
-        Some(DeviceChoice::Gpus(names)) => (names.first().cloned(), false),
-    };
-    let options = GpuOptions { adapter: name, no_software: is_auto, ..GpuOptions::default() };
-    match pollster::block_on(adapter_with(&options)) {
-        Ok(adapter) => Ok((adapter.name, Some(adapter.caps))),
-        Err(RuntimeError::NoAdapter { .. } | RuntimeError::Software { .. }) if is_auto => Ok(cpu()),
-        Err(e) => Err(e.into()),
-    }
-}
-
-fn need(model: &OpenModel, args: &Args) -> Result<Need, chaski::Error> {
-    let (device, caps) = device_of(args.device.as_ref())?;
-    let n_ctx = if args.ctx_size > 0 { args.ctx_size } else { model.config().n_ctx_train.clamp(1, 4096) };
-    let config = RunnerConfig {
-        n_ctx,
-        kv: args.kv,
-        chunk: args.chunk,
-        experts_on_cpu: args.experts.experts_on_cpu,
-        expert_slots: args.experts.expert_slots,
-        ..RunnerConfig::default()
-    };
-    let memory = pollster::block_on(chaski::tools::memory_need(model, &config, caps.as_ref()));
-    let (k, v) = args.kv.types(model, n_ctx, 1);
-    Ok(Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory })
 }
 
 /// Formats with their number of tensors, values and bytes, largest first.
@@ -245,23 +202,9 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
             writeln!(out, "  ... {} in total", unread.len())?;
         }
     }
-    writeln!(
-        out,
-        "\nMemory on {} for a context of {} tokens ({} KV cache)",
-        need.device, need.n_ctx, need.kv
-    )?;
-    match &need.memory {
-        Ok(memory) => {
-            let n_byte = memory.n_byte();
-            for item in &memory.items {
-                writeln!(out, "  {:<24} {:>12}", item.what, bytes(item.n_byte))?;
-            }
-            writeln!(out, "  {:<24} {:>12}", "total", bytes(n_byte))?;
-            if file.remote.is_some() {
-                writeln!(out, "  {}", fit::in_memory(n_byte))?;
-            }
-        }
-        Err(e) => writeln!(out, "  unknown: {}", chain(e))?,
+    need.print(out)?;
+    if let (Some(n_byte), Some(_)) = (need.n_byte(), file.remote) {
+        writeln!(out, "  {}", fit::in_memory(n_byte))?;
     }
     Ok(())
 }
@@ -362,10 +305,6 @@ fn as_json(file: &File<'_>, args: &Args) -> Json {
     match &file.model {
         Ok(Runnable { model, need, unread }) => {
             let c = model.config();
-            let memory = match &need.memory {
-                Ok(m) => crate::stats::memory_json(m),
-                Err(e) => json!({ "error": chain(e) }),
-            };
             object["description"] = model.describe().into();
             object["architecture"] = model.arch().name.into();
             object["file_type"] = model.file_type().into();
@@ -379,8 +318,7 @@ fn as_json(file: &File<'_>, args: &Args) -> Json {
                 object["chat_template_error"] = chain(&e).into();
             }
             object["unread"] = unread.iter().map(|t| t.name.as_str()).collect();
-            object["memory"] =
-                json!({ "device": need.device, "n_ctx": need.n_ctx, "kv": need.kv, "need": memory });
+            object["memory"] = need.json();
         }
         Err(why) => {
             object["architecture"] = file.metadata.str("general.architecture").ok().into();

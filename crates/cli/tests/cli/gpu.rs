@@ -223,9 +223,25 @@ fn a_model_is_shared_by_several_devices() {
         let args = ["run", "--temp", "0", "-n", "12", "-c", "64", "--json", "-q", "-p", "Once upon a time"];
         let o = chaski(&args).args(more).output().unwrap();
         assert!(o.status.success(), "{}", err(&o));
-        json(&o)["text"].clone()
+        let o = json(&o);
+        (o["text"].clone(), o["stats"]["memory"].clone())
     };
-    let expected = told(&["--device", "0"]);
+    let (expected, _) = told(&["--device", "0"]);
+    let (found, memory) = told(&["--devices", "0,0"]);
+    assert_eq!(found, expected);
+    // By device, as `show` has it before.
+    let shown = json(&run(&["show", "--json", "-c", "64", "--device", "0,0"]))["memory"].clone();
+    assert_eq!(shown["need"]["total"], memory["total"]);
+    let parts = |memory: &Value| -> Vec<u64> {
+        let devices = memory["devices"].as_array().unwrap();
+        devices.iter().map(|device| device["total"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(parts(&shown["need"]), parts(&memory));
+    assert_eq!(parts(&memory).iter().sum::<u64>(), memory["total"].as_u64().unwrap());
+    let o = out(&run(&["show", "-c", "64", "--device", "0,0", "-ts", "1,3"]));
+    assert!(o.contains("Memory on 2 devices") && o.contains("device 1, "), "{o}");
+    let told = |more: &[&str]| told(more).0;
+    assert_eq!(told(&["--device", "0,no such GPU", "-sm", "none"]), expected);
     assert_eq!(told(&["--device", "0,0", "-ts", "2,1"]), expected);
     assert_eq!(told(&["-dev", "0,0", "--regex", "(?s:.*)"]), expected);
     let args = ["bench", "--device", "0,0/0", "-p", "8", "-n", "2", "-r", "1", "-q", "-o", "jsonl"];

@@ -179,7 +179,7 @@ fn options_of_llama_cpp_are_taken_or_change_nothing() {
     let rest = ["-ub", "64", "-ctk", "q8_0", "-mg", "0", "-sm", "none", "-v", "-p", "Once upon a time"];
     let o = chaski(&GREEDY[..7]).args(rest).output().unwrap();
     assert!(out(&o).starts_with(GOLDEN), "{}", out(&o));
-    for part in ["`-mg` has no effect", "`-sm` has no effect", "KV cache q8_0"] {
+    for part in ["`-mg` has no effect", "KV cache q8_0"] {
         assert!(err(&o).contains(part), "{part}: {}", err(&o));
     }
     let line = "-e -b 512 --jinja --no-mmap --mlock --no-display-prompt --no-warmup --simple-io --color off -fa on -mmp 0 -ngl 99 \

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::{CpuConfig, Threads};
-use chaski_runtime::gpu::Gpu;
+use chaski_runtime::gpu::{DeviceMemory, Gpu};
 use chaski_runtime::kernels::{ActivationPrecision, Caps, Tuning};
-use chaski_runtime::plan::{Fusions, Memory, MemoryItem, PlanConfig, Streaming, memory_need};
+use chaski_runtime::plan::{Fusions, Memory, MemoryItem, PlanConfig, PlanError, Streaming, memory_need};
 use ggml_format::{ByteSource, GgmlType};
 
 use crate::error::{KvTypeError, ModelError};
@@ -135,8 +135,8 @@ pub struct RunnerConfig {
     /// Take rows of embeddings in place of tokens, and positions of three components where the model has M-RoPE. On a GPU
     /// this costs a dispatch per step; the CPU always takes them.
     pub rows: bool,
-    /// Share of weights and KV cache per device ([`Target::Gpus`]), in any unit; empty: equal shares. Models are cut
-    /// between steps of the plan, so shares are approximate.
+    /// Share of weights and KV cache per device ([`Target::Gpus`]), in any unit; empty: in proportion to the devices' free
+    /// memory ([`DeviceMemory::shares`]). Models are cut between steps of the plan, so shares are approximate.
     pub shares: Vec<f32>,
     /// Threads that compute on the CPU.
     pub threads: Threads,
@@ -184,9 +184,24 @@ impl RunnerConfig {
         model: &Model<S>,
         caps: &Caps,
     ) -> Result<Memory, ModelError> {
-        let config = self.plan_for(model, caps);
+        let mut all = self.memory_on_devices(model, &[caps]).await?;
+        Ok(all.pop().unwrap_or_default())
+    }
+
+    /// Memory of a model on each of several devices with these capabilities, before loading. Without
+    /// [`Self::shares`], equal ones, since nothing is known of the devices' memory.
+    ///
+    /// # Errors
+    /// As [`Self::memory_on_device`].
+    pub async fn memory_on_devices<S: ByteSource>(
+        &self,
+        model: &Model<S>,
+        devices: &[&Caps],
+    ) -> Result<Vec<Memory>, ModelError> {
+        let first = narrowest(devices.iter().copied()).ok_or(RuntimeError::Plan(PlanError::NoDevice))?;
+        let config = self.plan_for(model, first);
         let graph = model.graph(config.n_ctx).await?;
-        Ok(memory_need(&graph, caps, &config).map_err(RuntimeError::Plan)?)
+        Ok(memory_need(&graph, devices, &config).map_err(RuntimeError::Plan)?)
     }
 
     /// [`Runner::memory`](crate::Runner::memory) of a model on the CPU ([`Target::Cpu`]), before loading.
@@ -242,6 +257,16 @@ impl RunnerConfig {
             ..PlanConfig::new(n_ctx, self.n_seq_for(model), max_col)
         }
     }
+}
+
+/// The device whose chunk size suits all.
+pub(super) fn narrowest<'a>(devices: impl Iterator<Item = &'a Caps>) -> Option<&'a Caps> {
+    devices.min_by_key(|caps| caps.max_groups)
+}
+
+/// Shares of devices by their free memory at present.
+pub(super) fn shares_of(gpus: &[Arc<Gpu>]) -> Vec<f32> {
+    DeviceMemory::shares(&gpus.iter().map(|gpu| gpu.memory()).collect::<Vec<_>>())
 }
 
 /// Memory of a model on the CPU.

@@ -12,7 +12,7 @@ use chaski_schedule::{Change, Input, Limits, Step, Want};
 use chaski_text::Sampler;
 use ggml_format::ByteSource;
 
-use super::config::{RunnerConfig, Target};
+use super::config::{RunnerConfig, Target, narrowest, shares_of};
 use super::cpu::CpuExecutor;
 use super::executor::{Outputs, Start};
 use super::gpu::GpuExecutor;
@@ -74,10 +74,12 @@ impl DeviceExecutor {
             Target::Gpus(gpus) => gpus,
             Target::Cpu => &[],
         };
-        // A chunk size that suits all devices.
-        match gpus.iter().min_by_key(|gpu| gpu.caps().max_groups) {
-            Some(gpu) => {
-                let plan = config.plan_for(model, gpu.caps());
+        match narrowest(gpus.iter().map(|gpu| gpu.caps())) {
+            Some(caps) => {
+                let mut plan = config.plan_for(model, caps);
+                if gpus.len() > 1 && plan.shares.is_empty() {
+                    plan.shares = shares_of(gpus);
+                }
                 small(plan.n_page(), plan.pages_per_seq(), plan.page, plan.n_ctx)?;
                 let files = model.files().clone();
                 let loaded = GpuModel::load_on(gpus, &graph, plan, files, progress).await?;

@@ -7,6 +7,7 @@ use chaski_kernels::{Caps, FeatureSet};
 
 use super::pipeline::Pipelines;
 use super::reports::{PendingError, Reports};
+use super::room::{self, DeviceMemory};
 use crate::error::RuntimeError;
 use crate::platform::Promise;
 
@@ -51,6 +52,8 @@ pub struct AdapterSummary {
     pub features: Vec<&'static str>,
     /// Shapes of cooperative matrices, as text.
     pub cooperative: Vec<String>,
+    /// Its memory, where the graphics API tells it.
+    pub memory: Option<DeviceMemory>,
     /// Address on the PCI bus, such as `0000:01:00.0`; empty where the backend does not tell it.
     pub pci: String,
 }
@@ -90,6 +93,7 @@ pub struct Gpu {
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     pub(crate) pipelines: Pipelines,
+    adapter: wgpu::Adapter,
     caps: Caps,
     summary: AdapterSummary,
     checked: bool,
@@ -264,6 +268,7 @@ fn summary(
         max_buffer_bytes: limits.max_buffer_size,
         features: names.iter().filter(|(f, _)| features.contains(*f)).map(|(_, n)| *n).collect(),
         cooperative: cooperative(adapter),
+        memory: room::of(adapter),
         pci: info.device_pci_bus_id.clone(),
     }
 }
@@ -352,6 +357,7 @@ impl Gpu {
             pipelines: Pipelines::new(&device, features, options.pipeline_cache.as_deref()),
             summary: summary(adapter, features, &limits, options),
             caps: caps(adapter, features, &limits, options),
+            adapter: adapter.clone(),
             device,
             queue,
             checked: options.checked,
@@ -378,6 +384,11 @@ impl Gpu {
     /// The adapter.
     pub fn summary(&self) -> &AdapterSummary {
         &self.summary
+    }
+
+    /// Its memory at present, where the graphics API tells it.
+    pub fn memory(&self) -> Option<DeviceMemory> {
+        room::of(&self.adapter)
     }
 
     /// True if shaders check bounds.

@@ -23,6 +23,7 @@ mod profile;
 mod reads;
 mod ready;
 mod reports;
+mod room;
 mod running;
 mod sent;
 mod sequences;
@@ -48,6 +49,7 @@ pub use model::{GpuModel, LoadTimes};
 pub use profile::{Profile, ProfileRow};
 pub use reads::ExpertReads;
 pub use ready::Ablation;
+pub use room::DeviceMemory;
 pub use sent::{SampleMode, StepOptions};
 pub use tune::TuneStep;
 

@@ -27,6 +27,8 @@ pub(super) struct Cutter<'a> {
     pub(super) config: &'a PlanConfig,
     /// The body for one column on a single device.
     pub(super) body: &'a [Planned],
+    /// The head, which the last device has in addition.
+    pub(super) head: &'a [Planned],
     pub(super) marks: &'a [Mark],
 }
 
@@ -36,8 +38,8 @@ impl Cutter<'_> {
     /// # Errors
     /// [`PlanError::Cut`] if there are too few possible cuts, [`PlanError::Shares`] for a wrong number of shares.
     pub(super) fn cuts(&self, n_device: usize) -> Result<Vec<usize>, PlanError> {
-        let before = self.bytes_before();
-        let total = before.last().copied().unwrap_or(0).max(1) as f64;
+        let (before, total) = self.bytes_before();
+        let total = total.max(1) as f64;
         let places = self.places();
         let narrowest = places.iter().map(|p| p.1).min().unwrap_or(1).max(1);
         let shares = shares(&self.config.shares, n_device)?;
@@ -64,15 +66,17 @@ impl Cutter<'_> {
         &self.body[self.marks[i].dispatch..end]
     }
 
-    /// Bytes that the steps before each cut keep on a device; weights bound by several steps count for the first.
-    fn bytes_before(&self) -> Vec<u64> {
+    /// Bytes that the steps before each cut keep on a device, and those of body and head; weights bound by several steps
+    /// count for the first. An output matrix that is also the table of embeddings is on two devices.
+    fn bytes_before(&self) -> (Vec<u64>, u64) {
         let (mut seen, mut sum, mut out) = (HashSet::new(), 0, vec![0]);
         for i in 0..self.marks.len() {
             let new = bound(self.step(i)).into_iter().filter(|slot| seen.insert(*slot));
             sum += new.map(|slot| self.n_byte(slot)).sum::<u64>();
             out.push(sum);
         }
-        out
+        let head: u64 = bound(self.head).into_iter().map(|slot| self.n_byte(slot)).sum();
+        (out, sum + head)
     }
 
     fn n_byte(&self, slot: Slot) -> u64 {

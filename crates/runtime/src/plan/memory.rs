@@ -96,6 +96,21 @@ impl Memory {
         Memory { items }
     }
 
+    /// The sum over devices, by kind.
+    pub fn sum<'a>(devices: impl IntoIterator<Item = &'a Memory>) -> Memory {
+        let mut items: Vec<MemoryItem> = Vec::new();
+        for item in devices.into_iter().flat_map(|memory| &memory.items) {
+            match items.iter_mut().find(|i| i.what == item.what) {
+                Some(sum) => {
+                    sum.n_buffer += item.n_buffer;
+                    sum.n_byte += item.n_byte;
+                }
+                None => items.push(item.clone()),
+            }
+        }
+        Memory { items }
+    }
+
     /// Bytes in all.
     pub fn n_byte(&self) -> u64 {
         self.items.iter().map(|i| i.n_byte).sum()

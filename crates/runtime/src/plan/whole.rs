@@ -191,15 +191,16 @@ pub fn plan_on(
     Ok(s)
 }
 
-/// Memory of a model on a device, before loading.
+/// Memory of a model on devices, before loading: one sum for each.
 ///
 /// # Errors
-/// As [`plan`].
-pub fn memory_need(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<Memory, PlanError> {
+/// As [`plan_on`].
+pub fn memory_need(graph: &Graph, devices: &[&Caps], config: &PlanConfig) -> Result<Vec<Memory>, PlanError> {
     let steps = fuse(graph, config.fusions);
-    let mut groups = Groups::new(graph, &steps, caps, &config.experts)?;
-    let segments = plan(graph, &steps, &mut groups, caps, config)?;
-    Ok(Memory::of(&segments.buffers))
+    let mut groups = Groups::of_devices(graph, &steps, devices, &config.experts)?;
+    let segments = plan_on(graph, &steps, &mut groups, devices, config)?;
+    let of = |device| Memory::of(segments.buffers.iter().filter(|b| b.device == device));
+    Ok((0..devices.len()).map(of).collect())
 }
 
 /// Cuts of the body, from a single-device plan of one column, which is discarded.
@@ -208,8 +209,10 @@ fn cuts(e: &mut Expander<'_>, body: &[Step], head: &[Step]) -> Result<Vec<usize>
     e.marks = Some(Vec::new());
     let whole: Segment = e.body(body, head, 1)?.into_iter().flat_map(|s| s.segment).collect();
     let marks = e.marks.take().unwrap_or_default();
+    let head = e.head(head, 1)?;
     e.pool = Pool::default();
-    let cutter = Cutter { graph: e.graph, groups: e.groups, config: e.config, body: &whole, marks: &marks };
+    let (body, marks) = (&whole, &marks);
+    let cutter = Cutter { graph: e.graph, groups: e.groups, config: e.config, body, head: &head, marks };
     cutter.cuts(e.devices.len())
 }
 
