@@ -2,6 +2,44 @@
 
 use std::fmt;
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::quote;
+
+/// Parameters of queries that are secrets, in lower case.
+#[cfg(not(target_arch = "wasm32"))]
+const SECRETS: [&str; 13] = [
+    "signature",
+    "sig",
+    "token",
+    "access_token",
+    "auth",
+    "authorization",
+    "api_key",
+    "api-key",
+    "apikey",
+    "password",
+    "secret",
+    "hmac",
+    "jwt",
+];
+
+/// Beginnings of parameters of signed addresses: of S3 and of Google's storage.
+#[cfg(not(target_arch = "wasm32"))]
+const SIGNED_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
+
+/// Parameters of signatures, and those that they come with: of S3's older form and CloudFront, and of Azure.
+#[cfg(not(target_arch = "wasm32"))]
+const SIGNED: [(&str, &[&str]); 2] = [
+    ("signature", &["awsaccesskeyid", "googleaccessid", "expires", "policy", "key-pair-id"]),
+    (
+        "sig",
+        &[
+            "sv", "ss", "srt", "sp", "se", "st", "sr", "si", "sip", "spr", "skoid", "sktid", "skt", "ske",
+            "sks", "skv",
+        ],
+    ),
+];
+
 /// An `http:` or `https:` address without user and fragment.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Address {
@@ -49,15 +87,16 @@ impl Address {
     /// # Errors
     /// As [`Address::parse`].
     pub fn join(&self, location: &str) -> Result<Address, &'static str> {
-        let scheme = if self.is_secure { "https" } else { "http" };
-        if location.contains("://") && !location.starts_with(['/', '?']) {
+        if has_scheme(location) {
             return Address::parse(location);
         }
+        let scheme = if self.is_secure { "https" } else { "http" };
         if let Some(rest) = location.strip_prefix("//") {
             return Address::parse(&format!("{scheme}://{rest}"));
         }
         let path = self.path();
         let target = match location.chars().next() {
+            None | Some('#') => self.target.clone(),
             Some('/') => location.to_owned(),
             Some('?') => format!("{path}{location}"),
             _ => format!("{}{location}", &path[..=path.rfind('/').unwrap_or(0)]),
@@ -105,6 +144,27 @@ impl Address {
         self.with_target(self.path())
     }
 
+    /// The address without signatures and keys in its query, which are secret or expire: for what stays on the disk.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn lasting(&self) -> Address {
+        let Some((path, query)) = self.target.split_once('?') else { return self.clone() };
+        let name = |pair: &str| {
+            let name = pair.split('=').next().unwrap_or_default();
+            quote::unquoted(name).unwrap_or_default().to_ascii_lowercase()
+        };
+        let names: Vec<String> = query.split('&').map(name).collect();
+        let has = |wanted: &str| names.iter().any(|name| name == wanted);
+        let is_secret = |name: &str| {
+            SECRETS.contains(&name)
+                || SIGNED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+                || SIGNED.iter().any(|(signature, others)| has(signature) && others.contains(&name))
+        };
+        let kept = query.split('&').zip(&names).filter(|(_, name)| !is_secret(name)).map(|(pair, _)| pair);
+        let kept = kept.collect::<Vec<_>>().join("&");
+        let mark = if kept.is_empty() { "" } else { "?" };
+        self.with_target(&format!("{path}{mark}{kept}"))
+    }
+
     fn host_and_port(&self) -> (&str, &str) {
         let usual = if self.is_secure { "443" } else { "80" };
         match self.authority.rsplit_once(':') {
@@ -113,6 +173,14 @@ impl Address {
             _ => (&self.authority, usual),
         }
     }
+}
+
+/// True if a location begins with a scheme, which ends at a colon before any path, query or fragment.
+fn has_scheme(location: &str) -> bool {
+    location.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    })
 }
 
 impl fmt::Display for Address {
@@ -163,6 +231,23 @@ mod tests {
     }
 
     #[test]
+    fn signatures_do_not_last() {
+        for (query, kept) in [
+            ("?v=2&X-Amz-Signature=a&X-Amz-Expires=60&x=1", "?v=2&x=1"),
+            ("?Expires=1&Policy=p&Signature=s&Key-Pair-Id=k&response=b", "?response=b"),
+            ("?X%2DGoog-Signature=a", ""),
+            ("?sv=1&se=2&sp=r&sig=s&n", "?n"),
+            ("?access_token=t", ""),
+            // Without a signature, these are parameters like any.
+            ("?expires=1&sp=r&v", "?expires=1&sp=r&v"),
+            ("", ""),
+        ] {
+            let (signed, lasting) = (format!("https://a.b/c{query}"), format!("https://a.b/c{kept}"));
+            assert_eq!(address(&signed).lasting().to_string(), lasting);
+        }
+    }
+
+    #[test]
     fn locations_are_relative_to_their_answer() {
         let from = address("https://hub.example/org/repo/resolve/main/a.gguf?x=1");
         for (location, to) in [
@@ -172,9 +257,19 @@ mod tests {
             ("?y=2", "https://hub.example/org/repo/resolve/main/a.gguf?y=2"),
             ("b.gguf", "https://hub.example/org/repo/resolve/main/b.gguf"),
             ("/a?back=https://other/", "https://hub.example/a?back=https://other/"),
+            (
+                "b.gguf?back=https://other/",
+                "https://hub.example/org/repo/resolve/main/b.gguf?back=https://other/",
+            ),
+            ("b#https://other/", "https://hub.example/org/repo/resolve/main/b"),
+            ("sub/a:b.gguf", "https://hub.example/org/repo/resolve/main/sub/a:b.gguf"),
+            ("", "https://hub.example/org/repo/resolve/main/a.gguf?x=1"),
+            ("#part", "https://hub.example/org/repo/resolve/main/a.gguf?x=1"),
         ] {
-            assert_eq!(from.join(location).unwrap().to_string(), to);
+            assert_eq!(from.join(location).unwrap().to_string(), to, "{location}");
         }
-        assert!(from.join("ftp://other/a").is_err());
+        for location in ["ftp://other/a", "mailto:a", "javascript:x"] {
+            assert!(from.join(location).is_err(), "{location}");
+        }
     }
 }

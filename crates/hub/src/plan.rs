@@ -1,5 +1,6 @@
 //! Plans: the files of a model, where they come from, and what of them is missing.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -75,9 +76,14 @@ impl Plan {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size.unwrap_or(0)))
     }
 
-    /// Bytes to fetch, as far as known.
+    /// Bytes to fetch, as far as known; contents that several files have count once.
     pub fn n_missing(&self) -> u64 {
-        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.n_missing()))
+        let mut seen = HashSet::new();
+        let files = self.files.iter().filter(|file| {
+            let digest = file.digest.as_ref();
+            digest.is_none_or(|digest| seen.insert(digest))
+        });
+        files.fold(0, |sum, file| sum.saturating_add(file.n_missing()))
     }
 
     /// True if nothing must be fetched.
@@ -113,5 +119,12 @@ mod tests {
         };
         assert_eq!(plan.files.iter().map(PlannedFile::n_missing).collect::<Vec<_>>(), [6, 0, 0, u64::MAX]);
         assert_eq!((plan.n_byte(), plan.n_missing(), plan.is_complete()), (u64::MAX, u64::MAX, false));
+        // Twins come once.
+        let of = |digits: &str| PlannedFile {
+            digest: Some(Digest::Git(digits.into())),
+            ..file(Some(10), 4, false)
+        };
+        let plan = Plan { files: vec![of("a"), of("b"), of("a")], ..plan };
+        assert_eq!((plan.n_byte(), plan.n_missing()), (30, 12));
     }
 }

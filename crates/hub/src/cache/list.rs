@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::{Cache, walk};
+use crate::address::Address;
 use crate::download::part;
 use crate::name::RepoId;
 
@@ -118,11 +119,12 @@ pub(crate) fn address_files(folder: &Path) -> Vec<CachedModel> {
     let model = |name: String| {
         let folder = folder.join(name);
         let address = std::fs::read_to_string(folder.join(super::ADDRESS_FILE)).ok()?;
+        let address = Address::parse(address.trim()).ok()?.lasting();
         let mut files = files_of(&folder);
         files.retain(|file| !is_ours(&file.path));
         let revisions = vec![CachedRevision { commit: String::new(), refs: Vec::new(), files }];
         Some(CachedModel {
-            name: address.trim().to_owned(),
+            name: address.to_string(),
             place: Place::Addresses,
             n_byte: n_byte(&revisions),
             n_part: parts_of(&folder),

@@ -10,6 +10,7 @@ use super::plan::sibling;
 use super::{Found, Inner};
 use crate::cache::{ADDRESS_FILE, RepoFolder, create_folder, own_file};
 use crate::client::Asked;
+use crate::config::Links;
 use crate::digest::Digest;
 use crate::download::{Target, download, part};
 use crate::error::HubError;
@@ -71,7 +72,12 @@ impl Inner {
         };
         // A file system that does not say how much is free is written to anyway: a full one is an error then.
         let Ok(n_free) = fs4::available_space(folder) else { return Ok(()) };
-        match plan.n_missing() {
+        // Without links, each of the files that share contents has a copy.
+        let n_needed = match self.config.links {
+            Links::Auto => plan.n_missing(),
+            Links::Never => plan.files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.n_missing())),
+        };
+        match n_needed {
             n_needed if n_needed > n_free => {
                 Err(HubError::NoRoom { folder: folder.clone(), n_needed, n_free })
             }
@@ -241,7 +247,7 @@ impl Inner {
             |source| HubError::File { path, source }
         };
         let note = folder.join(ADDRESS_FILE);
-        std::fs::write(&note, address.to_string()).map_err(failed(&note))?;
+        std::fs::write(&note, address.lasting().to_string()).map_err(failed(&note))?;
         let own_note = own_file(folder, &file.path, "json");
         let before = part::Note::at(&own_note);
         let lock = lock::acquire(&own_file(folder, &file.path, "lock"), job)?;

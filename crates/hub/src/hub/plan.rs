@@ -152,9 +152,9 @@ impl Inner {
         Ok(PlannedFile { path, size: Some(file.size), digest, n_present, is_complete })
     }
 
-    /// Folder for the files of an address.
+    /// Folder for the files of an address, whoever signed it and until when.
     pub(super) fn address_folder(&self, address: &Address) -> PathBuf {
-        self.config.address_cache.join(hasher::sha256_of_text(&first_part(address).to_string()))
+        self.config.address_cache.join(hasher::sha256_of_text(&first_part(address).lasting().to_string()))
     }
 
     /// The files of an address, if all are here.
