@@ -22,6 +22,9 @@ const PIECE: usize = 128 << 10;
 /// Time between two events of progress of a file.
 const TELL: Duration = Duration::from_millis(50);
 
+/// Most times that a damaged file of several pieces is fetched from its beginning again.
+const MOST_REPAIRS: usize = 2;
+
 /// A file to download.
 pub(crate) struct Target<'a> {
     pub(crate) asked: Asked<'a>,
@@ -45,6 +48,7 @@ pub(crate) fn download(
     job: &Job,
     target: &Target<'_>,
 ) -> Result<(), HubError> {
+    let mut n_repair = 0;
     loop {
         let address = target.address.plain().to_string();
         let mut part = Part::open(target.part, &address, target.size, target.digest, limits.n_flush, job)?;
@@ -63,7 +67,10 @@ pub(crate) fn download(
             }
             Ok(None) => return Ok(()),
             // Pieces of several answers may belong to different files: once more, in one.
-            Err(HubError::Size { .. } | HubError::Damaged { .. }) if is_joined => part::remove(target.part),
+            Err(HubError::Size { .. } | HubError::Damaged { .. }) if is_joined && n_repair < MOST_REPAIRS => {
+                n_repair += 1;
+                part::remove(target.part);
+            }
             Err(error @ (HubError::Size { .. } | HubError::Damaged { .. })) => {
                 part::remove(target.part);
                 return Err(error);
@@ -155,9 +162,13 @@ fn stream(client: &Client, job: &Job, target: &Target<'_>, part: &mut Part) -> R
                 part.note.size = Some(at);
                 return Ok(());
             }
+            if at == 0 {
+                let error = wrong(&answer, "a range is refused, but none was asked for");
+                return Err(Failure::Transient { error, wait: None });
+            }
+            // At once: the request without a range is another one.
             part.restart()?;
-            let error = wrong(&answer, "the file is shorter than the part of it that is here");
-            return Err(Failure::Transient { error, wait: Some(Duration::ZERO) });
+            return stream(client, job, target, part);
         }
         _ => {
             if at > 0 {

@@ -52,11 +52,24 @@ fn note_path(part: &Path) -> PathBuf {
     name.into()
 }
 
+/// The name of the part that the name of a note belongs to; `None` for other names.
+pub(crate) fn of_note(name: &str) -> Option<&str> {
+    name.strip_suffix(".json").filter(|part| part.ends_with(ENDING))
+}
+
 /// Removes a part with its note.
 pub(crate) fn remove(part: &Path) {
     // Files that are not there need no removal, and those that stay are written over or pruned.
     let _ = std::fs::remove_file(part);
-    let _ = std::fs::remove_file(note_path(part));
+    remove_note(part);
+}
+
+/// Removes the note of a part; no other file has one.
+pub(crate) fn remove_note(part: &Path) {
+    if part.to_string_lossy().ends_with(ENDING) {
+        // Without its part, a note is nothing.
+        let _ = std::fs::remove_file(note_path(part));
+    }
 }
 
 /// A part of the same file that only this download writes, for where there are no locks.
