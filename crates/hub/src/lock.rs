@@ -44,23 +44,30 @@ pub(crate) fn acquire(path: &Path, job: &Job) -> Result<Lock, HubError> {
     }
 }
 
+/// Takes a lock for a removal, or makes one; `None` if it is held.
+pub(crate) fn try_take(path: &Path) -> Option<Lock> {
+    match open(path) {
+        Some(file) => try_lock(file),
+        None => try_free(path),
+    }
+}
+
 /// Takes a lock for a removal; `None` if it is held or cannot be looked at. Makes no file.
 pub(crate) fn try_free(path: &Path) -> Option<Lock> {
     // Some network file systems lock only files that are open for writing.
     match File::options().read(true).write(true).open(path) {
-        Ok(file) => match file.try_lock() {
-            Ok(()) => Some(Lock(Some(file))),
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Error(_)) => Some(Lock(None)),
-        },
+        Ok(file) => try_lock(file),
         Err(e) if e.kind() == ErrorKind::NotFound => Some(Lock(None)),
         Err(_) => None,
     }
 }
 
-/// True if another program holds the lock, or if it cannot be looked at.
-pub(crate) fn is_held(path: &Path) -> bool {
-    try_free(path).is_none()
+fn try_lock(file: File) -> Option<Lock> {
+    match file.try_lock() {
+        Ok(()) => Some(Lock(Some(file))),
+        Err(TryLockError::WouldBlock) => None,
+        Err(TryLockError::Error(_)) => Some(Lock(None)),
+    }
 }
 
 /// The file of a lock; `None` where none can be made.

@@ -9,6 +9,7 @@
 //! ```
 
 mod address;
+mod incomplete;
 mod link;
 mod list;
 mod pointers;
@@ -24,7 +25,7 @@ use crate::config::Links;
 use crate::digest::Digest;
 use crate::download::part;
 use crate::error::HubError;
-use crate::lock;
+use crate::lock::{self, Lock};
 use crate::name::RepoId;
 use crate::tree::{TreeFile, is_commit};
 
@@ -138,7 +139,7 @@ impl RepoFolder {
     /// # Errors
     /// [`HubError::File`].
     fn is_locked(&self) -> Result<bool, HubError> {
-        has_held_lock(&self.locks)
+        Ok(take_locks(&self.locks)?.is_none())
     }
 
     /// Removes the list of a commit, and the references to it. Those that cannot be removed do no harm.
@@ -157,10 +158,10 @@ impl RepoFolder {
         tree_file::read(&self.folder.join("trees").join(format!("{commit}.json")))
     }
 
-    /// Keeps the list of a commit. A cache that cannot be written does without.
+    /// Keeps the list of a commit, in place of a damaged one. A cache that cannot be written does without.
     pub(crate) fn set_tree(&self, commit: &str, files: &[TreeFile]) {
         let path = self.folder.join("trees").join(format!("{commit}.json"));
-        if !path.exists() {
+        if tree_file::is_damaged(&path) {
             let folder = path.parent().expect("a list is in a folder");
             let _ = std::fs::create_dir_all(folder)
                 .and_then(|()| part::write_whole(&path, &tree_file::write(files)));
@@ -247,15 +248,15 @@ impl RepoFolder {
     }
 }
 
-/// True if another program holds a lock in a folder.
+/// Takes all locks in a folder; `None` if another program holds one.
 ///
 /// # Errors
 /// [`HubError::File`].
-pub(crate) fn has_held_lock(folder: &Path) -> Result<bool, HubError> {
+pub(crate) fn take_locks(folder: &Path) -> Result<Option<Vec<Lock>>, HubError> {
     let failed = |source| HubError::File { path: folder.to_owned(), source };
     let names = walk::entries(folder).map_err(failed)?.into_iter().map(|(name, _)| folder.join(name));
-    let mut locks = names.filter(|path| path.extension().is_some_and(|ending| ending == "lock"));
-    Ok(locks.any(|path| lock::is_held(&path)))
+    let locks = names.filter(|path| path.extension().is_some_and(|ending| ending == "lock"));
+    Ok(locks.map(|path| lock::try_free(&path)).collect())
 }
 
 /// True for a file, or a link to one, of this size.

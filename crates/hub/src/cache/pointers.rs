@@ -22,6 +22,8 @@ pub(super) struct Pointer {
     /// Digest that the target of a link is named by.
     pub(super) digest: Option<Digest>,
     pub(super) is_link: bool,
+    /// It lies behind a snapshot that is a link to a folder elsewhere: it names blobs, but is not ours to remove.
+    pub(super) is_elsewhere: bool,
     /// Size in bytes, behind links; 0 for a link to nothing.
     pub(super) size: u64,
 }
@@ -36,16 +38,22 @@ pub(super) fn pointers(folder: &Path) -> Result<Vec<Pointer>, HubError> {
     let mut pointers = Vec::new();
     for (commit, is_folder) in walk::entries(&snapshots).map_err(failed)? {
         let snapshot = snapshots.join(&commit);
-        // A snapshot may be a link to a folder.
-        if !is_folder && !snapshot.is_dir() {
+        let failed = |source| HubError::File { path: snapshot.clone(), source };
+        // A snapshot may be a link to another one, whose files come by themselves, or to any folder.
+        if !is_folder && (!snapshot.is_dir() || is_sibling(&snapshot, &snapshots).map_err(failed)?) {
             continue;
         }
-        let failed = |source| HubError::File { path: snapshot.clone(), source };
         for path in walk::all_files(&snapshot).map_err(failed)? {
-            pointers.push(pointer(&commit, &snapshot, &path).map_err(failed)?);
+            let pointer = pointer(&commit, &snapshot, &path).map_err(failed)?;
+            pointers.push(Pointer { is_elsewhere: !is_folder, ..pointer });
         }
     }
     Ok(pointers)
+}
+
+/// True if a link leads to a folder in this one.
+fn is_sibling(link: &Path, folder: &Path) -> io::Result<bool> {
+    Ok(std::fs::canonicalize(link)?.parent() == Some(&std::fs::canonicalize(folder)?))
 }
 
 fn pointer(commit: &OsStr, snapshot: &Path, path: &Path) -> io::Result<Pointer> {
@@ -59,6 +67,7 @@ fn pointer(commit: &OsStr, snapshot: &Path, path: &Path) -> io::Result<Pointer> 
         path: names.map(|names| names.join("/")),
         digest: digits.and_then(Digest::of_digits),
         is_link,
+        is_elsewhere: false,
         size: std::fs::metadata(&place).map_or(0, |found| found.len()),
         place,
     })

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::incomplete::{delete, incomplete, lock_of_blob};
 use super::pointers::{Pointer, named, pointers};
 use super::{RepoFolder, walk};
 use crate::digest::Digest;
-use crate::download::part;
 use crate::error::HubError;
 use crate::lock;
 
@@ -44,22 +44,27 @@ impl Scope {
     }
 }
 
-/// Removes files of snapshots, and the blobs that only they named. Of the whole repository, blobs and parts that no
-/// snapshot names go, too. Blobs whose lock another program holds stay, as contents that repositories share.
+/// Removes files of snapshots, and the blobs that only they named. Of the whole repository, blobs that no snapshot names
+/// and incomplete downloads go, too. Those whose lock another program holds stay, as contents that repositories share.
 ///
 /// # Errors
 /// [`HubError::File`], before the first removal if a folder cannot be read.
 pub(crate) fn remove(repo: &RepoFolder, scope: &Scope, is_trial: bool) -> Result<Removed, HubError> {
-    let all = pointers(&repo.folder)?;
-    let (gone, stays): (Vec<Pointer>, Vec<Pointer>) =
-        all.into_iter().partition(|pointer| scope.has(&pointer.commit, pointer.path.as_deref()));
-    let stays = named(&stays);
-    let mut blobs: Vec<(PathBuf, u64)> = Vec::new();
+    let mut all = pointers(&repo.folder)?;
     if scope.is_all() {
-        blobs = unnamed_blobs(&repo.folder, &stays)?;
+        all.retain(|pointer| !pointer.is_elsewhere);
+    }
+    let (gone, stays): (Vec<Pointer>, Vec<Pointer>) = all
+        .into_iter()
+        .partition(|pointer| !pointer.is_elsewhere && scope.has(&pointer.commit, pointer.path.as_deref()));
+    let stays = named(&stays);
+    let mut contents: Vec<(PathBuf, u64)> = Vec::new();
+    if scope.is_all() {
+        contents = unnamed_blobs(&repo.folder, &stays)?;
+        contents.extend(incomplete(&repo.folder.join("blobs"))?);
     } else {
         for digest in named(&gone).difference(&stays) {
-            blobs.extend(size_of_own(&repo.blob(digest)).map(|size| (repo.blob(digest), size)));
+            contents.extend(size_of_own(&repo.blob(digest)).map(|size| (repo.blob(digest), size)));
         }
     }
     let mut removed = Removed::default();
@@ -70,17 +75,15 @@ pub(crate) fn remove(repo: &RepoFolder, scope: &Scope, is_trial: bool) -> Result
         removed.files.push(pointer.place.clone());
     }
     let mut freed = HashSet::new();
-    for (blob, size) in blobs {
-        let digest = blob.file_name().and_then(OsStr::to_str).and_then(Digest::of_digits);
-        let digest = digest.expect("blobs are named by digests");
-        let Some(_lock) = lock::try_free(&repo.lock(&digest)) else { continue };
+    for (path, size) in contents {
+        let Some(_lock) = lock::try_free(&lock_of_blob(&path, &repo.locks)) else { continue };
         if !is_trial {
-            delete(&blob)?;
+            delete(&path)?;
         }
         removed.n_byte += size;
-        if size > 0 {
-            freed.insert(digest);
-        }
+        // Incomplete downloads are named by more than a digest.
+        let digest = path.file_name().and_then(OsStr::to_str).and_then(Digest::of_digits);
+        freed.extend(digest.filter(|_| size > 0));
     }
     count(&mut removed, &gone, &freed);
     if !is_trial {
@@ -109,18 +112,17 @@ fn clean(repo: &RepoFolder, gone: &[Pointer], is_all: bool) -> Result<(), HubErr
             repo.forget(commit);
         }
     }
-    if !pointers(&repo.folder)?.is_empty() {
+    if pointers(&repo.folder)?.iter().any(|pointer| !(is_all && pointer.is_elsewhere)) {
         return Ok(());
     }
     let blobs = repo.folder.join("blobs");
     // A folder with blobs or parts stays by itself.
     let _ = std::fs::remove_dir(&blobs);
-    let is_idle = !blobs.exists() || is_all && !repo.is_locked()?;
-    match is_idle {
-        true => std::fs::remove_dir_all(&repo.folder)
-            .map_err(|source| HubError::File { path: repo.folder.clone(), source }),
-        false => Ok(()),
+    let failed = |source| HubError::File { path: repo.folder.clone(), source };
+    if !blobs.exists() || is_all && !repo.is_locked()? {
+        return std::fs::remove_dir_all(&repo.folder).map_err(failed);
     }
+    Ok(())
 }
 
 /// Blobs that are not named, with the bytes that their removal frees. Incomplete downloads are no blobs.
@@ -147,21 +149,13 @@ fn size_of_own(blob: &Path) -> Option<u64> {
     Some(if found.file_type().is_symlink() { 0 } else { found.len() })
 }
 
-/// # Errors
-/// [`HubError::File`].
-pub(super) fn delete(path: &Path) -> Result<(), HubError> {
-    if path.to_string_lossy().ends_with(part::ENDING) {
-        part::remove(path);
-        return Ok(());
-    }
-    std::fs::remove_file(path).map_err(|source| HubError::File { path: path.to_owned(), source })
-}
-
-/// Removes folders without files, from the deepest on.
+/// Removes folders without files, from the deepest on. Links to folders are files.
 fn remove_empty(folder: &Path) {
-    for name in walk::folders(folder) {
-        remove_empty(&folder.join(name));
+    // Folders that cannot be read, or have files, stay by themselves.
+    for (name, is_folder) in walk::entries(folder).unwrap_or_default() {
+        if is_folder {
+            remove_empty(&folder.join(name));
+        }
     }
-    // Folders with files stay by themselves.
     let _ = std::fs::remove_dir(folder);
 }

@@ -35,6 +35,17 @@ pub(super) fn read(path: &Path) -> Option<Vec<TreeFile>> {
     parse(&std::fs::read(path).ok()?)
 }
 
+/// True if a file may be written over: a damaged list, but none in a form of later programs.
+pub(super) fn is_damaged(path: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct Version {
+        format_version: u32,
+    }
+    let Ok(json) = std::fs::read(path) else { return true };
+    let version = serde_json::from_slice(&json).map_or(VERSION, |Version { format_version }| format_version);
+    version == VERSION && parse(&json).is_none()
+}
+
 /// Parses a list; `None` for another form, and for paths that leave the snapshot.
 pub(super) fn parse(json: &[u8]) -> Option<Vec<TreeFile>> {
     let list: List = serde_json::from_slice(json).ok()?;

@@ -8,6 +8,7 @@ use crate::digest::Digest;
 use crate::download::hasher;
 use crate::error::HubError;
 use crate::job::Job;
+use crate::select;
 
 /// The state of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub enum Verdict {
         /// The digest of what is here.
         found: Digest,
     },
-    /// A link to nothing.
+    /// A link to nothing, or a part of a split set of which others are here.
     Missing,
     /// No digest is known: the file lies in a snapshot without links and without a list.
     Unknown,
@@ -52,13 +53,13 @@ pub(crate) struct Suspect {
     pub(crate) digest: Option<Digest>,
 }
 
-/// The files of snapshots that are meant; contents that several of them name, once.
+/// The files of snapshots that are meant, with missing parts of split sets; contents that several of them name, once.
 pub(crate) fn suspects(repo: &RepoFolder, scope: &Scope) -> Vec<Suspect> {
     let mut seen = HashSet::new();
     let mut suspects = Vec::new();
     for commit in walk::folders(&repo.folder.join("snapshots")) {
         let tree = repo.tree(&commit).unwrap_or_default();
-        let mut paths = walk::files(&repo.snapshot(&commit));
+        let mut paths = select::with_parts(walk::files(&repo.snapshot(&commit)));
         paths.retain(|path| scope.has(commit.as_ref(), Some(path)));
         for path in paths {
             let place = repo.pointer(&commit, &path);

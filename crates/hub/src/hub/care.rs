@@ -1,5 +1,6 @@
 //! Care for what is here: list, remove, verify, repair, prune.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::{Hub, Inner};
@@ -11,6 +12,7 @@ use crate::foreign;
 use crate::job::{Job, Watch};
 use crate::name::{HubName, ModelName, Pick, RepoId};
 use crate::select;
+use crate::tree::TreeFile;
 
 impl Hub {
     /// The models in the cache and those of addresses; with `all` also those in the folders of other programs.
@@ -40,9 +42,10 @@ impl Hub {
             ModelName::Address(address) => {
                 let model = self.0.cached_address(address).ok_or_else(|| self.0.not_cached(name))?;
                 let folder = model.folder;
-                if cache::has_held_lock(&folder)? {
+                // Held until all is gone.
+                let Some(_locks) = cache::take_locks(&folder)? else {
                     return Err(HubError::Busy { name: name.to_string() });
-                }
+                };
                 if !is_trial {
                     std::fs::remove_dir_all(&folder)
                         .map_err(|source| HubError::File { path: folder, source })?;
@@ -138,9 +141,9 @@ impl Inner {
         let mut paths = Vec::new();
         let mut failure = None;
         for commit in commits {
-            let present = repo.present(&commit);
-            match select::select(name, &present) {
-                Ok(selection) => paths.extend(selection.files.iter().map(|i| present[*i].path.clone())),
+            let files = here_and_missing(&repo.snapshot(&commit));
+            match select::select(name, &files) {
+                Ok(selection) => paths.extend(selection.files.iter().map(|i| files[*i].path.clone())),
                 Err(error) => failure = Some(error),
             }
         }
@@ -182,6 +185,15 @@ impl Inner {
             _ => Ok(verified),
         }
     }
+}
+
+/// The files of a snapshot to select from, links to nothing and missing parts of split sets included.
+fn here_and_missing(snapshot: &Path) -> Vec<TreeFile> {
+    let file = |path: String| {
+        let size = std::fs::metadata(snapshot.join(&path)).map_or(0, |found| found.len());
+        TreeFile { path, size, digest: None, oid: String::new(), xet_hash: None }
+    };
+    select::with_parts(cache::files_below(snapshot)).into_iter().map(file).collect()
 }
 
 /// The files of an address, of which no digest is known.

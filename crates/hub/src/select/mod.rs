@@ -13,6 +13,8 @@ use crate::tree::TreeFile;
 pub use projector::projector;
 pub use split::Split;
 use split::parts;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use split::with_parts;
 pub(crate) use tag::{Fit, fit};
 
 /// Tags that are tried in this order where none is given.

@@ -1,5 +1,7 @@
 //! Split sets: `NAME-00001-of-00003.gguf`, and safetensors in the same way.
 
+#[cfg(not(target_arch = "wasm32"))]
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 
 use crate::error::HubError;
@@ -58,6 +60,21 @@ pub(crate) fn parts(file: usize, tree: &[TreeFile]) -> Result<Vec<usize>, HubErr
         .collect()
 }
 
+/// Paths, with the missing parts of their split sets; sorted.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn with_parts(paths: Vec<String>) -> Vec<String> {
+    let sets: BTreeSet<_> = paths
+        .iter()
+        .filter_map(|path| Split::of(path))
+        .map(|split| (split.stem, split.n_part, split.ending))
+        .collect();
+    let parts = |(stem, n_part, ending)| {
+        (1..=n_part).map(move |part| Split { stem, part, n_part, ending }.path(part))
+    };
+    let parts: Vec<String> = sets.into_iter().flat_map(parts).collect();
+    paths.into_iter().chain(parts).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +93,13 @@ mod tests {
         ] {
             assert_eq!(Split::of(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn missing_parts_are_named() {
+        let paths = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        let all = ["a-00001-of-00003.gguf", "a-00002-of-00003.gguf", "a-00003-of-00003.gguf", "b.gguf"];
+        assert_eq!(with_parts(paths(&all[1..])), paths(&all));
+        assert_eq!(with_parts(paths(&["b.gguf", "a.json"])), paths(&["a.json", "b.gguf"]));
     }
 }

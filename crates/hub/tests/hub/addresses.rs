@@ -12,7 +12,7 @@ use crate::{Client, SIZE, bytes, tiny};
 fn a_file_at_an_address_is_kept_with_its_validator() {
     let hub = tiny();
     let client = Client::of(&hub);
-    let name = format!("{}/plain/org/tiny-GGUF/tiny-Q4_0.gguf?key=x", hub.endpoint());
+    let name = format!("{}/plain/org/tiny-GGUF/tiny-Q4_0.gguf?v=2", hub.endpoint());
     assert!(client.find(&name).is_none());
     let found = client.pull(&name).unwrap();
     assert_eq!(std::fs::read(&found.path).unwrap(), bytes(SIZE, 1));
@@ -116,6 +116,45 @@ fn an_interrupted_file_goes_on() {
     client.pull(&name).unwrap_err();
     hub.change("org/tiny-GGUF", |repo| drop(repo.files.insert("tiny-Q4_0.gguf".into(), bytes(SIZE, 4))));
     assert_eq!(std::fs::read(client.pull(&name).unwrap().path).unwrap(), bytes(SIZE, 4));
+}
+
+#[test]
+fn a_part_behind_the_end_of_its_file_begins_again_at_once() {
+    let hub = tiny();
+    let client = Client::of(&hub).with(|config| config.limits.delays.clear());
+    let name = format!("http://localhost:{}/cdn/org/tiny-GGUF/tiny-Q4_0.gguf", hub.port());
+    hub.set(Faults { cut: Some((100_000, 1)), ..Faults::default() });
+    client.pull(&name).unwrap_err();
+    hub.change("org/tiny-GGUF", |repo| drop(repo.files.insert("tiny-Q4_0.gguf".into(), bytes(1000, 4))));
+    hub.set(Faults { ignores_if_range: true, ..Faults::default() });
+    hub.take_log();
+    let mut plan = client.plan(&name).unwrap();
+    // The size was not known when the plan was made.
+    plan.files[0].size = None;
+    let mut events = Vec::new();
+    let mut tell = |event| events.push(event);
+    let found = client.hub().fetch(&plan, &mut Watch { cancel: Arc::default(), tell: &mut tell }).unwrap();
+    assert_eq!(std::fs::read(found.path).unwrap(), bytes(1000, 4));
+    assert!(!events.iter().any(|event| matches!(event, Event::Waiting { .. })), "{events:?}");
+    let statuses: Vec<u16> = hub.take_log()[1..].iter().map(|l| l.status).collect();
+    assert_eq!(statuses, [416, 200]);
+}
+
+#[test]
+fn signatures_are_not_stored() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    let plain = format!("http://localhost:{}/cdn/org/tiny-GGUF/tiny-Q4_0.gguf", hub.port());
+    let found = client.pull(&format!("{plain}?Expires=17&Signature=s3cret&Key-Pair-Id=k")).unwrap();
+    for path in crate::names(found.path.parent().unwrap()) {
+        let contents = std::fs::read(found.path.with_file_name(&path)).unwrap();
+        assert!(!contents.windows(6).any(|word| word == b"s3cret"), "{path}");
+    }
+    assert_eq!(client.hub().list(false)[0].name, plain);
+    // Whoever signed it, and without a signature, it is the same file.
+    assert_eq!(client.find(&format!("{plain}?Expires=99&Signature=other")).unwrap().path, found.path);
+    client.hub().remove(&ModelName::parse(&plain).unwrap(), false).unwrap();
+    assert!(client.find(&plain).is_none());
 }
 
 #[test]

@@ -168,6 +168,83 @@ fn removal_of_a_file_leaves_parts_and_locks() {
     assert_eq!(names(&locks).len(), 2);
 }
 
+#[test]
+fn removal_of_a_repository_frees_parts_one_by_one() {
+    let hub = tiny();
+    let client = Client::of(&hub).with(|config| config.limits.delays.clear());
+    client.pull(NAME).unwrap();
+    hub.set(Faults { cut: Some((100_000, 1)), ..Faults::default() });
+    client.pull("hf:org/tiny-GGUF:F32").unwrap_err();
+    let other = "ab".repeat(32);
+    std::fs::write(client.repo().join("blobs").join(format!("{other}.1234abcd.incomplete")), [0; 20])
+        .unwrap();
+    std::fs::write(client.repo().join("blobs").join("note.chaski-part.json"), [0; 3]).unwrap();
+    let name = ModelName::parse("hf:org/tiny-GGUF").unwrap();
+    assert_eq!(client.hub().remove(&name, true).unwrap().n_byte, SIZE as u64 + 100_023);
+    // Another program goes on with one of them.
+    let lock = client.config.cache.join(".locks/models--org--tiny-GGUF").join(format!("{other}.lock"));
+    let file = std::fs::File::create(&lock).unwrap();
+    file.lock().unwrap();
+    let removed = client.hub().remove(&name, false).unwrap();
+    assert_eq!((removed.files.len(), removed.n_byte), (1, SIZE as u64 + 100_003));
+    assert_eq!(client.blobs(), [format!("{other}.1234abcd.incomplete")]);
+    file.unlock().unwrap();
+    assert_eq!(client.hub().remove(&name, false).unwrap().n_byte, 20);
+    assert!(!client.repo().exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn removal_does_not_follow_links_to_folders() {
+    use std::os::unix::fs::symlink;
+    let hub = tiny();
+    let client = Client::of(&hub);
+    client.pull(NAME).unwrap();
+    let snapshots = client.repo().join("snapshots");
+    let snapshot = snapshots.join(hub.commit("org/tiny-GGUF"));
+    let (mine, empty) = (client.folder().join("mine"), client.folder().join("mine/empty"));
+    std::fs::create_dir_all(&empty).unwrap();
+    std::fs::write(mine.join("a.gguf"), "x").unwrap();
+    // Links to a folder within a snapshot, to a snapshot, and in the place of a snapshot.
+    symlink(&mine, snapshot.join("mine")).unwrap();
+    symlink(&snapshot, snapshots.join("main")).unwrap();
+    symlink(&mine, snapshots.join("elsewhere")).unwrap();
+    let removed = remove(&client, "hf:org/tiny-GGUF").unwrap();
+    assert_eq!((removed.files.len(), removed.n_byte), (2, SIZE as u64));
+    assert!(!client.repo().exists());
+    assert!(empty.exists() && mine.join("a.gguf").exists());
+}
+
+#[test]
+fn split_sets_that_are_not_whole_are_verified_repaired_and_removed() {
+    let files: Vec<(String, Vec<u8>)> =
+        (1..=3).map(|i| (format!("a-Q8_0-{i:05}-of-00003.gguf"), bytes(50_000, i as u64))).collect();
+    let rows: Vec<(&str, Vec<u8>)> =
+        files.iter().map(|(path, bytes)| (path.as_str(), bytes.clone())).collect();
+    let hub = tiny().with("org/split", &rows);
+    let client = Client::of(&hub);
+    let name = "hf:org/split:Q8_0";
+    let found = client.pull(name).unwrap();
+    for (n, i) in [(1, 0), (2, 2)] {
+        std::fs::remove_file(&found.files[i]).unwrap();
+        for verified in [verify(&client, Some(name)), verify(&client, None)] {
+            assert_eq!(verified.len(), 3);
+            assert_eq!((&verified[i].path, &verified[i].verdict), (&files[i].0, &Verdict::Missing));
+            assert_eq!(verified.iter().filter(|v| v.verdict == Verdict::Intact).count(), 3 - n);
+        }
+    }
+    // The blob of one is there, that of the other is not.
+    std::fs::remove_file(client.config.cache.join("models--org--split/blobs").join(sha256(&files[2].1)))
+        .unwrap();
+    let verified = verify(&client, Some(name));
+    let mut watch = Watch { cancel: Arc::default(), tell: &mut |_| {} };
+    assert_eq!(client.hub().repair(&verified, &mut watch).unwrap(), 2);
+    assert_eq!(client.find(name).unwrap(), found);
+    std::fs::remove_file(&found.files[0]).unwrap();
+    assert_eq!(remove(&client, name).unwrap().files.len(), 2);
+    assert!(client.find(name).is_none() && client.hub().list(false).is_empty());
+}
+
 #[cfg(unix)]
 #[test]
 fn names_that_lists_leave_out_keep_their_blobs() {
@@ -341,6 +418,14 @@ fn a_damaged_reference_or_list_is_as_none() {
     let tree = client.repo().join("trees").join(format!("{}.json", hub.commit("org/tiny-GGUF")));
     std::fs::write(&tree, "{").unwrap();
     assert!(client.find(NAME).is_some());
+    // It is renewed; one of a later form is left to those who read it.
+    client.pull(NAME).unwrap();
+    let list = std::fs::read_to_string(&tree).unwrap();
+    assert!(list.contains("tiny-Q4_0.gguf"), "{list}");
+    let later = r#"{"format_version": 2, "files": []}"#;
+    std::fs::write(&tree, later).unwrap();
+    client.pull(NAME).unwrap();
+    assert_eq!(std::fs::read_to_string(&tree).unwrap(), later);
     std::fs::write(client.repo().join("refs/main"), "../../../x").unwrap();
     assert!(client.find(NAME).is_none());
     client.pull(NAME).unwrap();
