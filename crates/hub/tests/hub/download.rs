@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chaski_hub::{Event, HubError, Links, ModelName, Wait, Watch};
 
@@ -57,22 +57,6 @@ fn a_cached_model_needs_no_request_to_start_and_no_body_to_pull() {
     assert_eq!(was_cached, Some(true));
     let log = hub.take_log();
     assert!(log.len() == 1 && log[0].path.ends_with("/revision/main"), "{log:?}");
-}
-
-#[test]
-fn finding_a_cached_model_takes_less_than_five_milliseconds() {
-    let hub = tiny();
-    let client = Client::of(&hub);
-    client.pull(NAME).unwrap();
-    let mut times: Vec<Duration> = (0..9)
-        .map(|_| {
-            let start = Instant::now();
-            client.find(NAME).unwrap();
-            start.elapsed()
-        })
-        .collect();
-    times.sort();
-    assert!(times[4] < Duration::from_millis(5), "{times:?}");
 }
 
 #[test]
@@ -188,6 +172,19 @@ fn damaged_bytes_are_refused_and_nothing_is_left() {
 }
 
 #[test]
+fn a_server_that_always_cuts_and_damages_is_given_up() {
+    let hub = tiny();
+    let client = Client::of(&hub);
+    // So often that a client without an end would be seen, and the test ends anyway.
+    hub.set(Faults { corrupt: 60, cut: Some((200_000, 30)), ..Faults::default() });
+    assert!(matches!(client.pull(NAME).unwrap_err(), HubError::Damaged { .. }));
+    let log = hub.take_log();
+    let n_begun = log.iter().filter(|l| l.is_storage() && l.header("range").is_none()).count();
+    assert_eq!(n_begun, 3, "a download and two repairs");
+    assert!(client.blobs().is_empty());
+}
+
+#[test]
 fn small_files_are_verified_by_git() {
     let hub = tiny();
     let client = Client::of(&hub);
@@ -204,21 +201,19 @@ fn a_stop_keeps_the_part_and_returns_at_once() {
     let client = Client::of(&hub);
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = cancel.clone();
-    let mut tell = |event| {
-        if matches!(event, Event::Started { .. }) {
-            let flag = flag.clone();
-            std::thread::spawn(move || {
-                std::thread::sleep(Duration::from_millis(300));
-                flag.store(true, Ordering::Relaxed);
-            });
+    let note = format!("{}.chaski-part.json", sha256(&bytes(SIZE, 1)));
+    let (note, server) = (client.repo().join("blobs").join(note), hub.clone());
+    std::thread::spawn(move || {
+        // Written with the first flush.
+        while !note.exists() && !server.was_waited_for() {
+            std::thread::sleep(Duration::from_millis(5));
         }
-    };
+        flag.store(true, Ordering::Relaxed);
+    });
     let plan = client.plan(NAME).unwrap();
-    let start = Instant::now();
-    let error = client.hub().fetch(&plan, &mut Watch { cancel, tell: &mut tell }).unwrap_err();
+    let error = client.hub().fetch(&plan, &mut Watch { cancel, tell: &mut |_| {} }).unwrap_err();
     assert!(matches!(error, HubError::Interrupted), "{error:?}");
-    // The server is silent for 20 s.
-    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    assert!(!hub.was_waited_for());
     // At least the bytes of the first flush; the thread that is stuck in a read does not flush the rest.
     let left = client.plan(NAME).unwrap().n_missing();
     assert!(left < SIZE as u64 && left >= SIZE as u64 - 100_000, "{left}");
@@ -229,11 +224,10 @@ fn silence_is_a_broken_connection() {
     let hub = tiny();
     hub.set(Faults { silent_after: Some(100_000), ..Faults::default() });
     let client = Client::of(&hub).with(|config| {
-        config.limits.silence = Duration::from_millis(200);
+        config.limits.silence = Duration::from_secs(1);
         config.limits.delays.truncate(1);
     });
     let waits = &mut Vec::new();
-    let start = Instant::now();
     let tell = &mut |event| {
         if let Event::Waiting { reason, .. } = event {
             waits.push(reason);
@@ -243,7 +237,7 @@ fn silence_is_a_broken_connection() {
     let found = client.pull_with(NAME, tell).unwrap();
     assert_eq!(std::fs::read(found.path).unwrap(), bytes(SIZE, 1));
     assert!(matches!(&waits[..], [Wait::Retry(text)] if text.contains("/cdn/")), "{waits:?}");
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(!hub.was_waited_for());
 }
 
 #[test]
@@ -253,12 +247,10 @@ fn several_files_come_at_once_and_the_vision_part_on_request() {
     let rows: Vec<(&str, Vec<u8>)> =
         files.iter().map(|(path, bytes)| (path.as_str(), bytes.clone())).collect();
     let hub = tiny().with("org/split", &rows);
-    hub.set(Faults { slow: Some((5_000, Duration::from_millis(20))), ..Faults::default() });
     let client = Client::of(&hub);
-    let start = Instant::now();
+    hub.set(Faults { together: Some(client.config.limits.n_parallel), ..Faults::default() });
     let found = client.pull("hf:org/split:Q8_0").unwrap();
-    // One after another would take 1.2 s.
-    assert!(start.elapsed() < Duration::from_millis(1100), "{:?}", start.elapsed());
+    assert_eq!(hub.most_running(), client.config.limits.n_parallel);
     assert_eq!(found.files.len(), 6);
     for (path, (name, bytes)) in found.files.iter().zip(&files) {
         assert!(path.ends_with(name) && std::fs::read(path).unwrap() == *bytes);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use sha1::Sha1;
@@ -61,6 +61,8 @@ pub(crate) struct Faults {
     pub(crate) slow: Option<(usize, Duration)>,
     /// The storage sends nothing after so many bytes, but stays connected.
     pub(crate) silent_after: Option<usize>,
+    /// The storage sends nothing before so many bodies are asked for at once.
+    pub(crate) together: Option<usize>,
 }
 
 /// A request that came.
@@ -90,7 +92,18 @@ struct State {
     repos: BTreeMap<String, Repo>,
     faults: Faults,
     log: Vec<Logged>,
+    /// Bytes of bodies that the storage sent.
+    n_sent: usize,
+    /// Bodies that the storage sends now.
+    n_running: usize,
+    /// Most of them at once.
+    most_running: usize,
+    /// Silences that lasted to their end.
+    n_silence: usize,
 }
+
+/// Time of a silence, and the longest wait for other requests: a client that works needs neither.
+const FOREVER: Duration = Duration::from_secs(30);
 
 /// A running server; it ends with the process.
 #[derive(Clone)]
@@ -218,19 +231,42 @@ impl FakeHub {
             _ => answer.body.len(),
         };
         let n = n.min(faults.silent_after.unwrap_or(n));
-        match faults.slow {
-            Some((size, pause)) => {
-                for piece in answer.body[..n].chunks(size) {
-                    stream.write_all(piece).ok()?;
-                    std::thread::sleep(pause);
-                }
-            }
-            None => stream.write_all(&answer.body[..n]).ok()?,
+        if is_storage {
+            self.begin(faults.together.unwrap_or(1));
         }
+        let sent = self.send_body(stream, &answer.body[..n], faults.slow);
+        if is_storage {
+            self.state().n_running -= 1;
+        }
+        sent?;
         if faults.silent_after.is_some() && n < answer.body.len() {
-            std::thread::sleep(Duration::from_secs(20));
+            std::thread::sleep(FOREVER);
+            self.state().n_silence += 1;
         }
         (n == answer.body.len()).then_some(())
+    }
+
+    /// Counts a body of the storage, and waits until so many are asked for.
+    fn begin(&self, n: usize) {
+        {
+            let mut state = self.state();
+            state.n_running += 1;
+            state.most_running = state.most_running.max(state.n_running);
+        }
+        let begun = Instant::now();
+        while self.state().most_running < n && begun.elapsed() < FOREVER {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn send_body(&self, mut stream: &TcpStream, body: &[u8], slow: Option<(usize, Duration)>) -> Option<()> {
+        let (size, pause) = slow.unwrap_or((body.len().max(1), Duration::ZERO));
+        for piece in body.chunks(size) {
+            stream.write_all(piece).ok()?;
+            self.state().n_sent += piece.len();
+            std::thread::sleep(pause);
+        }
+        Some(())
     }
 
     fn answer(&self, request: &Request) -> Answer {
@@ -497,14 +533,22 @@ fn commit(repo: &Repo) -> String {
 }
 
 impl FakeHub {
-    /// True once the storage was asked.
-    pub(crate) fn log_has_storage(&self) -> bool {
-        self.state().log.iter().any(Logged::is_storage)
-    }
-}
-
-impl FakeHub {
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Bytes of bodies that the storage sent so far.
+    pub(crate) fn n_sent(&self) -> usize {
+        self.state().n_sent
+    }
+
+    /// Most bodies that the storage sent at once.
+    pub(crate) fn most_running(&self) -> usize {
+        self.state().most_running
+    }
+
+    /// True if a silence of the storage lasted to its end: the client waited for it.
+    pub(crate) fn was_waited_for(&self) -> bool {
+        self.state().n_silence > 0
     }
 }
