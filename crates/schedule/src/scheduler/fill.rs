@@ -38,7 +38,9 @@ impl Scheduler {
             let read = self.slots[seq].as_ref().and_then(|r| r.request.read());
             let kind = read.map_or(Read::Logits, |(_, kind)| kind);
             let most = if read.is_some() { usize::MAX } else { n_want };
-            let n = self.piece(seq, n_row, room.n_row(kind).min(most));
+            // Of a whole prompt, only the rows that are read need room, which is there.
+            let n_output = if self.limits.whole { usize::MAX } else { room.n_row(kind).min(most) };
+            let n = self.piece(seq, n_row, n_output);
             let n_output = self.send(seq, n, work);
             room.take(kind, n_output);
             n_want -= if read.is_some() { 0 } else { n_output };

@@ -279,16 +279,17 @@ impl Scheduler {
         match found {
             0 => Err(Refused::Empty),
             _ if found > limit => Err(Refused::Context { found, limit }),
-            _ if self.limits.whole && found > self.most_whole() => {
-                Err(Refused::Whole { found, limit: self.most_whole() })
+            _ if self.limits.whole && found > self.most_whole(request) => {
+                Err(Refused::Whole { found, limit: self.most_whole(request) })
             }
             _ => Request::check_embeddings(&request.embeddings, found),
         }
     }
 
     /// Maximum number of tokens in a prompt that runs whole: all of them may be read.
-    fn most_whole(&self) -> usize {
-        self.limits.max_row.min(Room::of(&self.limits).n_row(Read::Hidden))
+    fn most_whole(&self, request: &Request) -> usize {
+        let kind = request.read().map_or(Read::Logits, |(_, kind)| kind);
+        self.limits.max_row.min(Room::of(&self.limits).n_row(kind))
     }
 
     /// Ends a request in any state; `false` if it has ended already. Its pages are free for others at once, and keep

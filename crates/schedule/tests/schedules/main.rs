@@ -15,6 +15,8 @@ use random::Random;
 
 /// Number of schedules by default.
 const N_SCHEDULE: u64 = 100_000;
+/// Number of those after them whose prompts run whole.
+const N_WHOLE: u64 = N_SCHEDULE / 10;
 /// End-of-text token.
 const STOP: u32 = 0;
 
@@ -36,6 +38,12 @@ fn limits(r: &mut Random) -> Limits {
         n_snapshot: if r.within(0, 3) == 0 { Some(r.within(0, 4)) } else { None },
         max_guess: 0,
     }
+}
+
+/// Most tokens of a prompt that runs whole: all may be read, and the room for hidden states is a multiple of that for outputs.
+fn most_whole(limits: &Limits) -> usize {
+    let n_hidden = limits.max_hidden / limits.max_output * limits.max_output;
+    limits.n_ctx.min(limits.max_row).min(n_hidden)
 }
 
 /// Prompts that often share a prefix.
@@ -76,6 +84,9 @@ struct Seen {
     n_read_beside: u64,
     n_switched: u64,
     n_changed: u64,
+    /// Prompts that ran whole beside others, and those that exceeded the budget.
+    n_whole_beside: u64,
+    n_whole_over: u64,
 }
 
 /// The parties that may choose the tokens of a request.
@@ -136,7 +147,9 @@ impl Trial {
 
     fn submit(&mut self, r: &mut Random) {
         let id = RequestId(self.asked.len() as u64);
-        let prompt = prompt(r, self.scheduler.limits().n_ctx);
+        let limits = self.scheduler.limits().clone();
+        let most = if limits.whole { most_whole(&limits) } else { limits.n_ctx };
+        let prompt = prompt(r, most);
         let embeddings = self.images(r, prompt.len());
         let nobody = Chooser::Nobody {
             first: r.within(0, 2 * prompt.len()).saturating_sub(prompt.len()),
@@ -149,10 +162,14 @@ impl Trial {
                 0,
                 prompt.len() / 2,
             ]),
-            read: *r.one_of(&[Read::Hidden, Read::Hidden, Read::Logits]),
+            read: if limits.whole {
+                Read::Hidden
+            } else {
+                *r.one_of(&[Read::Hidden, Read::Hidden, Read::Logits])
+            },
         };
         let choosers = choosers(id);
-        let chooser = if r.within(0, 4) == 0 { nobody } else { *r.one_of(choosers) };
+        let chooser = if limits.whole || r.within(0, 4) == 0 { nobody } else { *r.one_of(choosers) };
         let request = Request {
             id,
             prompt,
@@ -230,7 +247,11 @@ impl Trial {
         let budget = Budget { rows: r.within(1, 30), repeat: r.within(1, 5) as u32 };
         let limits = self.scheduler.limits().clone();
         let Some(work) = self.scheduler.next(budget) else { return false };
-        assert!(work.step.rows.len() <= limits.max_row.min(budget.rows));
+        if limits.whole {
+            self.check_whole(&work, budget);
+        } else {
+            assert!(work.step.rows.len() <= limits.max_row.min(budget.rows));
+        }
         let n_hidden = work.step.rows.iter().filter(|r| r.want == Want::Hidden).count();
         let n_want = work.step.rows.iter().filter(|r| r.want != Want::Nothing).count();
         // Hidden states take their share of the room that all outputs have.
@@ -273,6 +294,26 @@ impl Trial {
             self.waits = Some(work);
         }
         true
+    }
+
+    /// Prompts that run whole are not divided. The first of a step may exceed the budget, alone.
+    fn check_whole(&mut self, work: &Work, budget: Budget) {
+        let starts = work.before.iter().filter_map(|change| match change {
+            Change::Start { seq, id, .. } => Some((*seq, *id)),
+            _ => None,
+        });
+        let starts: HashMap<u32, RequestId> = starts.collect();
+        let runs: Vec<_> = work.step.rows.chunk_by(|a, b| a.seq == b.seq).collect();
+        for run in &runs {
+            let id = starts.get(&run[0].seq).copied().or_else(|| self.device.request_in(run[0].seq));
+            let prompt = &self.asked[&id.expect("it began")].request.prompt;
+            let pos: Vec<usize> = run.iter().map(|row| row.pos as usize).collect();
+            assert_eq!(pos, (0..prompt.len()).collect::<Vec<_>>(), "a prompt runs at once");
+        }
+        let n_row = work.step.rows.len();
+        assert!(n_row <= self.scheduler.limits().max_row && (n_row <= budget.rows || runs.len() == 1));
+        self.seen.n_whole_beside += u64::from(runs.len() > 1);
+        self.seen.n_whole_over += u64::from(n_row > budget.rows);
     }
 
     fn read(&mut self) -> bool {
@@ -383,6 +424,10 @@ fn run(seed: u64) -> Seen {
     limits.max_output = limits.max_want + r.within(0, 5);
     limits.max_hidden = limits.max_output + r.within(0, 9);
     limits.max_guess = if limits.n_snapshot.is_none() { r.within(0, 5) } else { 0 };
+    if seed >= N_SCHEDULE {
+        // Encoders have neither state nor drafts.
+        (limits.whole, limits.n_snapshot, limits.max_guess) = (true, None, 0);
+    }
     let device = Device::new(&limits);
     let scheduler = Scheduler::new(limits).expect("room for a context");
     let mut t = Trial {
@@ -428,7 +473,7 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         return;
     }
     let mut all = Seen::default();
-    for seed in 0..N_SCHEDULE {
+    for seed in 0..N_SCHEDULE + N_WHOLE {
         let seen = std::panic::catch_unwind(|| run(seed));
         let seen = seen.unwrap_or_else(|_| panic!("schedule {seed}: CHASKI_SCHEDULE={seed} runs it alone"));
         all.n_preempted += seen.n_preempted;
@@ -448,12 +493,14 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         all.n_read_beside += seen.n_read_beside;
         all.n_switched += seen.n_switched;
         all.n_changed += seen.n_changed;
+        all.n_whole_beside += seen.n_whole_beside;
+        all.n_whole_over += seen.n_whole_over;
     }
     let Seen { n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed, .. } = all;
     let Seen { n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared, .. } = all;
     let rest = [n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared];
     let rest = rest.into_iter().chain([all.n_read, all.n_read_again, all.n_read_beside]);
-    let rest = rest.chain([all.n_switched, all.n_changed]);
+    let rest = rest.chain([all.n_switched, all.n_changed, all.n_whole_beside, all.n_whole_over]);
     for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed].into_iter().chain(rest) {
         assert!(n > N_SCHEDULE / 100, "{all:?}");
     }
