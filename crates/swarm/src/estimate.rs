@@ -16,19 +16,19 @@ const HALF_LIFE: u32 = 512;
 
 /// Exponentially weighted moving average of a positive quantity, with large samples clipped.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Mean {
+pub(crate) struct Mean {
     value: f64,
     n: u32,
 }
 
 impl Mean {
     /// A mean that begins with an assumed value, which the first sample replaces.
-    pub fn assumed(value: f64) -> Self {
+    pub(crate) fn assumed(value: f64) -> Self {
         Self { value, n: 0 }
     }
 
     /// Takes a sample.
-    pub fn add(&mut self, sample: f64) {
+    pub(crate) fn add(&mut self, sample: f64) {
         if !sample.is_finite() || sample < 0.0 {
             return;
         }
@@ -40,19 +40,19 @@ impl Mean {
     }
 
     /// The mean, or the assumed value before the first sample.
-    pub fn value(&self) -> f64 {
+    pub(crate) fn value(&self) -> f64 {
         self.value
     }
 
     /// Number of samples.
-    pub fn n_sample(&self) -> u32 {
+    pub(crate) fn n_sample(&self) -> u32 {
         self.n
     }
 }
 
 /// Distribution of positive ratios in logarithmic buckets, of the last some hundred samples.
 #[derive(Clone, Debug)]
-pub struct Histogram {
+pub(crate) struct Histogram {
     counts: Vec<f64>,
     sum: f64,
     since_halving: u32,
@@ -66,7 +66,7 @@ impl Default for Histogram {
 
 impl Histogram {
     /// Takes a sample, and halves all counts after each 512; then it returns true.
-    pub fn add(&mut self, ratio: f64) -> bool {
+    pub(crate) fn add(&mut self, ratio: f64) -> bool {
         let place = (ratio.max(f64::MIN_POSITIVE).log2() + BELOW) * PER_DOUBLING;
         self.counts[(place.max(0.0) as usize).min(N_BUCKET - 1)] += 1.0;
         self.sum += 1.0;
@@ -81,12 +81,12 @@ impl Histogram {
     }
 
     /// Sum of all counts, after halving.
-    pub fn weight(&self) -> f64 {
+    pub(crate) fn weight(&self) -> f64 {
         self.sum
     }
 
     /// The ratio that a part `q` of the samples does not exceed; within 6 %. 1 without samples.
-    pub fn quantile(&self, q: f64) -> f64 {
+    pub(crate) fn quantile(&self, q: f64) -> f64 {
         if self.sum <= 0.0 {
             return 1.0;
         }
@@ -103,7 +103,7 @@ impl Histogram {
     }
 
     /// Points of the survival function: upper edges of the buckets that hold samples, with the part of samples above each.
-    pub fn survival(&self) -> Vec<(f64, f64)> {
+    pub(crate) fn survival(&self) -> Vec<(f64, f64)> {
         let mut left = self.sum;
         let mut points = Vec::new();
         for (i, &count) in self.counts.iter().enumerate().filter(|(_, c)| **c > 0.0) {
@@ -140,7 +140,9 @@ mod tests {
     #[test]
     fn quantiles_of_a_uniform_distribution_are_within_6_percent() {
         let (mut histogram, mut random) = (Histogram::default(), Random::new(4));
-        (0..100_000).for_each(|_| drop(histogram.add(random.unit())));
+        (0..100_000).for_each(|_| {
+            histogram.add(random.unit());
+        });
         for q in [0.3, 0.5, 0.9, 0.99] {
             let found = histogram.quantile(q);
             assert!((found / q - 1.0).abs() < 0.08, "{q}: {found}");
@@ -151,15 +153,21 @@ mod tests {
     #[test]
     fn old_samples_are_forgotten() {
         let mut histogram = Histogram::default();
-        (0..5_000).for_each(|_| drop(histogram.add(100.0)));
-        (0..5_000).for_each(|_| drop(histogram.add(1.0)));
+        (0..5_000).for_each(|_| {
+            histogram.add(100.0);
+        });
+        (0..5_000).for_each(|_| {
+            histogram.add(1.0);
+        });
         assert!(histogram.quantile(0.99) < 1.1, "{}", histogram.quantile(0.99));
     }
 
     #[test]
     fn extreme_ratios_stay_in_the_outer_buckets() {
         let mut histogram = Histogram::default();
-        [0.0, -1.0, f64::INFINITY, f64::NAN, 1e300].into_iter().for_each(|v| drop(histogram.add(v)));
+        [0.0, -1.0, f64::INFINITY, f64::NAN, 1e300].into_iter().for_each(|v| {
+            histogram.add(v);
+        });
         assert!(histogram.quantile(1.0) <= edge(N_BUCKET as f64));
         assert_eq!(histogram.survival().last().unwrap().1, 0.0);
     }

@@ -17,27 +17,16 @@ const SOON: Duration = Duration::from_millis(20);
 
 /// State of a worker.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum State {
+enum State {
     /// In service.
     Up,
     /// Gets canaries alone.
     Suspect,
 }
 
-/// Cause of a suspicion.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Hedges won three times in a row.
-    Missed,
-    /// No answer to a PING for 2.5 s.
-    Pong,
-    /// No answer to a task in ten times the 99th percentile, or 250 ms.
-    Silent,
-}
-
 /// Health of one worker. Its end, [`SILENT`] or a closed socket, is the hub's to notice.
 #[derive(Clone, Debug)]
-pub struct Health {
+pub(crate) struct Health {
     state: State,
     missed: u32,
     good: u32,
@@ -53,34 +42,29 @@ impl Default for Health {
 }
 
 impl Health {
-    /// The state.
-    pub fn state(&self) -> State {
-        self.state
-    }
-
     /// True if the worker may get tasks.
-    pub fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.state == State::Up
     }
 
     /// When the next canary is due; `None` while one is under way, or in service.
-    pub fn canary_at(&self) -> Option<Duration> {
+    pub(crate) fn canary_at(&self) -> Option<Duration> {
         self.canary
     }
 
     /// A hedge was faster. Returns true if the worker becomes suspect.
-    pub fn missed(&mut self, now: Duration) -> bool {
+    pub(crate) fn missed(&mut self, now: Duration) -> bool {
         self.missed += 1;
         self.missed >= MISSED && self.suspect(now)
     }
 
     /// An answer came before any hedge.
-    pub fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         self.missed = 0;
     }
 
     /// Puts the worker under suspicion; true if it was in service.
-    pub fn suspect(&mut self, now: Duration) -> bool {
+    pub(crate) fn suspect(&mut self, now: Duration) -> bool {
         let was_up = self.is_up();
         if was_up {
             (self.state, self.good, self.missed) = (State::Suspect, 0, 0);
@@ -91,12 +75,12 @@ impl Health {
     }
 
     /// A canary was sent.
-    pub fn canary_sent(&mut self) {
+    pub(crate) fn canary_sent(&mut self) {
         self.canary = None;
     }
 
     /// A canary came back right. Returns true if the worker is in service again.
-    pub fn canary_good(&mut self, now: Duration) -> bool {
+    pub(crate) fn canary_good(&mut self, now: Duration) -> bool {
         if self.is_up() {
             return false;
         }
@@ -113,7 +97,7 @@ impl Health {
     }
 
     /// A canary failed or did not come back: the next one waits twice as long.
-    pub fn canary_failed(&mut self, now: Duration) {
+    pub(crate) fn canary_failed(&mut self, now: Duration) {
         if !self.is_up() {
             self.good = 0;
             self.canary = Some(now + self.backoff);

@@ -32,24 +32,24 @@ pub enum Hedging {
 
 /// Token bucket: each task adds a part of a token, each late hedge takes a whole one.
 #[derive(Clone, Debug)]
-pub struct Bucket {
+pub(crate) struct Bucket {
     tokens: f64,
     refill: f64,
 }
 
 impl Bucket {
     /// A full bucket that gains `budget` of a token with each task.
-    pub fn new(budget: f64) -> Self {
+    pub(crate) fn new(budget: f64) -> Self {
         Self { tokens: CAP, refill: budget }
     }
 
     /// Counts a task.
-    pub fn refill(&mut self) {
+    pub(crate) fn refill(&mut self) {
         self.tokens = (self.tokens + self.refill).min(CAP);
     }
 
     /// Takes a token if there is one.
-    pub fn take(&mut self) -> bool {
+    pub(crate) fn take(&mut self) -> bool {
         let is_enough = self.tokens >= 1.0;
         self.tokens -= if is_enough { 1.0 } else { 0.0 };
         is_enough
@@ -58,7 +58,7 @@ impl Bucket {
 
 /// Shape of the tail of answer times.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Tail {
+pub(crate) enum Tail {
     /// Late answers are not much later than others: a hedge helps only at once.
     Light,
     /// A few answers are very late: a late hedge brings most of the gain.
@@ -69,7 +69,7 @@ pub enum Tail {
 
 /// Judges the tail of a distribution by the expected time of a layer of several answers: without hedges, with late ones
 /// at the `1 - budget` quantile, and with two tasks at once, as in eq. 18 of MoEx.
-pub fn tail(answers: &Histogram, budget: f64) -> Tail {
+pub(crate) fn tail(answers: &Histogram, budget: f64) -> Tail {
     if answers.weight() < LEAST_SAMPLES {
         return Tail::Unknown;
     }
@@ -109,7 +109,9 @@ mod tests {
 
     fn judged(sample: impl Fn(&mut Random) -> f64) -> Tail {
         let (mut histogram, mut random) = (Histogram::default(), Random::new(11));
-        (0..4_000).for_each(|_| drop(histogram.add(sample(&mut random))));
+        (0..4_000).for_each(|_| {
+            histogram.add(sample(&mut random));
+        });
         tail(&histogram, 0.05)
     }
 

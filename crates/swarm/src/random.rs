@@ -41,7 +41,9 @@ fn mixed(mut z: u64) -> u64 {
 
 /// A hash of a few words; their order counts.
 pub(crate) fn hash(words: &[u64]) -> u64 {
-    words.iter().fold(0x243F_6A88_85A3_08D3, |h, &w| mixed(h.rotate_left(5).wrapping_add(0x9E37_79B9_7F4A_7C15) ^ w))
+    words
+        .iter()
+        .fold(0x243F_6A88_85A3_08D3, |h, &w| mixed(h.rotate_left(5).wrapping_add(0x9E37_79B9_7F4A_7C15) ^ w))
 }
 
 /// 53 bits as a number in `[0, 1)`.
@@ -51,7 +53,9 @@ pub(crate) fn to_unit(bits: u64) -> f64 {
 
 /// A hash of the bits of values: equal for equal rows, in a negligible number of cases for unequal ones.
 pub(crate) fn hash_of_bits(values: &[f32]) -> u64 {
-    let pairs = values.chunks(2).map(|p| u64::from(p[0].to_bits()) << 32 | p.get(1).map_or(1, |v| u64::from(v.to_bits())));
+    let pairs = values
+        .chunks(2)
+        .map(|p| u64::from(p[0].to_bits()) << 32 | p.get(1).map_or(1, |v| u64::from(v.to_bits())));
     pairs.fold(hash(&[values.len() as u64]), |h, w| mixed(h.wrapping_mul(3) ^ w))
 }
 

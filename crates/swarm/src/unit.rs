@@ -70,6 +70,17 @@ impl ModelShape {
         start as u16..(start + u32::from(self.block.max(1))).min(n_expert) as u16
     }
 
+    /// The unit of a message: a whole block of experts; `None` for anything else.
+    pub(crate) fn named(&self, unit: &chaski_wire::Unit) -> Option<Unit> {
+        match unit {
+            chaski_wire::Unit::Experts { layer, experts } => {
+                let named = self.unit(*layer, *experts.first()?)?;
+                self.experts(named).eq(experts.iter().copied()).then_some(named)
+            }
+            chaski_wire::Unit::Span { .. } => None,
+        }
+    }
+
     /// Bytes of a unit's matrices.
     pub fn bytes(&self, unit: Unit) -> u64 {
         self.experts(unit).len() as u64 * self.layer(unit.layer).map_or(0, |l| l.expert_bytes)
@@ -96,7 +107,8 @@ mod tests {
         let shape = ModelShape { layers, width: 8, block: 4 };
         let units: Vec<Unit> = shape.units().collect();
         assert_eq!(units.len(), 4);
-        let experts: Vec<_> = units.iter().flat_map(|&u| shape.experts(u).map(move |e| (u.layer, e))).collect();
+        let experts: Vec<_> =
+            units.iter().flat_map(|&u| shape.experts(u).map(move |e| (u.layer, e))).collect();
         let all: Vec<_> = (0..10).map(|e| (1, e)).chain((0..4).map(|e| (4, e))).collect();
         assert_eq!(experts, all);
         assert!(all.iter().all(|&(l, e)| shape.experts(shape.unit(l, e).unwrap()).contains(&e)));

@@ -58,8 +58,11 @@ fn the_heaviest_worker_has_at_most_1_12_of_the_mean() {
 
 #[test]
 fn loads_follow_capacities() {
-    let workers: Vec<Place> = [8.0, 8.0, 4.0, 4.0, 2.0, 2.0, 1.0, 1.0].into_iter().enumerate()
-        .map(|(i, c)| worker(i as u64, c)).collect();
+    let workers: Vec<Place> = [8.0, 8.0, 4.0, 4.0, 2.0, 2.0, 1.0, 1.0]
+        .into_iter()
+        .enumerate()
+        .map(|(i, c)| worker(i as u64, c))
+        .collect();
     let assignment = fresh(&units(240), &workers, 3);
     let loads = loads(&assignment);
     for w in &workers {
@@ -100,7 +103,10 @@ fn a_joiner_takes_its_share_and_nobody_else_moves() {
         check_replicas(&after, &workers(n + 1), REPLICAS);
         let share = (N_UNIT * REPLICAS) as f64 / (n + 1) as f64;
         let moves = after.moves_from(&before) as f64;
-        assert!(moves <= (share * (1.0 + SLACK)).max(share.ceil()), "{n} workers, seed {seed}: {moves} of {share}");
+        assert!(
+            moves <= (share * (1.0 + SLACK)).max(share.ceil()),
+            "{n} workers, seed {seed}: {moves} of {share}"
+        );
         let taken = loads(&after).get(&WorkerId(n as u64)).copied().unwrap_or(0) as f64;
         assert!(taken >= 0.5 * share, "{n} workers, seed {seed}: the joiner has {taken} of {share}");
         sum += moves / share;
@@ -147,9 +153,16 @@ enum Change {
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
-    let join = (0u64..6, 0u64..600, 0.1f64..10.0).prop_map(|(host, memory, speed)| Change::Join { host, memory, speed });
+    let join = (0u64..6, 0u64..600, 0.1f64..10.0).prop_map(|(host, memory, speed)| Change::Join {
+        host,
+        memory,
+        speed,
+    });
     let speed = (0usize..8, 0.1f64..10.0).prop_map(|(i, s)| Change::Speed(i, s));
-    proptest::collection::vec(prop_oneof![3 => join, 1 => (0usize..8).prop_map(Change::Leave), 1 => speed], 1..14)
+    proptest::collection::vec(
+        prop_oneof![3 => join, 1 => (0usize..8).prop_map(Change::Leave), 1 => speed],
+        1..14,
+    )
 }
 
 proptest! {

@@ -35,9 +35,12 @@ impl<'a> Filling<'a> {
     ) -> Self {
         let capacity = capacities(workers);
         let scores = (units.iter())
-            .map(|u| (workers.iter().zip(&capacity)).map(|(w, &c)| score(u.unit, w.worker, c, seed)).collect())
+            .map(|u| {
+                (workers.iter().zip(&capacity)).map(|(w, &c)| score(u.unit, w.worker, c, seed)).collect()
+            })
             .collect();
-        let index: BTreeMap<WorkerId, usize> = workers.iter().enumerate().map(|(i, w)| (w.worker, i)).collect();
+        let index: BTreeMap<WorkerId, usize> =
+            workers.iter().enumerate().map(|(i, w)| (w.worker, i)).collect();
         let (bound, most) = bounds(units, workers, &capacity, replicas);
         let joined = workers.iter().map(|w| !before.workers.contains(&w.worker)).collect();
         let mut filling = Self {
@@ -55,7 +58,8 @@ impl<'a> Filling<'a> {
         for (u, unit) in units.iter().enumerate() {
             for w in before.holders(unit.unit).iter().filter_map(|id| index.get(id)) {
                 // Copies of hot units are chosen anew.
-                if filling.holders[u].len() < replicas && filling.is_apart(u, *w) && filling.has_memory(u, *w) {
+                if filling.holders[u].len() < replicas && filling.is_apart(u, *w) && filling.has_memory(u, *w)
+                {
                     filling.add(u, *w);
                 }
             }
@@ -89,7 +93,9 @@ impl<'a> Filling<'a> {
         let score = |h: usize| self.scores[u][h];
         let old = self.holders[u].iter().copied().filter(|&h| !self.joined[h]);
         match is_heavy {
-            true => old.filter(|&h| self.load[h] > self.most[h]).min_by(|&a, &b| score(a).total_cmp(&score(b))),
+            true => {
+                old.filter(|&h| self.load[h] > self.most[h]).min_by(|&a, &b| score(a).total_cmp(&score(b)))
+            }
             false if self.holders[u].len() < self.replicas => None,
             false => old.min_by(|&a, &b| score(a).total_cmp(&score(b))).filter(|&h| score(w) > score(h)),
         }
@@ -152,7 +158,8 @@ impl<'a> Filling<'a> {
         for z in (0..self.workers.len()).filter(|&z| self.is_apart(u, z)) {
             for w in (0..self.workers.len()).filter(|&w| w != z) {
                 let movable = |f: &Self, v: usize| {
-                    let fits = |f: &Self| f.bytes[z] - f.units[v].bytes + f.units[u].bytes <= f.workers[z].memory;
+                    let fits =
+                        |f: &Self| f.bytes[z] - f.units[v].bytes + f.units[u].bytes <= f.workers[z].memory;
                     f.holders[v].contains(&z) && fits(f) && f.has_room(v, w) && f.is_apart_but(v, w, Some(z))
                 };
                 if let Some(v) = (0..self.units.len()).find(|&v| v != u && movable(self, v)) {
@@ -207,11 +214,18 @@ impl<'a> Filling<'a> {
 
 /// The most units that each worker gets, and that it keeps: 1.1 of its share, rounded down and up; the former is never
 /// below the share itself. Where hosts are too few for all replicas, shares are those of the replicas that fit.
-fn bounds(units: &[UnitLoad], workers: &[Place], capacity: &[f64], replicas: usize) -> (Vec<usize>, Vec<usize>) {
+fn bounds(
+    units: &[UnitLoad],
+    workers: &[Place],
+    capacity: &[f64],
+    replicas: usize,
+) -> (Vec<usize>, Vec<usize>) {
     let mut hosts: Vec<HostId> = workers.iter().map(|w| w.host).collect();
     hosts.sort();
     hosts.dedup();
     let n = units.len() * replicas.min(hosts.len());
     let shares = capacity.iter().map(|c| c * n as f64);
-    shares.map(|share| (((BOUND * share) as usize).max(share.ceil() as usize), (BOUND * share).ceil() as usize)).unzip()
+    shares
+        .map(|share| (((BOUND * share) as usize).max(share.ceil() as usize), (BOUND * share).ceil() as usize))
+        .unzip()
 }

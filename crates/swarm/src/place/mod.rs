@@ -81,7 +81,13 @@ impl Assignment {
 ///
 /// `before` is the placement to go on from, [`Assignment::default`] for none. The epoch grows if anything changes.
 /// Equal arguments give equal placements.
-pub fn place(units: &[UnitLoad], workers: &[Place], replicas: usize, before: &Assignment, seed: u64) -> Assignment {
+pub fn place(
+    units: &[UnitLoad],
+    workers: &[Place],
+    replicas: usize,
+    before: &Assignment,
+    seed: u64,
+) -> Assignment {
     let mut filling = Filling::new(units, workers, replicas, before, seed);
     filling.join();
     filling.shed();

@@ -1,0 +1,267 @@
+//! Checks of answers: some are made again by somebody else, and of two that differ a third one decides.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::call::Open;
+use super::flight::{By, CallData, Flight, Purpose};
+use super::{Action, CallPair, CloseReason, Hub};
+use crate::unit::{CallId, HostId, PeerId, Unit};
+use crate::verify::Kept;
+
+/// Answers of different workers to one task, before nobody is asked any more.
+const MOST_CLAIMS: usize = 4;
+/// Part of the answers of a worker in doubt that are checked.
+const IN_DOUBT: f64 = 0.5;
+
+/// Answers to the same pairs of a call.
+#[derive(Debug)]
+pub(super) struct Case {
+    call: CallId,
+    data: Arc<CallData>,
+    pairs: Range<usize>,
+    unit: Unit,
+    claims: Vec<(By, Kept)>,
+}
+
+/// A pair whose product is known.
+#[derive(Debug)]
+pub(super) struct Probe {
+    data: Arc<CallData>,
+    kept: Kept,
+}
+
+impl Hub {
+    /// True if the norms of an answer are what the past lets expect.
+    pub(super) fn is_normal(&mut self, flight: &Flight, part: u16, rows: &[f32]) -> bool {
+        let width = self.config.shape.width as usize;
+        let Some(part) = flight.parts.iter().find(|p| p.part == part) else { return true };
+        let pairs = &flight.data.pairs[part.pairs.clone()];
+        let mut is_normal = true;
+        for (pair, row) in pairs.iter().zip(rows.chunks_exact(width)) {
+            let Some(unit) = self.config.shape.unit(flight.data.layer, pair.expert) else { continue };
+            let x = &flight.data.x[usize::from(pair.column) * width..][..width];
+            is_normal &= self.norms.entry(unit).or_default().admits(x, row);
+        }
+        self.stats.n_odd += u64::from(!is_normal);
+        is_normal
+    }
+
+    /// True if somebody else can make a part, or makes it already.
+    pub(super) fn has_other(&self, flight: &Flight, part: u16) -> bool {
+        let Some(open) = self.calls.get(&flight.call) else { return false };
+        let unit = open.parts[usize::from(part)].unit;
+        let host = flight.by.host();
+        self.config.local.is_some()
+            || self.holders_of(unit).any(|p| p.health.is_up() && Some(p.joined.host) != host)
+    }
+
+    /// Has an answer made again by somebody else, with the configured chance. The choice comes after the answer, from a
+    /// seed that workers do not know.
+    pub(super) fn spot_check(
+        &mut self,
+        now: Duration,
+        flight: &Flight,
+        rows: &[f32],
+        actions: &mut Vec<Action>,
+    ) {
+        let By::Worker { worker, .. } = flight.by else { return };
+        let width = self.config.shape.width as usize;
+        let i = self.random.below(flight.parts.len() as u64) as usize;
+        let part = &flight.parts[i];
+        let range = flight.rows_of(i);
+        let rows = &rows[range.start * width..range.end * width];
+        let kept = self.kept(rows);
+        let layer = flight.data.layer;
+        let Some(unit) = self.config.shape.unit(layer, flight.data.pairs[part.pairs.start].expert) else {
+            return;
+        };
+        self.remember(unit, flight, part.pairs.start, &rows[..width]);
+        let chance = if self.disagreements.doubts(worker) { IN_DOUBT } else { self.config.check };
+        if !self.random.happens(chance) {
+            return;
+        }
+        self.stats.n_check += 1;
+        let (call, data, pairs) = (flight.call, flight.data.clone(), part.pairs.clone());
+        let case = Case { call, data, pairs, unit, claims: vec![(flight.by, kept)] };
+        self.ask(now, case, actions);
+    }
+
+    /// Two answers to the same pairs differ.
+    pub(super) fn dispute(
+        &mut self,
+        now: Duration,
+        flight: &Flight,
+        pairs: Range<usize>,
+        claims: Vec<(By, Kept)>,
+        actions: &mut Vec<Action>,
+    ) {
+        let (call, data) = (flight.call, flight.data.clone());
+        let Some(unit) = self.config.shape.unit(data.layer, data.pairs[pairs.start].expert) else { return };
+        self.stats.n_dispute += 1;
+        match claims.iter().find(|(by, _)| *by == By::Hub) {
+            Some((_, right)) => {
+                let wrong: Vec<By> =
+                    claims.iter().filter(|(_, k)| !k.agrees(right)).map(|(by, _)| *by).collect();
+                wrong.into_iter().for_each(|by| self.accuse(now, by, actions));
+            }
+            None => self.ask(now, Case { call, data, pairs, unit, claims }, actions),
+        }
+    }
+
+    /// Asks somebody for an answer to compare with those of a case. A dispute goes to the hub if it can decide.
+    fn ask(&mut self, now: Duration, case: Case, actions: &mut Vec<Action>) {
+        let is_dispute = case.claims.len() > 1;
+        let is_local = self.config.local.is_some();
+        let ranges = vec![(0, case.pairs.clone())];
+        let (call, data) = (case.call, case.data.clone());
+        let referee = self.referee(now, &case);
+        match referee {
+            Some(peer) if !(is_dispute && is_local) && case.claims.len() < MOST_CLAIMS => {
+                self.send(now, peer, call, data, ranges, Purpose::Check(case), actions);
+            }
+            _ if is_local => {
+                self.compute_ranges(now, call, data, ranges, Purpose::Check(case), actions);
+            }
+            _ => self.undecided(now, &case, actions),
+        }
+    }
+
+    /// A holder of the unit on a host without a claim, the least loaded one.
+    fn referee(&self, now: Duration, case: &Case) -> Option<PeerId> {
+        let hosts: Vec<HostId> = case.claims.iter().filter_map(|(by, _)| by.host()).collect();
+        let n_byte = self.bytes_of(case.pairs.len());
+        let free = self
+            .holders_of(case.unit)
+            .filter(|p| p.health.is_up() && !hosts.contains(&p.joined.host) && self.has_room(p, n_byte));
+        free.min_by(|a, b| a.predicted(now, 1, 0).total_cmp(&b.predicted(now, 1, 0))).map(|p| p.id)
+    }
+
+    /// The one that was asked did not answer: another one is, if there is one.
+    pub(super) fn recheck(&mut self, now: Duration, case: Case, actions: &mut Vec<Action>) {
+        if case.claims.len() > 1 || self.referee(now, &case).is_some() {
+            self.ask(now, case, actions);
+        }
+    }
+
+    /// Compares the answer of the one that was asked.
+    pub(super) fn judge(
+        &mut self,
+        now: Duration,
+        mut case: Case,
+        by: By,
+        rows: &[f32],
+        actions: &mut Vec<Action>,
+    ) {
+        let kept = self.kept(rows);
+        let (right, wrong): (Vec<_>, Vec<_>) =
+            case.claims.iter().cloned().partition(|(_, k)| k.agrees(&kept));
+        for (other, _) in &right {
+            self.vouch(*other, by, case.call);
+        }
+        if by == By::Hub || !right.is_empty() {
+            wrong.into_iter().for_each(|(by, _)| self.accuse(now, by, actions));
+            return;
+        }
+        self.stats.n_dispute += u64::from(case.claims.len() == 1);
+        case.claims.push((by, kept));
+        self.ask(now, case, actions);
+    }
+
+    /// Nobody can decide a case: who disagrees with several is to blame.
+    fn undecided(&mut self, now: Duration, case: &Case, actions: &mut Vec<Action>) {
+        let workers: Vec<By> = case.claims.iter().map(|(by, _)| *by).collect();
+        for (i, a) in workers.iter().enumerate() {
+            for b in &workers[..i] {
+                let (&By::Worker { worker: x, .. }, &By::Worker { worker: y, .. }) = (a, b) else { continue };
+                match self.disagreements.add(x, y) {
+                    Some(liar) => self.accuse(now, if liar == x { *a } else { *b }, actions),
+                    None => actions.push(Action::Undecided { workers: [y, x], call: case.call }),
+                }
+            }
+        }
+    }
+
+    /// Two answers agree: both workers are right up to this call.
+    pub(super) fn vouch(&mut self, a: By, b: By, call: CallId) {
+        for peer in [a, b].into_iter().filter_map(By::peer) {
+            if let Some(at) = self.peers.get_mut(&peer) {
+                at.clean = at.clean.max(Some(call));
+            }
+        }
+    }
+
+    /// A worker has lied: it is expelled for good, parts of open calls that it made are made again, and the engine learns
+    /// from where on its answers are in doubt.
+    pub(super) fn accuse(&mut self, now: Duration, by: By, actions: &mut Vec<Action>) {
+        let By::Worker { peer, worker, .. } = by else { return };
+        if !self.quarantined.insert(worker) {
+            return;
+        }
+        self.stats.n_quarantined += 1;
+        let since = self.peers.get(&peer).and_then(|at| at.clean);
+        actions.push(Action::Tainted { worker, since });
+        self.disagreements.forget(worker);
+        self.canaries.retain(|_, (first, _)| *first != worker);
+        // Units that were refused for its digests may be announced again.
+        self.peers.values_mut().for_each(|p| p.told = None);
+        self.probes.clear();
+        let connected: Vec<PeerId> =
+            self.peers.values().filter(|p| p.joined.worker == worker).map(|p| p.id).collect();
+        for peer in connected {
+            self.expel(now, peer, CloseReason::Quarantined, actions);
+        }
+        self.remake(worker);
+        self.rebalance_soon(now);
+    }
+
+    /// Opens parts again that a worker has made for calls in progress.
+    fn remake(&mut self, worker: crate::unit::WorkerId) {
+        let is_its = |by: &By| matches!(by, By::Worker { worker: w, .. } if *w == worker);
+        let mut again = Vec::new();
+        for (&id, Open { parts, n_open, .. }) in &mut self.calls {
+            for (i, part) in parts.iter_mut().enumerate() {
+                part.answers.retain(|(by, _)| !is_its(by));
+                if part.done.as_ref().is_some_and(is_its) {
+                    part.done = None;
+                    *n_open += 1;
+                }
+                again.push((id, i as u16));
+            }
+        }
+        again.into_iter().for_each(|(id, part)| self.reopen(id, part));
+    }
+
+    /// Remembers a product, to know whether a worker is well that computes it later.
+    fn remember(&mut self, unit: Unit, flight: &Flight, pair: usize, row: &[f32]) {
+        // A probe stands for long: its unit's first answers, and then one in some hundred.
+        if self.probes.contains_key(&unit) && self.random.below(256) > 0 {
+            return;
+        }
+        let width = self.config.shape.width as usize;
+        let CallPair { expert, column, slot } = flight.data.pairs[pair];
+        let x = flight.data.x[usize::from(column) * width..][..width].into();
+        let pairs = vec![CallPair { expert, column: 0, slot }];
+        let data = CallData { layer: flight.data.layer, step_columns: flight.data.step_columns, x, pairs };
+        self.probes.insert(unit, Probe { data: Arc::new(data), kept: self.kept(row) });
+    }
+
+    /// Sends a canary: a product that is known, or a PING if none is.
+    pub(super) fn canary(&mut self, now: Duration, peer: PeerId, actions: &mut Vec<Action>) {
+        let Some(at) = self.peers.get_mut(&peer) else { return };
+        if at.health.is_up() || at.health.canary_at().is_none() {
+            return;
+        }
+        at.health.canary_sent();
+        let probe = at.holds.iter().find_map(|unit| self.probes.get(unit));
+        self.stats.n_canary += 1;
+        match probe {
+            Some(Probe { data, kept }) => {
+                let (data, kept) = (data.clone(), kept.clone());
+                self.send(now, peer, CallId(0), data, vec![(0, 0..1)], Purpose::Canary(kept), actions);
+            }
+            None => self.ping(now, peer, actions),
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Who makes the parts of calls: the worker of the least predicted answer, a second one by a hedge, or the hub.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chaski_wire::{Body, Frame};
+
+use super::flight::{By, CallData, Flight, FlightPart, Purpose, Terms, frame, pairs_of};
+use super::peer::Peer;
+use super::{Action, Hub, Timer};
+use crate::hedge::{Hedging, Tail};
+use crate::unit::{CallId, HostId, PeerId, Unit};
+
+/// One primary in so many goes to another replica, to keep its estimates fresh.
+const EXPLORE: u64 = 64;
+/// Answer over prediction that is late, and that is overdue, until there are enough samples.
+const LATE: f64 = 4.0;
+const LATEST: f64 = 8.0;
+const SAMPLES: f64 = 64.0;
+/// A worker is suspect after so many times the 99th percentile, and not before [`LEAST_OVERDUE`].
+const OVERDUE: f64 = 10.0;
+const LEAST_OVERDUE: Duration = Duration::from_millis(250);
+/// Nothing is late before that.
+const LEAST_LATE: Duration = Duration::from_micros(200);
+/// Hedges at once go to workers below this load.
+const IDLE: f64 = 0.2;
+/// Cancelled tasks of a worker that are remembered to compare late answers.
+const SETTLED: usize = 16;
+/// Most bytes of rows in one task, both ways.
+const TASK_BYTES: u64 = 4 << 20;
+
+/// Choice of a maker for a part.
+enum Choice {
+    Peer(PeerId),
+    Hub,
+    /// All workers that could have enough to do.
+    Wait,
+    Nobody,
+}
+
+/// A task to send: who makes it, and the parts.
+type Plan = BTreeMap<PeerId, Vec<u16>>;
+
+impl Hub {
+    /// Gives all waiting parts to somebody, as far as possible.
+    pub(super) fn dispatch(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        let calls: BTreeSet<CallId> = self.waiting.iter().map(|(call, _)| *call).collect();
+        for id in calls {
+            let parts: Vec<u16> = self.waiting.range((id, 0)..=(id, u16::MAX)).map(|(_, p)| *p).collect();
+            self.dispatch_call(now, id, &parts, actions);
+        }
+    }
+
+    /// Gives the waiting parts of a call to somebody: one task a worker.
+    fn dispatch_call(&mut self, now: Duration, id: CallId, parts: &[u16], actions: &mut Vec<Action>) {
+        let (mut plan, mut here) = (Plan::new(), Vec::new());
+        for &part in parts {
+            while self.calls[&id].parts[usize::from(part)].n_missing() > planned(&plan, &here, part) {
+                match self.choose(now, id, part, &plan, &here) {
+                    Choice::Peer(peer) => plan.entry(peer).or_default().push(part),
+                    Choice::Hub => here.push(part),
+                    Choice::Wait => {
+                        self.set_orphaned(id, part, None);
+                        break;
+                    }
+                    Choice::Nobody => {
+                        self.set_orphaned(id, part, Some(now));
+                        self.use_unconfirmed(now, id, part);
+                        break;
+                    }
+                }
+            }
+            if self.calls[&id].parts[usize::from(part)].n_missing() <= planned(&plan, &here, part) {
+                self.set_orphaned(id, part, None);
+                self.waiting.remove(&(id, part));
+            }
+        }
+        let at_once = self.hedges_at_once(now, id, &plan);
+        self.stats.n_hedge_at_once += at_once.len() as u64;
+        for (peer, parts) in plan.into_iter().chain(at_once) {
+            self.bucket.refill();
+            self.send_parts(now, peer, id, &parts, false, actions);
+        }
+        if !here.is_empty() {
+            self.compute(now, id, &here, actions);
+        }
+        if self.calls[&id].n_open == 0 {
+            self.complete(now, id, actions);
+        }
+    }
+
+    /// Notes since when nobody can make a part, or that somebody can.
+    fn set_orphaned(&mut self, id: CallId, part: u16, since: Option<Duration>) {
+        let open = self.calls.get_mut(&id).expect("the call is in progress");
+        let part = &mut open.parts[usize::from(part)];
+        part.orphaned = since.map(|now| part.orphaned.unwrap_or(now));
+        if let Some(since) = part.orphaned {
+            self.timers.set_by(Timer::Orphan(id), since + self.config.bounds.orphan);
+        }
+    }
+
+    /// The maker of a part. Workers that leave or are hidden come after all others, and then the hub.
+    fn choose(&mut self, now: Duration, id: CallId, part: u16, plan: &Plan, here: &[u16]) -> Choice {
+        let open = &self.calls[&id];
+        let wanted = &open.parts[usize::from(part)];
+        let hosts = self.hosts_of(id, part, plan);
+        let (n_pair, n_byte) = (wanted.pairs.len(), self.bytes_of(wanted.pairs.len()));
+        let mut best: Vec<(bool, f64, PeerId)> = Vec::new();
+        let mut is_any = false;
+        for peer in self.holders_of(wanted.unit).filter(|p| p.health.is_up()) {
+            let is_apart = !hosts.contains(&peer.joined.host) && !wanted.avoid.contains(&peer.id);
+            if !is_apart {
+                // One that refused a part is asked again soon; one that makes it already does not count.
+                is_any |= wanted.avoid.contains(&peer.id);
+                continue;
+            }
+            is_any = true;
+            let with: usize = plan.get(&peer.id).map_or(0, |parts| self.n_pair_of(id, parts));
+            if with > 0 || self.has_room(peer, n_byte) {
+                let predicted = peer.predicted(now, with + n_pair, self.bytes_of(with) + n_byte);
+                best.push((!peer.is_placed(), predicted, peer.id));
+            }
+        }
+        best.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let n_first = best.iter().filter(|b| b.0 == best[0].0).count() as u64;
+        // Hedges at once keep all replicas fresh.
+        if n_first > 1 && self.random.below(EXPLORE) == 0 {
+            let other = 1 + self.random.below(n_first - 1);
+            return Choice::Peer(best[other as usize].2);
+        }
+        let is_hub_free =
+            self.config.local.is_some() && !here.contains(&part) && !self.is_made_here(id, part);
+        match best.first() {
+            Some((_, _, peer)) => Choice::Peer(*peer),
+            None if is_any => Choice::Wait,
+            None if is_hub_free => Choice::Hub,
+            None => Choice::Nobody,
+        }
+    }
+
+    /// Hosts that make a part, have made it, or will.
+    fn hosts_of(&self, id: CallId, part: u16, plan: &Plan) -> BTreeSet<HostId> {
+        let wanted = &self.calls[&id].parts[usize::from(part)];
+        let flying = wanted.flights.iter().filter_map(|task| self.flights[task].by.host());
+        let answered = wanted.answers.iter().filter_map(|(by, _)| by.host());
+        let planned =
+            plan.iter().filter(|(_, parts)| parts.contains(&part)).map(|(p, _)| self.peers[p].joined.host);
+        flying.chain(answered).chain(planned).collect()
+    }
+
+    fn is_made_here(&self, id: CallId, part: u16) -> bool {
+        let wanted = &self.calls[&id].parts[usize::from(part)];
+        let is_flying = wanted.flights.iter().any(|task| self.flights[task].by == By::Hub);
+        is_flying || wanted.answers.iter().any(|(by, _)| *by == By::Hub)
+    }
+
+    /// True if a worker can take another task of so many bytes.
+    pub(super) fn has_room(&self, peer: &Peer, n_byte: u64) -> bool {
+        let bounds = &self.config.bounds;
+        let is_below = peer.flights.is_empty() || peer.n_byte + n_byte <= bounds.n_byte;
+        peer.flights.len() < bounds.n_task && is_below
+    }
+
+    /// Bytes of rows of so many pairs, both ways, at most.
+    pub(super) fn bytes_of(&self, n_pair: usize) -> u64 {
+        let width = self.config.shape.width;
+        n_pair as u64 * (self.config.input.row_bytes(width) + self.config.output.row_bytes(width))
+    }
+
+    fn n_pair_of(&self, id: CallId, parts: &[u16]) -> usize {
+        parts.iter().map(|&p| self.calls[&id].parts[usize::from(p)].pairs.len()).sum()
+    }
+
+    /// Second tasks that are sent with the first ones, if the policy is to: to replicas on other hosts.
+    fn hedges_at_once(&self, now: Duration, id: CallId, plan: &Plan) -> Plan {
+        let is_always = self.config.hedging == Hedging::Always;
+        let is_light = self.config.hedging == Hedging::Auto && self.tail == Tail::Light;
+        let mut second = Plan::new();
+        if !is_always && !is_light {
+            return second;
+        }
+        for &part in plan.values().flatten() {
+            let n_byte = self.bytes_of(self.calls[&id].parts[usize::from(part)].pairs.len());
+            let suits = |p: &&Peer| {
+                let is_free =
+                    is_always || (p.is_idle(now) && p.load(now) < IDLE && !plan.contains_key(&p.id));
+                is_free && p.is_placed() && (second.contains_key(&p.id) || self.has_room(p, n_byte))
+            };
+            if let Some(peer) = self.next_replica(now, id, part, plan, suits) {
+                second.entry(peer).or_default().push(part);
+            }
+        }
+        // A worker that gets a first task, too, gets the second one in a frame of its own.
+        second
+    }
+
+    /// The replica of the least predicted answer on a host that does not make a part yet.
+    fn next_replica(
+        &self,
+        now: Duration,
+        id: CallId,
+        part: u16,
+        plan: &Plan,
+        suits: impl Fn(&&Peer) -> bool,
+    ) -> Option<PeerId> {
+        let wanted = &self.calls[&id].parts[usize::from(part)];
+        let hosts = self.hosts_of(id, part, plan);
+        let n_pair = wanted.pairs.len();
+        let is_free =
+            |p: &&Peer| p.health.is_up() && !hosts.contains(&p.joined.host) && !wanted.avoid.contains(&p.id);
+        let predicted = |p: &Peer| p.predicted(now, n_pair, self.bytes_of(n_pair));
+        let free = self.holders_of(wanted.unit).filter(is_free).filter(suits);
+        free.min_by(|a, b| predicted(a).total_cmp(&predicted(b))).map(|p| p.id)
+    }
+
+    /// Sends parts of a call to a worker, in as many tasks as their bytes need.
+    fn send_parts(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        id: CallId,
+        parts: &[u16],
+        late: bool,
+        actions: &mut Vec<Action>,
+    ) {
+        let mut parts = parts.to_vec();
+        parts.sort_unstable();
+        let mut rest = parts.as_slice();
+        while !rest.is_empty() {
+            let mut n = 1;
+            while n < rest.len() && self.bytes_of(self.n_pair_of(id, &rest[..=n])) <= TASK_BYTES {
+                n += 1;
+            }
+            let (now_sent, later) = rest.split_at(n);
+            rest = later;
+            let open = &self.calls[&id];
+            let data = open.data.clone();
+            let ranges = now_sent.iter().map(|&p| (p, open.parts[usize::from(p)].pairs.clone())).collect();
+            let task = self.send(now, peer, id, data, ranges, Purpose::Serve { late }, actions);
+            let open = self.calls.get_mut(&id).expect("the call is in progress");
+            now_sent.iter().for_each(|&p| open.parts[usize::from(p)].flights.push(task));
+        }
+    }
+
+    /// Sends a task, and sets its timers.
+    pub(super) fn send(
+        &mut self,
+        now: Duration,
+        peer: PeerId,
+        call: CallId,
+        data: Arc<CallData>,
+        ranges: Vec<(u16, std::ops::Range<usize>)>,
+        purpose: Purpose,
+        actions: &mut Vec<Action>,
+    ) -> u64 {
+        let task = self.name_task();
+        let pairs = pairs_of(&data, ranges.iter().map(|(_, r)| r.clone()));
+        let (n_pair, n_byte) = (pairs.len(), self.bytes_of(pairs.len()));
+        let at = self.peers.get_mut(&peer).expect("tasks go to workers that are connected");
+        let predicted = at.predicted(now, n_pair, n_byte);
+        at.flights.insert(task);
+        at.n_pair += n_pair;
+        at.n_byte += n_byte;
+        let by = By::Worker { peer, worker: at.joined.worker, host: at.joined.host };
+        let overdue = self.overdue_after(predicted);
+        let is_service = matches!(purpose, Purpose::Serve { .. });
+        if is_service && self.config.hedging == Hedging::Auto {
+            self.timers.set(Timer::Late(task), now + self.late_after(predicted));
+        }
+        self.timers.set(Timer::Overdue(task), now + overdue);
+        let (input, output, width) = (self.config.input, self.config.output, self.config.shape.width);
+        let epoch = self.placement.epoch;
+        let terms = Terms { width, input, output, budget: 2 * overdue };
+        let frame = frame(task, epoch, &data, &pairs, terms);
+        self.fly(now, task, by, call, data, ranges, purpose, predicted);
+        self.stats.n_task += 1;
+        actions.push(Action::Send { peer, frame });
+        task
+    }
+
+    /// Computes parts of a call at the hub.
+    fn compute(&mut self, now: Duration, id: CallId, parts: &[u16], actions: &mut Vec<Action>) {
+        let open = &self.calls[&id];
+        let data = open.data.clone();
+        let ranges = parts.iter().map(|&p| (p, open.parts[usize::from(p)].pairs.clone())).collect();
+        let task = self.compute_ranges(now, id, data, ranges, Purpose::Serve { late: false }, actions);
+        self.stats.n_local += 1;
+        let open = self.calls.get_mut(&id).expect("the call is in progress");
+        parts.iter().for_each(|&p| open.parts[usize::from(p)].flights.push(task));
+    }
+
+    /// Computes pairs of a call at the hub.
+    pub(super) fn compute_ranges(
+        &mut self,
+        now: Duration,
+        call: CallId,
+        data: Arc<CallData>,
+        ranges: Vec<(u16, std::ops::Range<usize>)>,
+        purpose: Purpose,
+        actions: &mut Vec<Action>,
+    ) -> u64 {
+        let task = self.name_task();
+        let pairs = pairs_of(&data, ranges.iter().map(|(_, r)| r.clone()));
+        let (layer, step_columns, x) = (data.layer, data.step_columns, data.x.clone());
+        self.fly(now, task, By::Hub, call, data, ranges, purpose, 0.0);
+        actions.push(Action::Compute { task, layer, step_columns, x, pairs });
+        task
+    }
+
+    fn name_task(&mut self) -> u64 {
+        let task = self.next_task;
+        self.next_task += 1;
+        task
+    }
+
+    fn fly(
+        &mut self,
+        now: Duration,
+        task: u64,
+        by: By,
+        call: CallId,
+        data: Arc<CallData>,
+        ranges: Vec<(u16, std::ops::Range<usize>)>,
+        purpose: Purpose,
+        predicted: f64,
+    ) {
+        let n_pair = ranges.iter().map(|(_, r)| r.len()).sum();
+        let n_byte = self.bytes_of(n_pair);
+        let parts = ranges.into_iter().map(|(part, pairs)| FlightPart { part, pairs, used: None }).collect();
+        let epoch = self.placement.epoch;
+        let (settled, hedged) = (None, false);
+        let flight = Flight {
+            by,
+            call,
+            data,
+            parts,
+            purpose,
+            epoch,
+            sent: now,
+            predicted,
+            n_pair,
+            n_byte,
+            settled,
+            hedged,
+        };
+        self.flights.insert(task, flight);
+    }
+
+    /// Time after which a hedge is due.
+    fn late_after(&self, predicted: f64) -> Duration {
+        let is_known = self.answers.weight() >= SAMPLES;
+        let ratio = if is_known { self.answers.quantile(1.0 - self.config.budget) } else { LATE };
+        Duration::from_secs_f64((ratio * predicted).clamp(0.0, 1e4)).max(LEAST_LATE)
+    }
+
+    /// Time after which a worker is suspect.
+    fn overdue_after(&self, predicted: f64) -> Duration {
+        let is_known = self.answers.weight() >= SAMPLES;
+        let ratio = if is_known { self.answers.quantile(0.99) } else { LATEST };
+        Duration::from_secs_f64((OVERDUE * ratio * predicted).clamp(0.0, 1e4)).max(LEAST_OVERDUE)
+    }
+
+    /// The answer of a task is late: its open parts go to other replicas, within the budget.
+    pub(super) fn late(&mut self, now: Duration, task: u64, actions: &mut Vec<Action>) {
+        let Some(flight) = self.flights.get(&task).filter(|f| f.settled.is_none()) else { return };
+        let (id, predicted) = (flight.call, flight.predicted);
+        let Some(open) = self.calls.get(&id) else { return };
+        let part_is_open = |p: u16| {
+            let part = &open.parts[usize::from(p)];
+            part.done.is_none() && part.flights.len() <= part.wanted - part.answers.len().min(part.wanted)
+        };
+        let parts: Vec<u16> = flight.parts.iter().map(|p| p.part).filter(|&p| part_is_open(p)).collect();
+        let mut plan = Plan::new();
+        for part in parts {
+            let n_byte = self.bytes_of(self.calls[&id].parts[usize::from(part)].pairs.len());
+            let suits = |p: &&Peer| plan.contains_key(&p.id) || self.has_room(p, n_byte);
+            if let Some(peer) = self.next_replica(now, id, part, &Plan::new(), suits) {
+                plan.entry(peer).or_default().push(part);
+            }
+        }
+        let mut is_sent = false;
+        for (peer, parts) in plan {
+            if self.bucket.take() {
+                self.send_parts(now, peer, id, &parts, true, actions);
+                self.stats.n_hedge_late += 1;
+                is_sent = true;
+            }
+        }
+        if let Some(flight) = self.flights.get_mut(&task) {
+            flight.hedged |= is_sent;
+        }
+        // Without a replica or a token another try comes later; the new task has a timer of its own.
+        if !is_sent {
+            self.timers.set(Timer::Late(task), now + self.late_after(predicted));
+        }
+    }
+
+    /// The answer of a task is not wanted any more: CANCEL, and its worker has room again.
+    pub(super) fn settle(&mut self, now: Duration, task: u64) {
+        let Some(flight) = self.flights.get_mut(&task).filter(|f| f.settled.is_none()) else { return };
+        let Some(peer) = flight.by.peer() else {
+            self.flights.remove(&task);
+            return;
+        };
+        flight.settled = Some(now);
+        let (n_pair, n_byte) = (flight.n_pair, flight.n_byte);
+        self.timers.cancel(Timer::Late(task));
+        let Some(at) = self.peers.get_mut(&peer) else { return };
+        if at.flights.remove(&task) {
+            at.n_pair -= n_pair;
+            at.n_byte -= n_byte;
+        }
+        at.settled.insert(task);
+        // A task that runs is not broken off.
+        let service = Duration::from_secs_f64(at.service(n_pair).min(10.0));
+        at.busy_until = at.busy_until.max(now + service);
+        self.cancelled.entry(peer).or_default().push(task);
+        if at.settled.len() > SETTLED {
+            let oldest = at.settled.pop_first().expect("it has one");
+            self.flights.remove(&oldest);
+            self.timers.cancel(Timer::Overdue(oldest));
+        }
+    }
+
+    /// Sends the CANCELs of this event.
+    pub(super) fn send_cancelled(&mut self, actions: &mut Vec<Action>) {
+        for (peer, mut ids) in std::mem::take(&mut self.cancelled) {
+            ids.sort_unstable();
+            if self.peers.contains_key(&peer) {
+                self.stats.n_cancel += ids.len() as u64;
+                actions.push(Action::Send { peer, frame: Frame::plain(Body::Cancel(ids)) });
+            }
+        }
+    }
+
+    /// Parts that need an answer are given to somebody at the end of the event.
+    pub(super) fn reopen(&mut self, id: CallId, part: u16) {
+        let wanted = self.calls.get(&id).and_then(|open| open.parts.get(usize::from(part)));
+        if wanted.is_some_and(|p| p.n_missing() > 0) {
+            self.waiting.insert((id, part));
+        }
+    }
+
+    /// Units of which no worker in service holds a copy.
+    pub(super) fn is_orphan(&self, unit: Unit) -> bool {
+        !self.holders_of(unit).any(|p| p.health.is_up())
+    }
+}
+
+/// How often a part is planned.
+fn planned(plan: &Plan, here: &[u16], part: u16) -> usize {
+    plan.values().flatten().chain(here).filter(|&&p| p == part).count()
+}
