@@ -184,6 +184,7 @@ impl Hub {
         }
         self.timers.cancel(Timer::Orphan(id));
         self.timers.cancel(Timer::Retry(id));
+        self.release_class(now);
     }
 
     /// Nobody could make a part for as long as it may wait.

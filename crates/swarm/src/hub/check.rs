@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::call::Open;
 use super::flight::{By, CallData, Flight, Purpose};
 use super::{Action, CallPair, CloseReason, Hub};
-use crate::unit::{CallId, HostId, PeerId, Unit};
+use crate::unit::{CallId, Class, HostId, PeerId, Unit};
 use crate::verify::Kept;
 
 /// Answers of different workers to one task, before nobody is asked any more.
@@ -22,6 +22,8 @@ pub(super) struct Case {
     data: Arc<CallData>,
     pairs: Range<usize>,
     unit: Unit,
+    /// Class that served then: answers of another one say nothing.
+    class: Option<Class>,
     claims: Vec<(By, Kept)>,
 }
 
@@ -84,7 +86,7 @@ impl Hub {
         }
         self.stats.n_check += 1;
         let (call, data, pairs) = (flight.call, flight.data.clone(), part.pairs.clone());
-        let case = Case { call, data, pairs, unit, claims: vec![(flight.by, kept)] };
+        let case = Case { call, data, pairs, unit, class: self.class, claims: vec![(flight.by, kept)] };
         self.ask(now, case, actions);
     }
 
@@ -106,12 +108,15 @@ impl Hub {
                     claims.iter().filter(|(_, k)| !k.agrees(right)).map(|(by, _)| *by).collect();
                 wrong.into_iter().for_each(|by| self.accuse(now, by, actions));
             }
-            None => self.ask(now, Case { call, data, pairs, unit, claims }, actions),
+            None => self.ask(now, Case { call, data, pairs, unit, class: self.class, claims }, actions),
         }
     }
 
     /// Asks somebody for an answer to compare with those of a case. A dispute goes to the hub if it can decide.
     fn ask(&mut self, now: Duration, case: Case, actions: &mut Vec<Action>) {
+        if case.class != self.class {
+            return;
+        }
         let is_dispute = case.claims.len() > 1;
         let is_local = self.config.local.is_some();
         let ranges = vec![(0, case.pairs.clone())];
@@ -154,6 +159,9 @@ impl Hub {
         rows: &[f32],
         actions: &mut Vec<Action>,
     ) {
+        if case.class != self.class {
+            return;
+        }
         let kept = self.kept(rows);
         let (right, wrong): (Vec<_>, Vec<_>) =
             case.claims.iter().cloned().partition(|(_, k)| k.agrees(&kept));

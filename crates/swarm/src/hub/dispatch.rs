@@ -180,7 +180,9 @@ impl Hub {
         if !is_always && !is_light {
             return second;
         }
-        for &part in plan.values().flatten() {
+        // A part that wants two answers is planned twice.
+        let parts: BTreeSet<u16> = plan.values().flatten().copied().collect();
+        for part in parts {
             let n_byte = self.bytes_of(self.calls[&id].parts[usize::from(part)].pairs.len());
             let suits = |p: &&Peer| {
                 let is_free =

@@ -70,7 +70,7 @@ impl Hub {
                 Purpose::Canary(_) => {}
             }
         }
-        self.release_class();
+        self.release_class(now);
         self.rebalance_soon(now);
     }
 
@@ -182,6 +182,10 @@ impl Hub {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let is_late = peer.ping.is_some_and(|sent| now.saturating_sub(sent) >= PONG_LATE);
         let is_new = is_late && peer.health.suspect(now);
+        if is_late {
+            // Its PONG may have been damaged: another PING tells.
+            peer.ping = None;
+        }
         if !peer.health.is_up() && now.saturating_sub(peer.heard) >= SILENT {
             return self.expel(now, id, CloseReason::Silent, actions);
         }
@@ -344,10 +348,14 @@ impl Hub {
     }
 
     /// Another class may serve once no worker of the present one is left, and no call is in progress that has its bits.
-    fn release_class(&mut self) {
-        let is_left = self.peers.values().any(|p| Some(p.joined.class) == self.class);
-        if self.config.local.is_none() && !is_left && self.calls.is_empty() {
+    pub(super) fn release_class(&mut self, now: Duration) {
+        if self.config.local.is_some() || self.class.is_none() || !self.calls.is_empty() {
+            return;
+        }
+        if !self.peers.values().any(|p| Some(p.joined.class) == self.class) {
             self.class = None;
+            self.probes.clear();
+            self.rebalance_soon(now);
         }
     }
 }
