@@ -198,6 +198,7 @@ impl Hub {
         }
         let (layer, expert) = (open.data.layer, open.data.pairs[part.pairs.start].expert);
         self.give_up(now, id, CallError::NoHolder { layer, expert, waited: now - since }, actions);
+        self.doubt_class(now);
     }
 
     /// Workers that refused parts of a call may be asked again.

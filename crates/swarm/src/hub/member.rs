@@ -19,6 +19,8 @@ const PING: Duration = Duration::from_millis(500);
 /// Time between comparisons of speeds with those of the placement, and the difference that makes a new one.
 const DRIFT_TIME: Duration = Duration::from_secs(10);
 const DRIFT: f64 = 0.2;
+/// An ASSIGN is sent again after so long without a HAVE: either frame may have been damaged.
+const NO_PROGRESS: Duration = Duration::from_secs(30);
 /// Answers before a worker's speed is believed.
 const BELIEVED: u32 = 64;
 
@@ -118,6 +120,7 @@ impl Hub {
             }
             let Some(peer) = self.peers.get_mut(&id) else { return };
             peer.holds.insert(unit);
+            peer.progress = now;
             self.holders.entry(unit).or_default().insert(id);
         }
         self.rebalance_soon(now);
@@ -257,7 +260,7 @@ impl Hub {
         self.timers.set_by(Timer::Rebalance, now + TOGETHER);
     }
 
-    /// Compares speeds with those of the placement.
+    /// Compares speeds with those of the placement, and looks for assignments that do not get on.
     pub(super) fn drift(&mut self, now: Duration) {
         let has_drifted = |p: &Peer| {
             let ratio = p.speed() / p.placed_speed;
@@ -269,6 +272,11 @@ impl Hub {
                 peer.placed_speed = peer.speed();
                 is_any = true;
             }
+            let is_missing = peer.told.iter().flatten().any(|unit| !peer.holds.contains(unit));
+            if is_missing && now.saturating_sub(peer.progress) >= NO_PROGRESS {
+                peer.told = None;
+                is_any = true;
+            }
         }
         if is_any {
             self.rebalance_soon(now);
@@ -278,7 +286,7 @@ impl Hub {
 
     /// Places all units anew, and tells each worker what it should hold: what is placed there, and what it holds that is
     /// not held yet by those who should.
-    pub(super) fn rebalance(&mut self, actions: &mut Vec<Action>) {
+    pub(super) fn rebalance(&mut self, now: Duration, actions: &mut Vec<Action>) {
         if self.class.is_none() && self.config.exact {
             self.choose_class();
         }
@@ -306,7 +314,7 @@ impl Hub {
             }
             let kept: BTreeSet<Unit> = wished.iter().copied().collect();
             let dropped: Vec<Unit> = peer.holds.difference(&kept).copied().collect();
-            peer.told = Some(wished.clone());
+            (peer.told, peer.progress) = (Some(wished.clone()), now);
             dropped.into_iter().for_each(|unit| self.drop_holder(id, unit));
             actions.push(Action::Assign { peer: id, epoch: self.placement.epoch, units: wished });
         }
@@ -336,15 +344,28 @@ impl Hub {
         wished
     }
 
-    /// Chooses the class that holds most units, in exact mode without products of the hub.
+    /// Chooses the class that serves, in exact mode without products of the hub: one whose memory has room for everything,
+    /// and that holds most.
     pub(super) fn choose_class(&mut self) {
         let classes: BTreeSet<Class> = self.peers.values().map(|p| p.joined.class).collect();
-        let n_unit = |class: Class| {
+        let shape = &self.config.shape;
+        let total: u64 = shape.units().map(|unit| shape.bytes(unit)).sum();
+        let rank = |class: Class| {
             let peers = self.peers.values().filter(|p| p.joined.class == class);
-            let memory: u64 = peers.clone().map(|p| p.joined.memory).sum();
-            (peers.flat_map(|p| p.holds.iter()).collect::<BTreeSet<_>>().len(), memory)
+            let memory: u64 = peers.clone().map(|p| p.joined.memory).fold(0, u64::saturating_add);
+            let held: BTreeSet<&Unit> = peers.flat_map(|p| p.holds.iter()).collect();
+            (memory >= total, held.len(), memory)
         };
-        self.class = classes.into_iter().max_by_key(|&class| n_unit(class));
+        self.class = classes.into_iter().max_by_key(|&class| rank(class));
+    }
+
+    /// A call failed for want of workers: another class may be able to serve, if nothing else has bits of this one.
+    pub(super) fn doubt_class(&mut self, now: Duration) {
+        if self.config.local.is_none() && self.calls.is_empty() {
+            self.class = None;
+            self.probes.clear();
+            self.rebalance_soon(now);
+        }
     }
 
     /// Another class may serve once no worker of the present one is left, and no call is in progress that has its bits.

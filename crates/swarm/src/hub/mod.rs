@@ -451,7 +451,7 @@ impl Hub {
             Timer::Retry(call) => self.retry(call),
             Timer::Ping(peer) => self.look_after(now, peer, actions),
             Timer::Canary(peer) => self.canary(now, peer, actions),
-            Timer::Rebalance => self.rebalance(actions),
+            Timer::Rebalance => self.rebalance(now, actions),
             Timer::Drift => self.drift(now),
         }
     }

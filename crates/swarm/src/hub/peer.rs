@@ -24,6 +24,8 @@ pub(super) struct Peer {
     pub(super) holds: BTreeSet<Unit>,
     /// Units of the last ASSIGN, the most wanted first.
     pub(super) told: Option<Vec<Unit>>,
+    /// When the last ASSIGN was sent, or the last HAVE came.
+    pub(super) progress: Duration,
     pub(super) health: Health,
     /// Seconds of a round trip without the work.
     pub(super) rtt: Mean,
@@ -63,6 +65,7 @@ impl Peer {
             joined,
             holds: BTreeSet::new(),
             told: None,
+            progress: now,
             health: Health::default(),
             rtt: Mean::assumed(RTT),
             per_pair: Mean::assumed(PER_PAIR),

@@ -117,7 +117,8 @@ impl<'a> Trial<'a> {
         let hedging = [Hedging::Auto, Hedging::Auto, Hedging::Never, Hedging::Always][r.below(4) as usize];
         let config = HubConfig {
             replicas: if liar.is_some() { 3 } else { 1 + r.below(3) as usize },
-            exact: n_class > 1 || r.below(4) > 0,
+            // A liar may change a single bit.
+            exact: n_class > 1 || liar.is_some() || r.below(4) > 0,
             local: is_local.then(|| Class(r.below(n_class))),
             hedging,
             check: [0.0, 0.01, 0.2][r.below(3) as usize],
@@ -233,7 +234,7 @@ impl<'a> Trial<'a> {
         // The sequence is kept: the same step again, with what it needs added.
         if self.lab.now > FAULTS_END + Duration::from_secs(60) {
             let total: u64 = self.engine.shape.units().map(|u| self.engine.shape.bytes(u)).sum();
-            let class = self.config.local.map_or(self.lab.machine(0).class, |c| c.0);
+            let class = self.config.local.map_or(self.random.below(self.n_class), |c| c.0);
             let host = 1000 + self.lab.n_node() as u64;
             self.lab.add(Machine { class, ..Machine::new(host, 2 * total) });
         }
@@ -306,6 +307,10 @@ impl<'a> Trial<'a> {
 
     /// Without calls and faults all tables become empty, and every unit that has room is held.
     fn settle(&mut self) {
+        for node in 0..self.lab.n_node() {
+            let machine = self.lab.machine(node);
+            (machine.corrupt, machine.wrong_epoch, machine.load_fails) = (0.0, 0.0, 0.0);
+        }
         let end = self.lab.now.max(FAULTS_END) + Duration::from_secs(100);
         while self.lab.step(end) {
             self.take_news();
