@@ -5,27 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::Open;
-use super::flight::{By, CallData, Flight, Purpose};
+use super::flight::{By, CallData, Case, Flight, Purpose};
 use super::{Action, CallPair, CloseReason, Hub};
-use crate::unit::{CallId, Class, HostId, PeerId, Unit};
+use crate::unit::{CallId, HostId, PeerId, Unit, WorkerId};
 use crate::verify::Kept;
 
 /// Answers of different workers to one task, before nobody is asked any more.
 const MOST_CLAIMS: usize = 4;
 /// Part of the answers of a worker in doubt that are checked.
 const IN_DOUBT: f64 = 0.5;
-
-/// Answers to the same pairs of a call.
-#[derive(Debug)]
-pub(super) struct Case {
-    call: CallId,
-    data: Arc<CallData>,
-    pairs: Range<usize>,
-    unit: Unit,
-    /// Class that served then: answers of another one say nothing.
-    class: Option<Class>,
-    claims: Vec<(By, Kept)>,
-}
 
 /// A pair whose product is known.
 #[derive(Debug)]
@@ -225,7 +213,7 @@ impl Hub {
     }
 
     /// Opens parts again that a worker has made for calls in progress.
-    fn remake(&mut self, worker: crate::unit::WorkerId) {
+    fn remake(&mut self, worker: WorkerId) {
         let is_its = |by: &By| matches!(by, By::Worker { worker: w, .. } if *w == worker);
         let mut again = Vec::new();
         for (&id, Open { parts, n_open, .. }) in &mut self.calls {

@@ -7,8 +7,7 @@ use std::time::Duration;
 use chaski_wire::{Body, Dtype, Frame, Pair, Rows, Run, Task};
 
 use super::CallPair;
-use super::check::Case;
-use crate::unit::{CallId, HostId, PeerId, WorkerId};
+use crate::unit::{CallId, Class, HostId, PeerId, Unit, WorkerId};
 use crate::verify::Kept;
 
 /// Who makes an answer.
@@ -44,6 +43,18 @@ pub(super) struct CallData {
     /// `[n_column, width]`.
     pub(super) x: Arc<[f32]>,
     pub(super) pairs: Vec<CallPair>,
+}
+
+/// Answers to the same pairs of a call, which are compared.
+#[derive(Debug)]
+pub(super) struct Case {
+    pub(super) call: CallId,
+    pub(super) data: Arc<CallData>,
+    pub(super) pairs: Range<usize>,
+    pub(super) unit: Unit,
+    /// Class that served then: answers of another one say nothing.
+    pub(super) class: Option<Class>,
+    pub(super) claims: Vec<(By, Kept)>,
 }
 
 /// Purpose of a task.

@@ -246,12 +246,12 @@ impl Lab {
         self.now = at;
         if self.hub_wake.is_some_and(|wake| wake <= at) {
             self.hub_wake = None;
-            self.to_hub(Event::Timer);
+            self.tell_hub(Event::Timer);
         } else if let Some(node) = (self.nodes.iter())
             .position(|n| n.is_alive && n.wake.is_some_and(|wake| wake.max(n.stopped) <= at))
         {
             self.nodes[node].wake = None;
-            self.to_worker(node, WorkerEvent::Timer);
+            self.tell_worker(node, WorkerEvent::Timer);
         } else if let Some(Reverse(Entry(_, _, happening))) = self.heap.pop() {
             self.happen(happening);
         }
@@ -265,7 +265,7 @@ impl Lab {
                     if matches!(*event, Event::Closed { .. }) {
                         self.links.remove(&link);
                     }
-                    self.to_hub(*event);
+                    self.tell_hub(*event);
                 }
             }
             Happening::ToWorker(node, link, event) => {
@@ -279,7 +279,7 @@ impl Lab {
                 if matches!(*event, WorkerEvent::Closed) {
                     self.nodes[node].link = None;
                 }
-                self.to_worker(node, *event);
+                self.tell_worker(node, *event);
             }
             Happening::Own(node, life, event) => {
                 let n = &self.nodes[node];
@@ -289,23 +289,23 @@ impl Lab {
                 if n.stopped > self.now {
                     return self.push(n.stopped, Happening::Own(node, life, event));
                 }
-                self.to_worker(node, *event);
+                self.tell_worker(node, *event);
             }
-            Happening::Local(event) => self.to_hub(*event),
+            Happening::Local(event) => self.tell_hub(*event),
             Happening::Restart(node) => self.restart(node),
             Happening::Note(note) => self.news.push(News::Note(note)),
         }
     }
 
     pub(crate) fn call(&mut self, call: Call) {
-        self.to_hub(Event::Call(call));
+        self.tell_hub(Event::Call(call));
     }
 
     pub(crate) fn cancel(&mut self, call: CallId) {
-        self.to_hub(Event::Cancel(call));
+        self.tell_hub(Event::Cancel(call));
     }
 
-    fn to_hub(&mut self, event: Event) {
+    fn tell_hub(&mut self, event: Event) {
         let mut actions = Vec::new();
         self.hub.on(self.now, event, &mut actions);
         actions.into_iter().for_each(|action| self.perform(action));
@@ -410,7 +410,7 @@ impl Lab {
         decoded
     }
 
-    fn to_worker(&mut self, node: usize, event: WorkerEvent) {
+    fn tell_worker(&mut self, node: usize, event: WorkerEvent) {
         let mut actions = Vec::new();
         self.nodes[node].worker.on(self.now, event, &mut actions);
         actions.into_iter().for_each(|action| self.perform_at(node, action));
@@ -516,7 +516,7 @@ impl Lab {
     /// Has a worker leave politely.
     pub(crate) fn leave(&mut self, node: usize) {
         if self.nodes[node].is_alive {
-            self.to_worker(node, WorkerEvent::Leave);
+            self.tell_worker(node, WorkerEvent::Leave);
         }
     }
 
@@ -525,7 +525,7 @@ impl Lab {
         if self.nodes[node].is_alive {
             self.nodes[node].is_visible = visible;
             let state = chaski_wire::State { visible, throttled: !visible, queue: 0, free_mib: 0 };
-            self.to_worker(node, WorkerEvent::State(state));
+            self.tell_worker(node, WorkerEvent::State(state));
         }
     }
 
