@@ -22,7 +22,7 @@ pub(super) struct Part {
     pub(super) unit: Unit,
     /// Pairs of the call.
     pub(super) pairs: Range<usize>,
-    /// Who made the rows that are used.
+    /// The maker of the rows that are used.
     pub(super) done: Option<By>,
     /// Answers that must agree before one is used.
     pub(super) wanted: usize,

@@ -1,4 +1,4 @@
-//! Who makes the parts of calls: the worker of the least predicted answer, a second one by a hedge, or the hub.
+//! Makers of the parts of calls: the worker of the least predicted answer, a second one by a hedge, or the hub.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

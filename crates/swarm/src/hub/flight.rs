@@ -10,7 +10,7 @@ use super::CallPair;
 use crate::unit::{CallId, Class, HostId, PeerId, Unit, WorkerId};
 use crate::verify::Kept;
 
-/// Who makes an answer.
+/// The maker of an answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum By {
     /// A worker.

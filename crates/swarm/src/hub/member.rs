@@ -324,7 +324,7 @@ impl Hub {
     fn wished(&self, id: PeerId) -> Vec<Unit> {
         let peer = &self.peers[&id];
         let mut wished = self.placement.units(peer.joined.worker);
-        // What nobody has comes first, then what is used most.
+        // Units that nobody has come first, then those used most.
         let count = |unit: &Unit| self.counts.get(unit).copied().unwrap_or(0.0);
         wished.sort_by(|a, b| {
             let key = |u: &Unit| !self.is_orphan(*u) && !peer.holds.contains(u);

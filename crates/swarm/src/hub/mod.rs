@@ -147,6 +147,7 @@ pub struct Call {
 
 /// An input of the hub.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "most are frames, which a box would allocate once more")]
 pub enum Event {
     /// A worker is welcome.
     Joined {
@@ -191,6 +192,7 @@ pub enum Event {
 
 /// An output of the hub.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "most are frames, which a box would allocate once more")]
 pub enum Action {
     /// Send a frame.
     Send {

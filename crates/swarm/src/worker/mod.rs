@@ -38,6 +38,7 @@ pub struct WorkerConfig {
 
 /// An input of a worker.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "most are frames, which a box would allocate once more")]
 pub enum WorkerEvent {
     /// The hub has said WELCOME over a new connection.
     Connected,
@@ -74,6 +75,7 @@ pub enum WorkerEvent {
 
 /// An output of a worker.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "most are frames, which a box would allocate once more")]
 pub enum WorkerAction {
     /// Send a frame.
     Send(Frame),

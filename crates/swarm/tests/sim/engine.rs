@@ -92,6 +92,11 @@ impl Engine {
         call
     }
 
+    /// True for the name of a call that was asked, whatever became of it.
+    pub(crate) fn is_named(&self, id: CallId) -> bool {
+        (1..self.next).contains(&id.0)
+    }
+
     /// Takes a call out: it is answered or failed, which happens once.
     pub(crate) fn take(&mut self, id: CallId) -> Asked {
         assert!(self.answered.insert(id), "{id:?} is answered twice");

@@ -539,7 +539,7 @@ impl Lab {
             let at = self.arrival(&link, 0, 0);
             self.push(at, Happening::ToWorker(link.node, peer, Box::new(WorkerEvent::Closed)));
         }
-        // What the former hub computes is nobody's.
+        // Products of the former hub are nobody's.
         self.heap.retain(|Reverse(Entry(_, _, h))| !matches!(h, Happening::Local(_)));
     }
 

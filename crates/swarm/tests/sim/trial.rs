@@ -169,7 +169,8 @@ impl<'a> Trial<'a> {
                 News::Note(stream) => self.ask(stream as usize),
                 News::Complete(id, rows) => self.completed(id, &rows),
                 News::Fail(id, error) => self.failed(id, &error),
-                News::Tainted(worker, _) => {
+                News::Tainted(worker, since) => {
+                    assert!(since.is_none_or(|call| self.engine.is_named(call)), "{since:?} was never asked");
                     assert_eq!(Some(worker.0 as usize), self.liar, "an honest worker is in quarantine");
                 }
                 News::Undecided => assert!(self.liar.is_some(), "honest workers disagree"),
