@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chaski_models::{KvType, MetadataChanges};
+use chaski_models::{AbsentExperts, KvType, MetadataChanges};
+use chaski_runtime::Experts;
 use chaski_runtime::cpu::Threads;
 use chaski_runtime::gpu::{AdapterSummary, Gpu, Progress};
 use chaski_runtime::kernels::{ActivationPrecision, FeatureSet, Tuning};
@@ -25,6 +26,8 @@ pub struct EngineBuilder {
     metadata: MetadataChanges,
     /// Capacity of the request queue ([`Engine::spawn`]).
     max_waiting: usize,
+    /// Experts elsewhere.
+    experts: Option<Box<dyn Experts>>,
 }
 
 impl Engine {
@@ -92,6 +95,23 @@ impl EngineBuilder {
     /// memory is allocated at load. Default, or 0: twice as many as a token uses, or a quarter of all if that is more.
     pub fn expert_slots(mut self, n: u32) -> Self {
         self.loader.config.expert_slots = n;
+        self
+    }
+
+    /// Lets others compute experts: each step asks them for the homes of a layer's experts, and sends those that are away.
+    /// Answers do not change if they compute what the model would. While a step waits for them, its future does, and no
+    /// thread. If they fail, the step runs again; after two attempts, requests fail with
+    /// [`ExpertError`](crate::experts::ExpertError), and what they have in the KV cache stays there.
+    ///
+    /// [`Self::build`] fails with [`ModelError::NeedsCpu`](crate::errors::ModelError::NeedsCpu) on a GPU.
+    pub fn experts(mut self, experts: impl Experts + 'static) -> Self {
+        self.experts = Some(Box::new(experts));
+        self
+    }
+
+    /// Layers whose experts are not loaded, because all of them are away ([`Self::experts`]). Default: none.
+    pub fn absent_experts(mut self, layers: AbsentExperts) -> Self {
+        self.loader.config.absent_experts = layers;
         self
     }
 
@@ -263,6 +283,7 @@ impl EngineBuilder {
             loras: Vec::new(),
             metadata: MetadataChanges::default(),
             max_waiting: 1024,
+            experts: None,
         }
     }
 
@@ -275,7 +296,8 @@ impl EngineBuilder {
         for (file, scale) in &self.loras {
             lora::attach(&mut model, file, *scale).await?;
         }
-        let (runner, target, device) = self.loader.load(&model).await?;
+        let (mut runner, target, device) = self.loader.load(&model).await?;
+        runner.set_experts(self.experts)?;
         let max_waiting = self.max_waiting;
         Engine::new(ModelExecutor::new(self.loader, model, runner, target, device), max_waiting)
     }

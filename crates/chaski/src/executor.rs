@@ -84,8 +84,9 @@ impl ModelExecutor {
     pub(crate) async fn reload(&mut self) -> Result<(), Error> {
         // Keep the current scales.
         self.model.set_lora_scales(self.runner.lora_scales())?;
+        let experts = self.runner.take_experts();
         (self.runner, self.target, self.device) = self.loader.load(&self.model).await?;
-        Ok(())
+        Ok(self.runner.set_experts(experts)?)
     }
 }
 
@@ -132,6 +133,10 @@ impl Executor for ModelExecutor {
 
     async fn read(&mut self) -> Result<Outputs, ModelError> {
         self.runner.read().await
+    }
+
+    fn undo(&mut self, error: &ModelError) -> bool {
+        self.runner.undo(error)
     }
 
     fn forget(&mut self) {

@@ -100,6 +100,18 @@ pub mod errors {
     pub use chaski_text::ConstraintError;
 }
 
+/// Experts that others compute ([`EngineBuilder::experts`]), and computing those of others.
+///
+/// A layer of experts is cut out of the graph of any family ([`ExpertLayer`](experts::ExpertLayer)). An
+/// [`ExpertWorker`](experts::ExpertWorker) holds some experts and computes an [`ExpertCall`](experts::ExpertCall) with the bits that
+/// the model itself would.
+pub mod experts {
+    pub use chaski_models::AbsentExperts;
+    pub use chaski_runtime::cpu::{ExpertWorker, WorkerConfig};
+    pub use chaski_runtime::graph::{ExpertLayer, ExpertPiece, Graph};
+    pub use chaski_runtime::{ExpertCall, ExpertError, ExpertFuture, Experts, Home, Pair};
+}
+
 /// LoRAs of an engine: their files, and the scales of requests that say nothing ([`GenerateOptions::lora`]).
 pub mod loras {
     pub use crate::lora::LoraInfo;

@@ -25,7 +25,7 @@ pub use changes::MetadataChanges;
 pub use chaski_runtime::cpu::Threads;
 pub use derived::Transposed;
 pub use error::{KvTypeError, LoraError, ModelError, PoolingError, SessionError};
-pub use exec::{KvType, RunnerConfig, Target};
+pub use exec::{AbsentExperts, KvType, RunnerConfig, Target};
 pub use heads::{Heads, Pooling, Ranks};
 pub use lora::Lora;
 pub use model::Model;

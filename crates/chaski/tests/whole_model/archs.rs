@@ -215,6 +215,23 @@ impl Fixture {
         edit: Edit<'_>,
         own: &dyn Fn(&str) -> Option<Vec<f32>>,
     ) -> Vec<u8> {
+        // Norm weights stay in f32, as in real files.
+        let is_half = |name: &str, ne: &[u64]| half && ne.len() > 1 && !is_norm(name);
+        let ty = |name: &str, ne: &[u64]| if is_half(name, ne) { GgmlType::F16 } else { GgmlType::F32 };
+        self.file(&ty, edit, own)
+    }
+
+    /// The GGUF file with a type for each tensor, by its name and shape.
+    pub(crate) fn gguf_in(&self, ty: &dyn Fn(&str, &[u64]) -> GgmlType, edit: Edit<'_>) -> Vec<u8> {
+        self.file(ty, edit, &|_| None)
+    }
+
+    fn file(
+        &self,
+        ty: &dyn Fn(&str, &[u64]) -> GgmlType,
+        edit: Edit<'_>,
+        own: &dyn Fn(&str) -> Option<Vec<f32>>,
+    ) -> Vec<u8> {
         let seed = number(&self.spec["seed"]);
         let metadata = self.spec["kv"].as_object().expect("kv").iter();
         let mut metadata: Vec<_> = metadata.map(|(k, v)| (k.clone(), value(v))).collect();
@@ -227,17 +244,15 @@ impl Fixture {
         for (key, value) in metadata {
             writer.set(&key, value).expect("metadata of a fixture");
         }
-        // Norm weights stay in f32, as in real files.
-        let is_half = |name: &str, ne: &[u64]| half && ne.len() > 1 && !is_norm(name);
-        let ty = |name: &str, ne: &[u64]| if is_half(name, ne) { GgmlType::F16 } else { GgmlType::F32 };
         for (name, ne) in &tensors {
             writer.tensor(name, ne, ty(name, ne)).expect("a tensor of a fixture");
         }
         let mut data = writer.begin(Vec::new()).expect("a head in memory");
         for (name, ne) in &tensors {
             let values = own(name).unwrap_or_else(|| weights(name, ne.iter().product(), seed));
-            let mut bytes = vec![0; values.len() * if is_half(name, ne) { 2 } else { 4 }];
-            chaski::gguf::quantize(ty(name, ne), &values, ne[0] as usize, None, &mut bytes)
+            let ty = ty(name, ne);
+            let mut bytes = vec![0; values.len() / ty.block_len() * ty.block_bytes()];
+            chaski::gguf::quantize(ty, &values, ne[0] as usize, None, &mut bytes)
                 .expect("values of a fixture");
             data.write(name, &bytes).expect("data in memory");
         }

@@ -5,6 +5,7 @@
 mod archs;
 mod lora;
 
+mod away;
 mod caches;
 mod checkpoints;
 mod classes;

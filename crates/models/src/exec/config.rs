@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use chaski_graph::Graph;
 use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::{CpuConfig, Threads};
 use chaski_runtime::gpu::{DeviceMemory, Gpu};
@@ -101,6 +102,29 @@ impl FromStr for KvType {
     }
 }
 
+/// Layers whose experts are not loaded, because others compute them ([`Runner::set_experts`](crate::Runner::set_experts)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AbsentExperts {
+    /// None: all experts are loaded.
+    #[default]
+    None,
+    /// All layers whose experts can be computed elsewhere.
+    All,
+    /// These ([`ExpertLayer::layer`](chaski_graph::ExpertLayer::layer)).
+    Of(Vec<u16>),
+}
+
+impl AbsentExperts {
+    /// The layers of a graph.
+    pub(super) fn layers(&self, graph: &Graph) -> Vec<u16> {
+        match self {
+            AbsentExperts::None => Vec::new(),
+            AbsentExperts::All => graph.experts().iter().map(|l| l.layer).collect(),
+            AbsentExperts::Of(layers) => layers.clone(),
+        }
+    }
+}
+
 /// Configuration of a runner.
 #[derive(Clone, Debug)]
 pub struct RunnerConfig {
@@ -132,6 +156,8 @@ pub struct RunnerConfig {
     /// Experts cached on the device per offloaded layer; 0: twice as many as a token uses, or a quarter of all if that
     /// is more.
     pub expert_slots: u32,
+    /// Layers whose experts are not loaded.
+    pub absent_experts: AbsentExperts,
     /// Take rows of embeddings in place of tokens, and positions of three components where the model has M-RoPE. On a GPU
     /// this costs a dispatch per step; the CPU always takes them.
     pub rows: bool,
@@ -160,6 +186,7 @@ impl Default for RunnerConfig {
             kv_tokens: None,
             experts_on_cpu: 0,
             expert_slots: 0,
+            absent_experts: AbsentExperts::None,
             rows: false,
             shares: Vec::new(),
             threads: Threads::default(),
@@ -210,7 +237,8 @@ impl RunnerConfig {
     /// [`ModelError`]: missing or invalid tensors.
     pub async fn memory_on_cpu<S: ByteSource>(&self, model: &Model<S>) -> Result<Memory, ModelError> {
         let graph = model.graph(self.n_ctx_for(model)).await?;
-        Ok(in_cpu_memory(self.cpu_for(model).n_byte(&graph)))
+        let absent = self.absent_experts.layers(&graph);
+        Ok(in_cpu_memory(self.cpu_for(model).n_byte_without(&graph, &absent)))
     }
 
     /// Number of sequences: texts of an encoder that run together cost no memory.

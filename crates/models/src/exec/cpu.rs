@@ -1,11 +1,12 @@
 //! A model on the CPU as an executor.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chaski_runtime::cpu::{CpuModel, Watch};
 use chaski_runtime::gpu::Memory;
-use chaski_runtime::{Column, ColumnOutput, RowInput};
+use chaski_runtime::{Column, ColumnOutput, Experts, RowInput};
 use chaski_schedule::{Change, Limits, Step};
 use chaski_text::Sampler;
 use web_time::Instant;
@@ -24,8 +25,8 @@ const PIECE_TIME: Duration = Duration::from_millis(60);
 
 /// A step in flight.
 enum Work {
-    /// With the masks of its rows.
-    Submitted(Step, Vec<u32>),
+    /// With the masks of its rows. It stays until it has run, so that a dropped future loses nothing.
+    Submitted(Arc<Step>, Arc<[u32]>),
     Done(Outputs),
 }
 
@@ -38,6 +39,8 @@ pub(crate) struct CpuExecutor {
     steps: VecDeque<Work>,
     /// Columns of the next piece, if pieces are bounded.
     piece: usize,
+    /// Behind a lock that is never taken, so that the executor can be shared.
+    experts: Option<Mutex<Box<dyn Experts>>>,
 }
 
 impl CpuExecutor {
@@ -45,7 +48,16 @@ impl CpuExecutor {
         let n_seq = model.config().n_seq as usize;
         let loras = vec![lora.clone(); n_seq];
         // Models start with zeros.
-        CpuExecutor { model, loras, lora: vec![0.0; lora.len()], steps: VecDeque::new(), piece: PIECE.0 }
+        let (lora, steps) = (vec![0.0; lora.len()], VecDeque::new());
+        CpuExecutor { model, loras, lora, steps, piece: PIECE.0, experts: None }
+    }
+
+    pub(super) fn set_experts(&mut self, experts: Option<Box<dyn Experts>>) {
+        self.experts = experts.map(Mutex::new);
+    }
+
+    pub(super) fn take_experts(&mut self) -> Option<Box<dyn Experts>> {
+        self.experts.take().map(|experts| experts.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -131,25 +143,23 @@ impl CpuExecutor {
 
     #[allow(clippy::unnecessary_wraps, reason = "it fails on a GPU")]
     pub(super) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
-        self.steps.push_back(Work::Submitted(step.clone(), Vec::new()));
+        self.steps.push_back(Work::Submitted(Arc::new(step.clone()), Arc::default()));
         Ok(())
     }
 
     #[allow(clippy::unnecessary_wraps, reason = "it fails on a GPU")]
     pub(super) fn mask(&mut self, masks: &[u32]) -> Result<(), ModelError> {
         match self.steps.back_mut() {
-            Some(Work::Submitted(_, to)) => *to = masks.to_vec(),
+            Some(Work::Submitted(_, to)) => *to = masks.into(),
             _ => unreachable!("masks follow their step"),
         }
         Ok(())
     }
 
     pub(super) async fn flush(&mut self) -> Result<(), ModelError> {
-        let mut done = VecDeque::new();
-        while let Some(work) = self.steps.pop_front() {
-            done.push_back(Work::Done(self.finish(work).await?));
+        for i in 0..self.steps.len() {
+            self.finish(i).await?;
         }
-        self.steps = done;
         Ok(())
     }
 
@@ -159,15 +169,20 @@ impl CpuExecutor {
     }
 
     pub(super) async fn read(&mut self) -> Result<Outputs, ModelError> {
-        let work = self.steps.pop_front().expect("a step is under way");
-        self.finish(work).await
+        self.finish(0).await?;
+        match self.steps.pop_front() {
+            Some(Work::Done(outputs)) => Ok(outputs),
+            _ => unreachable!("the step has run"),
+        }
     }
 
-    async fn finish(&mut self, work: Work) -> Result<Outputs, ModelError> {
-        match work {
-            Work::Done(outputs) => Ok(outputs),
-            Work::Submitted(step, masks) => self.run(&step, &masks).await,
+    /// Runs a step that has not run.
+    async fn finish(&mut self, i: usize) -> Result<(), ModelError> {
+        if let Work::Submitted(step, masks) = &self.steps[i] {
+            let (step, masks) = (step.clone(), masks.clone());
+            self.steps[i] = Work::Done(self.run(&step, &masks).await?);
         }
+        Ok(())
     }
 
     /// Sets LoRA scales and embeddings of a step.
@@ -202,7 +217,14 @@ impl CpuExecutor {
             self.model.set_masks(own);
             masks = rest;
             let start = Instant::now();
-            let made = self.model.run_step(&columns[at..end], &outputs[at..end], step.repeat)?;
+            let (columns, outputs) = (&columns[at..end], &outputs[at..end]);
+            let made = match self.experts.as_mut().map(Mutex::get_mut) {
+                None => self.model.run_step(columns, outputs, step.repeat)?,
+                Some(experts) => {
+                    let experts = experts.unwrap_or_else(PoisonError::into_inner).as_mut();
+                    self.model.run_step_away(columns, outputs, step.repeat, experts).await?
+                }
+            };
             out.append(Outputs { chosen: made.chosen, logits: made.logits, hidden: made.hidden });
             self.piece = match start.elapsed() {
                 long if long > PIECE_TIME => self.piece / 2,

@@ -7,7 +7,7 @@ use chaski_runtime::cpu::{CpuModel, Watch};
 use chaski_runtime::gpu::{Ablation, GpuModel, Memory, Profile, Progress, Stage, TuneStep};
 use chaski_runtime::kernels::{ActivationPrecision, Tuning};
 use chaski_runtime::plan::PlanError;
-use chaski_runtime::{RowInput, RuntimeError};
+use chaski_runtime::{Experts, RowInput, RuntimeError};
 use chaski_schedule::{Change, Input, Limits, Step, Want};
 use chaski_text::Sampler;
 use ggml_format::ByteSource;
@@ -61,6 +61,7 @@ impl DeviceExecutor {
         mut progress: impl FnMut(Progress),
     ) -> Result<Self, ModelError> {
         let graph = model.graph(config.n_ctx_for(model)).await?;
+        let absent = config.absent_experts.layers(&graph);
         let small = |n_page: u32, per_seq: u32, page: u32, n_ctx: u32| match n_page < per_seq {
             true => Err(ModelError::SmallPool { found: n_page * page, needed: n_ctx }),
             false => Ok(()),
@@ -76,6 +77,9 @@ impl DeviceExecutor {
         };
         match narrowest(gpus.iter().map(|gpu| gpu.caps())) {
             Some(caps) => {
+                if !absent.is_empty() {
+                    return Err(ModelError::NeedsCpu { what: "a model without some of its experts" });
+                }
                 let mut plan = config.plan_for(model, caps);
                 if gpus.len() > 1 && plan.shares.is_empty() {
                     plan.shares = shares_of(gpus);
@@ -93,10 +97,32 @@ impl DeviceExecutor {
                 let sizes = config.cpu_for(model);
                 small(sizes.n_page(), sizes.pages_per_seq(), sizes.page, sizes.n_ctx)?;
                 let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
-                let mut loaded = CpuModel::load(graph, sizes, model, report).await?;
+                let mut loaded = CpuModel::load_without(graph, sizes, &absent, model, report).await?;
                 loaded.set_inputs_in_16_bits(config.inputs != Some(ActivationPrecision::F32));
                 Ok(DeviceExecutor::Cpu(Box::new(CpuExecutor::new(loaded, lora))))
             }
+        }
+    }
+
+    /// Sets experts elsewhere, for steps that are submitted from now on.
+    ///
+    /// # Errors
+    /// [`ModelError::NeedsCpu`] on a GPU.
+    pub(crate) fn set_experts(&mut self, experts: Option<Box<dyn Experts>>) -> Result<(), ModelError> {
+        match self {
+            DeviceExecutor::Gpu(_) if experts.is_none() => Ok(()),
+            DeviceExecutor::Gpu(_) => Err(ModelError::NeedsCpu { what: "experts elsewhere" }),
+            DeviceExecutor::Cpu(e) => {
+                e.set_experts(experts);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn take_experts(&mut self) -> Option<Box<dyn Experts>> {
+        match self {
+            DeviceExecutor::Gpu(_) => None,
+            DeviceExecutor::Cpu(e) => e.take_experts(),
         }
     }
 

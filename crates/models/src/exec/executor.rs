@@ -125,6 +125,12 @@ pub trait Executor: MaybeSend {
     /// Maximum number of submitted, unread steps.
     fn max_under_way(&self) -> usize;
 
+    /// After an error of [`Self::read`]: true if the executor is as it was before that step, which it drops with all later ones.
+    /// The same rows can be submitted again. By default false.
+    fn undo(&mut self, _error: &ModelError) -> bool {
+        false
+    }
+
     /// Restarts after a device error: without steps, slots and pages, with the same capacities and samplers.
     ///
     /// # Errors

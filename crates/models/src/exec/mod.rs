@@ -8,7 +8,7 @@ mod device;
 mod executor;
 mod gpu;
 
-pub use config::{KvType, RunnerConfig, Target};
+pub use config::{AbsentExperts, KvType, RunnerConfig, Target};
 pub(crate) use device::DeviceExecutor;
 pub use executor::{Executor, Outputs, Start};
 

@@ -266,8 +266,9 @@ impl Runner {
     }
 
     async fn receive(&mut self, out: &mut Outputs) -> Result<(), ModelError> {
+        let read = self.device.read().await?;
         self.n_sent -= 1;
-        out.append(self.device.read().await?);
+        out.append(read);
         Ok(())
     }
 

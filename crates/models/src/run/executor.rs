@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chaski_runtime::RowInput;
+use chaski_runtime::{RowInput, RuntimeError};
 use chaski_schedule::{Change, Limits, Step};
 use chaski_text::Sampler;
 
@@ -65,6 +65,14 @@ impl Executor for Runner {
 
     async fn read(&mut self) -> Result<Outputs, ModelError> {
         self.device.read().await
+    }
+
+    fn undo(&mut self, error: &ModelError) -> bool {
+        let is_undone = matches!(error, ModelError::Runtime(RuntimeError::Experts(_)));
+        if is_undone {
+            self.device.drop_steps();
+        }
+        is_undone
     }
 
     fn forget(&mut self) {

@@ -4,6 +4,7 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chaski_runtime::Experts;
 use chaski_runtime::gpu::{Ablation, GpuModel, Memory, Profile, Progress, TuneStep};
 use chaski_runtime::kernels::Tuning;
 use ggml_format::{ByteSource, GgmlType};
@@ -82,6 +83,21 @@ impl Runner {
             is_served: false,
             heads: Arc::new(model.heads().await?),
         })
+    }
+
+    /// Sets experts elsewhere, for steps that are submitted from now on; `None`: all are computed here. Results do not change
+    /// if theirs are those of the model. After an error ([`RuntimeError::Experts`](chaski_runtime::RuntimeError::Experts)) the
+    /// sequences are as before the call that failed, which can be repeated.
+    ///
+    /// # Errors
+    /// [`ModelError::NeedsCpu`] for a model on a GPU.
+    pub fn set_experts(&mut self, experts: Option<Box<dyn Experts>>) -> Result<(), ModelError> {
+        self.device.set_experts(experts)
+    }
+
+    /// Takes back [`Self::set_experts`].
+    pub fn take_experts(&mut self) -> Option<Box<dyn Experts>> {
+        self.device.take_experts()
     }
 
     /// Context size in tokens.

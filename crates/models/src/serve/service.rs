@@ -25,6 +25,9 @@ use crate::run::{Finish, Speculation};
 /// Maximum number of consecutive device losses without a token; more suggest that some request is the cause.
 const MAX_LOST: u32 = 3;
 
+/// Maximum number of consecutive steps that are undone; then their requests fail.
+const MAX_UNDONE: u32 = 2;
+
 /// A submitted, unread step.
 struct UnderWay {
     /// Repetitions; `None` if it cannot repeat.
@@ -57,6 +60,8 @@ pub(super) struct Service<E> {
     n_row: u64,
     /// Device losses since the last token.
     n_lost: u32,
+    /// Steps undone since the last one that was read.
+    n_undone: u32,
 }
 
 impl<E: Executor> Service<E> {
@@ -77,6 +82,7 @@ impl<E: Executor> Service<E> {
             n_step: 0,
             n_row: 0,
             n_lost: 0,
+            n_undone: 0,
         };
         service.publish();
         service
@@ -166,6 +172,10 @@ impl<E: Executor> Service<E> {
     pub(super) async fn turn(&mut self) -> Result<(), ServeError> {
         match self.work().await {
             Ok(()) => Ok(()),
+            Err(error) if self.executor.undo(&error) => {
+                self.undone(error.into());
+                Ok(())
+            }
             Err(error) => self.recover(error.into()).await,
         }
     }
@@ -180,6 +190,7 @@ impl<E: Executor> Service<E> {
             return Ok(());
         };
         let outputs = self.executor.read().await?;
+        self.n_undone = 0;
         self.under_way.pop_front();
         self.pace.read(repeat, Instant::now());
         self.hand_out(outputs, n_hidden);
@@ -412,6 +423,24 @@ impl<E: Executor> Service<E> {
         Some(served.into_entry())
     }
 
+    /// Sends the rows of undone steps again; after several attempts, their requests fail, and their prefixes stay cached.
+    fn undone(&mut self, error: Arc<ModelError>) {
+        self.under_way.clear();
+        self.scheduler.undo();
+        self.n_undone += 1;
+        if self.n_undone >= MAX_UNDONE {
+            self.n_undone = 0;
+            self.fail_all(&error);
+        }
+        self.publish();
+    }
+
+    fn fail_all(&mut self, error: &Arc<ModelError>) {
+        let readers = self.readers.iter().map(|reader| reader.id);
+        let ids: Vec<RequestId> = self.served.keys().copied().chain(readers).collect();
+        ids.into_iter().for_each(|id| self.fail(id, ServeError::Model(error.clone())));
+    }
+
     /// Restarts all requests on a new device.
     async fn recover(&mut self, error: Arc<ModelError>) -> Result<(), ServeError> {
         self.under_way.clear();
@@ -423,9 +452,7 @@ impl<E: Executor> Service<E> {
         self.n_lost += 1;
         if self.n_lost > MAX_LOST {
             self.n_lost = 0;
-            let readers = self.readers.iter().map(|reader| reader.id);
-            let ids: Vec<RequestId> = self.served.keys().copied().chain(readers).collect();
-            ids.into_iter().for_each(|id| self.fail(id, ServeError::Model(error.clone())));
+            self.fail_all(&error);
         }
         self.publish();
         Ok(())

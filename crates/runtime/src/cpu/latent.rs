@@ -60,7 +60,8 @@ impl CpuModel {
             let of_head = x.chunks_exact(d).skip(head).step_by(n_head);
             let columns: Vec<f32> = of_head.flat_map(|h| &h[..k]).copied().collect();
             watch(ProductInput { weight: w, matrix: head as u32, x: &columns });
-            let made = self.mul_mat(&mut Columns::new(&columns, k), weight, head * n_out, n_out, 1.0, None);
+            let matrix = self.matrix(weight, head * n_out);
+            let made = self.mul_mat(&mut Columns::new(&columns, k), &matrix, n_out, 1.0, None);
             for (c, made) in made.chunks_exact(n_out).enumerate() {
                 out[(c * n_head + head) * n_out..][..n_out].copy_from_slice(made);
             }

@@ -5,9 +5,12 @@
 //! All rows of a step, of any sequence, go through each node together, so weights are read once for all of them.
 
 mod attention;
+mod away;
 mod bidirectional;
 mod cache;
+mod experts;
 mod latent;
+mod matrix;
 mod nodes;
 mod parallel;
 mod products;
@@ -16,6 +19,7 @@ mod steps;
 #[cfg_attr(target_arch = "wasm32", path = "no_tiles.rs")]
 mod tiles;
 mod weights;
+mod worker;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,13 +29,16 @@ use ggml_format::GgmlType;
 use crate::STATE_COPIES;
 use crate::error::RuntimeError;
 use crate::formats;
-use crate::graph::{Graph, Op, ValueId, Weight, WeightId};
+use crate::graph::{ExpertLayer, Graph, Op, ValueId, Weight, WeightId};
 use crate::tensors::Tensors;
 use crate::workers::Workers;
 use cache::Sequences;
+use matrix::Parts;
 use parallel::Buffers;
 use tiles::{Tiles, Uses};
 use weights::Bytes;
+
+pub use worker::{ExpertWorker, WorkerConfig};
 
 /// Sizes of a model on the CPU.
 #[derive(Copy, Clone, Debug)]
@@ -89,10 +96,18 @@ impl CpuConfig {
 
     /// Bytes of weights and cache, as [`CpuModel::n_byte`], before loading.
     pub fn n_byte(&self, graph: &Graph) -> u64 {
+        self.n_byte_without(graph, &[])
+    }
+
+    /// The same without the experts of some layers ([`CpuModel::load_without`]).
+    pub fn n_byte_without(&self, graph: &Graph, layers: &[u16]) -> u64 {
+        let parts = Parts::of(graph, graph.experts().iter().filter(|l| layers.contains(&l.layer)));
         let kv = graph.kv.iter().map(|l| cache::layer_bytes(self, l)).fold(0, u64::saturating_add);
         let state: u64 = graph.states.iter().map(|l| 4 * u64::from(l.n)).sum();
-        let weights: u64 = graph.weights.iter().map(Weight::n_byte).sum();
-        let more = if self.repack { Tiles::n_byte_of(graph, self.map) } else { 0 };
+        let is_whole = |id: &WeightId| !parts.has(*id);
+        let whole = graph.weights.iter().enumerate().filter(|(i, _)| is_whole(&WeightId(*i)));
+        let weights: u64 = whole.map(|(_, w)| w.n_byte()).sum();
+        let more = if self.repack { Tiles::n_byte_of(graph, self.map, is_whole) } else { 0 };
         let weights = weights.saturating_add_signed(more);
         let states = state * u64::from(self.n_seq + self.n_snapshot(graph));
         weights.saturating_add(kv).saturating_add(states)
@@ -111,6 +126,9 @@ pub struct CpuModel {
     in_16_bits: bool,
     weights: Vec<Bytes>,
     tiles: Tiles,
+    /// Layers of experts, and the weights of those that are loaded expert by expert.
+    experts: Arc<[ExpertLayer]>,
+    parts: Parts,
     seqs: Sequences,
     /// Input rows that columns may use in place of embeddings.
     inputs: Vec<f32>,
@@ -187,24 +205,64 @@ impl CpuModel {
         graph: Graph,
         config: CpuConfig,
         tensors: &impl Tensors,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<Self, RuntimeError> {
+        Self::load_without(graph, config, &[], tensors, progress).await
+    }
+
+    /// The same without the experts of some layers ([`ExpertLayer::layer`]), which [`Self::run_step_away`] computes elsewhere,
+    /// or with those that are added ([`Self::add_expert`]).
+    ///
+    /// # Errors
+    /// As [`Self::load`]; [`ExpertError::NoLayer`].
+    pub async fn load_without(
+        graph: Graph,
+        config: CpuConfig,
+        layers: &[u16],
+        tensors: &impl Tensors,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Self, RuntimeError> {
         formats::check(&graph)?;
-        let Threads { decode, batch } = config.threads;
-        let workers = Workers::new(decode)?;
-        let batch_workers = (batch != 0 && batch != decode).then(|| Workers::new(batch)).transpose()?;
-        let total = graph.weights.iter().map(Weight::n_byte).sum();
-        let (mut weights, mut done) = (Vec::new(), 0);
-        let (mut tiles, uses) =
-            (Tiles::default(), if config.repack { Uses::of(&graph) } else { Uses::default() });
+        let experts: Arc<[ExpertLayer]> = graph.experts().into();
+        let parts = experts::parts_of(&graph, &experts, layers)?;
+        let mut model = CpuModel::without_weights(graph, config, experts, parts)?;
+        let graph = model.graph.clone();
+        let whole = graph.weights.iter().enumerate().filter(|(i, _)| !model.parts.has(WeightId(*i)));
+        let total = whole.map(|(_, w)| w.n_byte()).sum();
+        let mut done = 0;
+        let uses = if config.repack { Uses::of(&graph) } else { Uses::default() };
         for (i, w) in graph.weights.iter().enumerate() {
+            if model.parts.has(WeightId(i)) {
+                continue;
+            }
             let bytes = Bytes::load(w, config.map, tensors).await?;
-            let workers = batch_workers.as_ref().unwrap_or(&workers);
-            weights.push(tiles.pack(&uses, (WeightId(i), w), bytes, workers));
+            let workers = model.batch_workers.as_ref().unwrap_or(&model.workers);
+            model.weights[i] = model.tiles.pack(&uses, (WeightId(i), w), bytes, workers);
             done += w.n_byte();
             progress(done, total);
         }
+        Ok(model)
+    }
+
+    /// A model that has nothing but experts, which are added; it runs no steps.
+    fn of_experts(graph: Graph, config: CpuConfig) -> Result<Self, RuntimeError> {
+        formats::check(&graph)?;
+        let experts: Arc<[ExpertLayer]> = graph.experts().into();
+        let parts = Parts::of(&graph, experts.iter());
+        CpuModel::without_weights(graph, config, experts, parts)
+    }
+
+    fn without_weights(
+        graph: Graph,
+        config: CpuConfig,
+        experts: Arc<[ExpertLayer]>,
+        parts: Parts,
+    ) -> Result<Self, RuntimeError> {
+        let Threads { decode, batch } = config.threads;
+        let workers = Workers::new(decode)?;
+        let batch_workers = (batch != 0 && batch != decode).then(|| Workers::new(batch)).transpose()?;
         let seqs = Sequences::new(&graph, &config)?;
+        let weights = graph.weights.iter().map(|_| Bytes::Read(Vec::new())).collect();
         let (last_use, tail, graph) = (graph.last_use(), tail(&graph), Arc::new(graph));
         let (inputs, masks) = (Vec::new(), Vec::new());
         Ok(CpuModel {
@@ -214,7 +272,9 @@ impl CpuModel {
             tail,
             in_16_bits: config.repack,
             weights,
-            tiles,
+            tiles: Tiles::default(),
+            experts,
+            parts,
             seqs,
             inputs,
             masks,
@@ -275,7 +335,8 @@ impl CpuModel {
         // Tiles stand for mapped bytes, which the system may drop.
         let counts = |i: usize, w: &Bytes| !(matches!(w, Bytes::Mapped(..)) && self.tiles.has(WeightId(i)));
         let weights = self.weights.iter().enumerate().filter(|(i, w)| counts(*i, w));
-        weights.map(|(_, w)| w.len() as u64).sum::<u64>() + self.tiles.n_byte() + self.seqs.n_byte()
+        let whole = weights.map(|(_, w)| w.len() as u64).sum::<u64>() + self.tiles.n_byte();
+        whole + self.parts.n_byte() + self.seqs.n_byte()
     }
 
     /// Sets entries of a sequence's page table, from `first`.

@@ -4,16 +4,23 @@ use super::weights::Bytes;
 use crate::graph::{Graph, Weight, WeightId};
 use crate::workers::Workers;
 
+/// There are none.
+pub(super) enum Packed {}
+
 #[derive(Default)]
 pub(super) struct Tiles {}
 
 impl Tiles {
-    pub(super) fn n_byte_of(_: &Graph, _: bool) -> i64 {
+    pub(super) fn n_byte_of(_: &Graph, _: bool, _: impl Fn(&WeightId) -> bool) -> i64 {
         0
     }
 
     pub(super) fn pack(&mut self, _: &Uses, _: (WeightId, &Weight), bytes: Bytes, _: &Workers) -> Bytes {
         bytes
+    }
+
+    pub(super) fn get(&self, _: WeightId) -> Option<&Packed> {
+        None
     }
 
     pub(super) fn has(&self, _: WeightId) -> bool {
@@ -32,4 +39,12 @@ impl Uses {
     pub(super) fn of(_: &Graph) -> Self {
         Uses {}
     }
+}
+
+pub(super) fn packed(_: &Weight, _: &[u8], _: &Workers) -> Option<Packed> {
+    None
+}
+
+pub(super) fn packed_bytes(_: &Packed) -> u64 {
+    0
 }

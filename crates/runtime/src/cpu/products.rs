@@ -5,6 +5,7 @@ use ggml_format::product::{Columns, Form};
 #[cfg(not(target_arch = "wasm32"))]
 use ggml_format::product::{Packed, TILE_ROWS};
 
+use super::matrix::Matrix;
 use super::{CpuModel, ProductInput, SHARE, Watch};
 use crate::graph::{Graph, Product, WeightId};
 
@@ -25,10 +26,10 @@ impl CpuModel {
 
     /// Multiplies columns with rows of a matrix, `rows` in a task: `[rows, n]`, from its tiles or from the bytes of the file. Both give
     /// the same to the bit.
-    fn multiply(&self, x: &mut Columns<'_>, w: WeightId, row0: usize, rows: usize, out: &mut [f32]) {
-        let (info, bytes, n) = (&self.graph.weights[w.0], &self.weights[w.0], x.n());
+    fn multiply(&self, x: &mut Columns<'_>, m: &Matrix<'_>, rows: usize, out: &mut [f32]) {
+        let (info, bytes, row0, n) = (m.info, m.bytes, m.row0, x.n());
         #[cfg(not(target_arch = "wasm32"))]
-        if let Some(tiles) = self.tiles.get(w)
+        if let Some(tiles) = m.tiles
             && (bytes.is_empty() || row0 % TILE_ROWS == 0 && Packed::pays_for(n))
         {
             self.prepare(x, tiles.form());
@@ -42,6 +43,12 @@ impl CpuModel {
         self.team().fill_chunks(out, rows * n, |i, out| {
             x.multiply(info.ty, &bytes[(row0 + i * rows) * row_bytes..], out);
         });
+    }
+
+    /// A matrix from a row on.
+    pub(super) fn matrix(&self, w: WeightId, row0: usize) -> Matrix<'_> {
+        let (info, bytes, tiles) = (&self.graph.weights[w.0], &*self.weights[w.0], self.tiles.get(w));
+        Matrix { info, bytes, tiles, row0 }
     }
 
     /// `[n, slots, width]` from `x`: `[n, k]`, or `[n, slots, k]`; expert by expert, all columns of an expert at once.
@@ -75,7 +82,7 @@ impl CpuModel {
             let bias = bias.as_ref().map(|b| &b[expert * rows..][..rows]);
             let scale = scale.as_ref().map_or(1.0, |s| s[expert]);
             let mut columns = Columns::new(&columns, k);
-            let made = self.mul_mat(&mut columns, w, expert * rows, width, scale, bias);
+            let made = self.mul_mat(&mut columns, &self.matrix(w, expert * rows), width, scale, bias);
             for (p, made) in pairs.into_iter().zip(made.chunks_exact(width)) {
                 out[p * width..][..width].copy_from_slice(made);
             }
@@ -88,21 +95,19 @@ impl CpuModel {
         let scale = p.scale.map_or(1.0, |s| self.vector(s)[0]);
         let bias = p.bias.map(|b| self.vector(b));
         let n_row = graph.weights[p.weight.0].n_row as usize;
-        self.mul_mat(x, p.weight, 0, n_row, scale, bias.as_deref())
+        self.mul_mat(x, &self.matrix(p.weight, 0), n_row, scale, bias.as_deref())
     }
 
-    /// `[n, width]` from `x`: `[n, k]`, with rows of the matrix from `row0`, in parallel.
+    /// `[n, width]` from `x`: `[n, k]`, with `width` rows of the matrix, in parallel.
     pub(super) fn mul_mat(
         &self,
         x: &mut Columns<'_>,
-        w: WeightId,
-        row0: usize,
+        m: &Matrix<'_>,
         width: usize,
         scale: f32,
         bias: Option<&[f32]>,
     ) -> Vec<f32> {
-        let info = &self.graph.weights[w.0];
-        let (n, k) = (x.n(), info.n_col as usize);
+        let (n, k) = (x.n(), m.info.n_col as usize);
         if n == 0 {
             return Vec::new();
         }
@@ -112,11 +117,11 @@ impl CpuModel {
             // The rows of a task are read in order, so tasks are as large as balance allows.
             let tasks = TASKS * self.team().n();
             let rows = SHARE.div_ceil(n * k).max(width.div_ceil(tasks)).next_multiple_of(TILE);
-            self.multiply(x, w, row0, rows, &mut by_row);
+            self.multiply(x, m, rows, &mut by_row);
         } else {
             let x = x.x();
             self.team().fill_chunks(&mut by_row, n, |r, out| {
-                let row = self.row(w, row0 + r);
+                let row = m.row(r);
                 for (o, col) in out.iter_mut().zip(x.chunks_exact(k)) {
                     *o = mul_mat_vec::reference::dot(&row, col) as f32;
                 }

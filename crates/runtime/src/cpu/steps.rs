@@ -8,10 +8,32 @@ use crate::graph::{Graph, Op, ValueId, WeightId};
 use crate::step::{Column, ColumnOutput, RowInput, StepOutputs};
 
 /// Rows of a step with outputs.
-struct Picks {
+pub(super) struct Picks {
     /// Those with logits, in order.
     head: Vec<usize>,
     hidden: Vec<usize>,
+}
+
+/// A step while its nodes run.
+pub(super) struct Pass<'a> {
+    graph: &'a Graph,
+    rows: &'a [Row],
+    picks: &'a Picks,
+    /// Values that some node has still to read.
+    pub(super) values: Vec<Vec<f32>>,
+    hidden: Vec<f32>,
+}
+
+impl<'a> Pass<'a> {
+    pub(super) fn new(graph: &'a Graph, rows: &'a [Row], picks: &'a Picks) -> Self {
+        Pass { graph, rows, picks, values: vec![Vec::new(); graph.widths.len()], hidden: Vec::new() }
+    }
+
+    /// Logits and hidden states of the rows that have them.
+    pub(super) fn end(mut self) -> (Vec<f32>, Vec<f32>) {
+        let logits = self.graph.logits.filter(|_| !self.picks.head.is_empty());
+        (logits.map(|v| std::mem::take(&mut self.values[v.0])).unwrap_or_default(), self.hidden)
+    }
 }
 
 impl CpuModel {
@@ -66,7 +88,7 @@ impl CpuModel {
     /// As [`Self::run_step`], once; passes the inputs of every product to `watch`.
     ///
     /// # Errors
-    /// As [`Self::run_step`].
+    /// As [`Self::run_step`]; [`ExpertError::NotHere`](crate::ExpertError::NotHere) for a model that was loaded without some experts.
     ///
     /// # Panics
     /// If a column has no mask ([`Self::set_masks`]) that needs one.
@@ -77,6 +99,19 @@ impl CpuModel {
         watch: Watch<'_>,
     ) -> Result<StepOutputs, RuntimeError> {
         self.check(columns)?;
+        self.check_whole()?;
+        let (rows, picks) = self.begin(columns, outputs);
+        let graph = self.graph.clone();
+        let mut pass = Pass::new(&graph, &rows, &picks);
+        for i in 0..graph.nodes.len() {
+            self.run_node(&mut pass, i, watch);
+        }
+        let (logits, hidden) = pass.end();
+        Ok(self.outputs(outputs, &rows, &picks, logits, hidden))
+    }
+
+    /// The rows of a checked step, whose state is that after it from now on.
+    pub(super) fn begin(&mut self, columns: &[Column], outputs: &[ColumnOutput]) -> (Vec<Row>, Picks) {
         let row = |c: &Column| {
             let chosen = || self.seqs.chosen[c.seq as usize].expect("a token was chosen before");
             let components = c.components.unwrap_or([c.pos; 3]);
@@ -94,11 +129,27 @@ impl CpuModel {
             let last = rows[run.end - 1];
             self.seqs.state_at[last.seq as usize] = Some(last.pos + 1);
         }
-        if self.n_row != rows.len() {
+        self.set_n_row(rows.len());
+        (rows, picks)
+    }
+
+    /// Buffers are kept for steps of as many rows as the last.
+    pub(super) fn set_n_row(&mut self, n_row: usize) {
+        if self.n_row != n_row {
             self.buffers.clear();
-            self.n_row = rows.len();
+            self.n_row = n_row;
         }
-        let (mut logits, hidden) = self.run(&rows, &picks, watch);
+    }
+
+    /// The outputs of a step; chooses tokens.
+    pub(super) fn outputs(
+        &mut self,
+        outputs: &[ColumnOutput],
+        rows: &[Row],
+        picks: &Picks,
+        mut logits: Vec<f32>,
+        hidden: Vec<f32>,
+    ) -> StepOutputs {
         let mut out = StepOutputs { hidden, ..StepOutputs::default() };
         let n_vocab = logits.len() / picks.head.len().max(1);
         let masks = std::mem::take(&mut self.masks);
@@ -121,10 +172,10 @@ impl CpuModel {
             self.seqs.chosen[rows[*row].seq as usize] = Some(token);
             out.chosen.push(token);
         }
-        Ok(out)
+        out
     }
 
-    fn check(&self, columns: &[Column]) -> Result<(), RuntimeError> {
+    pub(super) fn check(&self, columns: &[Column]) -> Result<(), RuntimeError> {
         let most = |of: fn(&Column) -> u32| columns.iter().map(of).max().map_or(0, |n| u64::from(n) + 1);
         let c = &self.config;
         for (what, found, limit) in
@@ -146,44 +197,39 @@ impl CpuModel {
         Ok(())
     }
 
-    /// Runs the nodes as far as needed: returns logits and hidden states of the rows that have them.
-    fn run(&mut self, rows: &[Row], picks: &Picks, watch: Watch<'_>) -> (Vec<f32>, Vec<f32>) {
-        let graph = self.graph.clone();
-        let mut hidden = Vec::new();
-        let mut values: Vec<Vec<f32>> = vec![Vec::new(); graph.widths.len()];
-        for (i, node) in graph.nodes.iter().enumerate() {
-            let is_tail = self.tail.contains(&node.out);
-            if is_tail && picks.head.is_empty() {
-                continue;
-            }
-            // Only the requested rows of logits are computed: the head is the largest product.
-            let head_input = match node.op {
-                Op::MulMat { x, .. } if is_tail && picks.head.len() < rows.len() => Some(x),
-                _ => None,
-            };
-            let whole = head_input.map(|x| {
-                let wanted = gather(&values[x.0], graph.width(x) as usize, &picks.head);
-                (x, std::mem::replace(&mut values[x.0], wanted))
-            });
-            for (x, weight) in products(&node.op) {
-                watch(ProductInput { weight: &graph.weights[weight.0], matrix: 0, x: &values[x.0] });
-            }
-            let width = graph.width(node.out) as usize;
-            values[node.out.0] = self.node(&graph, &node.op, &values, rows, width, watch);
-            if let Some((x, whole)) = whole {
-                values[x.0] = whole;
-            }
-            if graph.hidden == Some(node.out) {
-                hidden = gather(&values[node.out.0], width, &picks.hidden);
-            }
-            self.free(&graph, i, &mut values);
+    /// Runs a node, if the outputs need it.
+    pub(super) fn run_node(&mut self, pass: &mut Pass<'_>, i: usize, watch: Watch<'_>) {
+        let Pass { graph, rows, picks, values, hidden } = pass;
+        let node = &graph.nodes[i];
+        let is_tail = self.tail.contains(&node.out);
+        if is_tail && picks.head.is_empty() {
+            return;
         }
-        let logits = graph.logits.filter(|_| !picks.head.is_empty());
-        (logits.map(|v| std::mem::take(&mut values[v.0])).unwrap_or_default(), hidden)
+        // Only the requested rows of logits are computed: the head is the largest product.
+        let head_input = match node.op {
+            Op::MulMat { x, .. } if is_tail && picks.head.len() < rows.len() => Some(x),
+            _ => None,
+        };
+        let whole = head_input.map(|x| {
+            let wanted = gather(&values[x.0], graph.width(x) as usize, &picks.head);
+            (x, std::mem::replace(&mut values[x.0], wanted))
+        });
+        for (x, weight) in products(&node.op) {
+            watch(ProductInput { weight: &graph.weights[weight.0], matrix: 0, x: &values[x.0] });
+        }
+        let width = graph.width(node.out) as usize;
+        values[node.out.0] = self.node(graph, &node.op, values, rows, width, watch);
+        if let Some((x, whole)) = whole {
+            values[x.0] = whole;
+        }
+        if graph.hidden == Some(node.out) {
+            *hidden = gather(&values[node.out.0], width, &picks.hidden);
+        }
+        self.free(graph, i, values);
     }
 
     /// Frees values whose last reader is this node.
-    fn free(&self, graph: &Graph, node: usize, values: &mut [Vec<f32>]) {
+    pub(super) fn free(&self, graph: &Graph, node: usize, values: &mut [Vec<f32>]) {
         for v in graph.nodes[node].op.inputs() {
             if self.last_use[v.0] == node {
                 self.buffers.give(std::mem::take(&mut values[v.0]));

@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ggml_format::product::{Line, Packed, TILE_ROWS};
+pub(super) use ggml_format::product::Packed;
+use ggml_format::product::{Line, TILE_ROWS};
 
 use super::weights::Bytes;
 use crate::graph::{Graph, Op, Weight, WeightId};
@@ -18,15 +19,15 @@ pub(super) struct Tiles(HashMap<WeightId, Packed>);
 
 impl Tiles {
     /// Bytes of a graph's matrices in tiles, less those of the file that they stand for: all if it is mapped, otherwise those of
-    /// matrices whose rows are not read, too.
-    pub(super) fn n_byte_of(graph: &Graph, map: bool) -> i64 {
+    /// matrices whose rows are not read, too. Of the matrices that `is_whole`.
+    pub(super) fn n_byte_of(graph: &Graph, map: bool, is_whole: impl Fn(&WeightId) -> bool) -> i64 {
         let Uses { multiplied, read } = Uses::of(graph);
         let more = |id: &WeightId| {
             let w = &graph.weights[id.0];
             let of_file = if map || !read.contains(id) { w.n_byte() } else { 0 };
             Some(n_byte(w)? as i64 - of_file as i64)
         };
-        multiplied.iter().filter_map(more).sum()
+        multiplied.iter().filter(|id| is_whole(id)).filter_map(more).sum()
     }
 
     /// Packs a matrix of products, if it has tiles; what remains of its bytes.
@@ -58,7 +59,7 @@ impl Tiles {
 
     /// Bytes of all tiles.
     pub(super) fn n_byte(&self) -> u64 {
-        self.0.values().map(|p| p.n_byte() as u64).sum()
+        self.0.values().map(packed_bytes).sum()
     }
 }
 
@@ -90,6 +91,11 @@ impl Uses {
     }
 }
 
+/// Bytes of a matrix in tiles.
+pub(super) fn packed_bytes(p: &Packed) -> u64 {
+    p.n_byte() as u64
+}
+
 fn n_row(w: &Weight) -> usize {
     w.n_byte().checked_div(w.row_bytes()).unwrap_or(0) as usize
 }
@@ -101,7 +107,7 @@ fn n_byte(w: &Weight) -> Option<u64> {
 }
 
 /// A matrix in tiles, packed in parallel, if it has any.
-fn packed(w: &Weight, bytes: &[u8], workers: &Workers) -> Option<Packed> {
+pub(super) fn packed(w: &Weight, bytes: &[u8], workers: &Workers) -> Option<Packed> {
     n_byte(w)?;
     let (k, of_tile) = (w.n_col as usize, TILE_ROWS * w.row_bytes() as usize);
     Packed::new(w.ty, k, n_row(w), |n_line, lines| {

@@ -5,7 +5,7 @@ use std::ops::{Deref, Range};
 use ggml_format::HeaderBytes;
 
 use crate::error::RuntimeError;
-use crate::graph::Weight;
+use crate::graph::{ExpertPiece, Weight};
 use crate::tensors::{Tensors, read_rows};
 
 /// A tensor in the file's format.
@@ -35,10 +35,40 @@ impl Bytes {
         let rows = w.n_byte().checked_div(w.row_bytes())?;
         let mut pieces = w.pieces(0, u32::try_from(rows).ok()?);
         let ((offset, _), None) = (pieces.next()?, pieces.next()) else { return None };
-        let (file, range) = tensors.mapped(&w.name)?;
+        Bytes::mapped_at(&w.name, offset, n_byte, tensors)
+    }
+
+    /// Bytes of a tensor from an offset.
+    fn mapped_at(name: &str, offset: u64, n_byte: usize, tensors: &impl Tensors) -> Option<Self> {
+        let (file, range) = tensors.mapped(name)?;
         let start = range.start.checked_add(usize::try_from(offset).ok()?)?;
         let end = start.checked_add(n_byte).filter(|end| *end <= range.end)?;
         Some(Bytes::Mapped(file, start..end))
+    }
+
+    /// Places of a tensor, one after the other; mapped if `map` is set and there is one that can be.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Tensor`].
+    pub(super) async fn load_pieces(
+        pieces: &[ExpertPiece],
+        map: bool,
+        tensors: &impl Tensors,
+    ) -> Result<Self, RuntimeError> {
+        if let ([p], true) = (pieces, map)
+            && let Some(mapped) = Bytes::mapped_at(&p.tensor, p.offset, p.n_byte as usize, tensors)
+        {
+            return Ok(mapped);
+        }
+        let mut bytes = vec![0; pieces.iter().map(|p| p.n_byte as usize).sum()];
+        let mut rest = &mut bytes[..];
+        for p in pieces {
+            let (own, after) = rest.split_at_mut(p.n_byte as usize);
+            let read = tensors.read(&p.tensor, p.offset, own).await;
+            read.map_err(|source| RuntimeError::Tensor { tensor: p.tensor.clone(), source })?;
+            rest = after;
+        }
+        Ok(Bytes::Read(bytes))
     }
 
     /// The bytes, to change them; a mapped tensor is copied first.

@@ -487,6 +487,33 @@ impl Scheduler {
         held.for_each(|p| self.pool.release(p));
     }
 
+    /// Takes back all steps in flight, which the device dropped: it is as before the first of them, and their rows are sent again.
+    ///
+    /// If a request left since, or pages were named, others could find tokens that did not run: then everything restarts
+    /// ([`Self::restart`]).
+    pub fn undo(&mut self) {
+        let steps = std::mem::take(&mut self.under_way);
+        let mut is_known = true;
+        for step in &steps {
+            for sent in &step.rows {
+                let Some(r) = self.slots[sent.seq].as_mut().filter(|r| r.stay == sent.stay) else {
+                    is_known = false;
+                    continue;
+                };
+                r.n_sent = r.n_sent.min(sent.pos);
+                is_known &= r.n_named * self.limits.page <= r.n_sent;
+                match sent.want {
+                    Want::Choose | Want::ChooseMasked => r.n_ahead -= step.repeat as usize,
+                    Want::Logits => r.logits = Logits::Unasked,
+                    Want::Nothing | Want::Hidden => {}
+                }
+            }
+        }
+        if !is_known {
+            self.restart();
+        }
+    }
+
     /// Restarts all requests, for a new device: nothing is in flight, no page holds anything.
     pub fn restart(&mut self) {
         self.under_way.clear();

@@ -25,6 +25,7 @@ struct Sequence {
     state: Vec<u32>,
 }
 
+#[derive(Clone)]
 pub(crate) struct Device {
     page: usize,
     has_state: bool,

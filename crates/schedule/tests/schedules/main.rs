@@ -87,6 +87,7 @@ struct Seen {
     /// Prompts that ran whole beside others, and those that exceeded the budget.
     n_whole_beside: u64,
     n_whole_over: u64,
+    n_undone: u64,
 }
 
 /// The parties that may choose the tokens of a request.
@@ -109,6 +110,8 @@ struct Trial {
     waits: Option<Work>,
     /// Group of the last step.
     group: u64,
+    /// The device before the last step.
+    before: Option<Device>,
 }
 
 /// Images of 1 to 6 rows; some share values, which does not make them the same.
@@ -285,6 +288,7 @@ impl Trial {
         if work.step.rows.is_empty() {
             return true;
         }
+        self.before = (self.n_under_way() == 0).then(|| self.device.clone());
         let group = self.device.group_of(&work.step);
         self.seen.n_switched += u64::from(std::mem::replace(&mut self.group, group) != group);
         if work.masked.is_empty() {
@@ -314,6 +318,22 @@ impl Trial {
         assert!(n_row <= self.scheduler.limits().max_row && (n_row <= budget.rows || runs.len() == 1));
         self.seen.n_whole_beside += u64::from(runs.len() > 1);
         self.seen.n_whole_over += u64::from(n_row > budget.rows);
+    }
+
+    /// A step that the device drops, perhaps after one of its requests is gone.
+    fn undo(&mut self, r: &mut Random) {
+        self.before = None;
+        if self.n_under_way() > 0 || !self.step(r) {
+            return;
+        }
+        let Some(device) = self.before.take() else { return };
+        if r.within(0, 4) == 0 {
+            self.cancel(r);
+        }
+        self.device = device;
+        (self.waits, self.outputs) = Default::default();
+        self.scheduler.undo();
+        self.seen.n_undone += 1;
     }
 
     fn read(&mut self) -> bool {
@@ -439,13 +459,15 @@ fn run(seed: u64) -> Seen {
         outputs: Default::default(),
         waits: None,
         group: 0,
+        before: None,
     };
     for _ in 0..r.within(5, 40) {
-        match r.within(0, 8) {
+        match r.within(0, 9) {
             0 | 1 => t.submit(r),
+            9 => t.undo(r),
             2 if !t.asked.is_empty() => t.cancel(r),
             3 | 4 => drop(t.read()),
-            5 if r.within(0, 10) == 0 => {
+            5 if r.within(0, 7) == 0 => {
                 (t.waits, t.outputs) = Default::default();
                 t.scheduler.restart();
                 t.device = Device::new(t.scheduler.limits());
@@ -495,12 +517,14 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         all.n_changed += seen.n_changed;
         all.n_whole_beside += seen.n_whole_beside;
         all.n_whole_over += seen.n_whole_over;
+        all.n_undone += seen.n_undone;
     }
     let Seen { n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed, .. } = all;
     let Seen { n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared, .. } = all;
     let rest = [n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared];
     let rest = rest.into_iter().chain([all.n_read, all.n_read_again, all.n_read_beside]);
     let rest = rest.chain([all.n_switched, all.n_changed, all.n_whole_beside, all.n_whole_over]);
+    let rest = rest.chain([all.n_undone]);
     for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed].into_iter().chain(rest) {
         assert!(n > N_SCHEDULE / 100, "{all:?}");
     }
