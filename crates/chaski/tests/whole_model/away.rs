@@ -94,7 +94,7 @@ impl Drop for Ended {
 }
 
 fn take(n: &AtomicU32) -> bool {
-    n.try_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
+    n.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
 }
 
 impl Experts for Others {
