@@ -10,7 +10,7 @@ out=$(realpath -m "${OUT:?the folder for the results}")
 seconds=${1:-540} goal=${2:-10000000}
 cores=${CORES:-$(nproc)}
 # Longest input, in bytes.
-declare -A max_len=([folder_tokenizer]=4096 [gguf]=4096 [grammar]=512 [hub]=2048 [imatrix]=2048 [lora]=4096 [mlc]=8192 [safetensors]=4096 [schema]=1024 [template]=1024 [tokenizer]=1024
+declare -A max_len=([folder_tokenizer]=4096 [gguf]=4096 [grammar]=512 [hub]=2048 [imatrix]=2048 [lora]=4096 [mlc]=8192 [safetensors]=4096 [schema]=1024 [swarm]=4096 [template]=1024 [tokenizer]=1024
   [wgsl_pre]=2048 [wire]=2048)
 read -r -a targets <<<"${TARGETS:-$(echo "${!max_len[@]}" | tr ' ' '\n' | sort | tr '\n' ' ')}"
 # One process runs for so long at most, so that cores pass to the targets that need them.

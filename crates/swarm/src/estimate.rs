@@ -11,7 +11,7 @@ const PER_DOUBLING: f64 = 12.0;
 const BELOW: f64 = 6.0;
 const ABOVE: f64 = 12.0;
 const N_BUCKET: usize = ((BELOW + ABOVE) * PER_DOUBLING) as usize;
-/// Samples after which all counts are halved.
+/// Samples after which all counts are halved, and between judgements of the tail.
 const HALF_LIFE: u32 = 512;
 
 /// Exponentially weighted moving average of a positive quantity, with large samples clipped.

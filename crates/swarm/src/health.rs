@@ -12,6 +12,10 @@ pub(crate) const PONG_LATE: Duration = Duration::from_millis(2500);
 pub(crate) const SILENT: Duration = Duration::from_secs(5);
 /// First and longest time between canaries that fail.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Time before the first canary.
+const FIRST: Duration = Duration::from_millis(50);
+/// A suspect that is heard again after so long gets a canary at once.
+const AWAKE: Duration = Duration::from_secs(1);
 /// Time between good canaries.
 const SOON: Duration = Duration::from_millis(20);
 
@@ -29,6 +33,8 @@ enum State {
 pub(crate) struct Health {
     state: State,
     missed: u32,
+    /// When the last miss was counted.
+    missed_at: Duration,
     good: u32,
     backoff: Duration,
     /// When the next canary is due, if suspect.
@@ -37,7 +43,14 @@ pub(crate) struct Health {
 
 impl Default for Health {
     fn default() -> Self {
-        Self { state: State::Up, missed: 0, good: 0, backoff: BACKOFF.0, canary: None }
+        Self {
+            state: State::Up,
+            missed: 0,
+            missed_at: Duration::ZERO,
+            good: 0,
+            backoff: BACKOFF.0,
+            canary: None,
+        }
     }
 }
 
@@ -52,9 +65,13 @@ impl Health {
         self.canary
     }
 
-    /// A hedge was faster. Returns true if the worker becomes suspect.
-    pub(crate) fn missed(&mut self, now: Duration) -> bool {
-        self.missed += 1;
+    /// A hedge was faster than a task sent at `sent`. Returns true if the worker becomes suspect. One pause of a worker
+    /// delays all that it has in its queue: only a task that was sent after the last miss counts as another one.
+    pub(crate) fn missed(&mut self, now: Duration, sent: Duration) -> bool {
+        if self.missed > 0 && sent < self.missed_at {
+            return false;
+        }
+        (self.missed, self.missed_at) = (self.missed + 1, now);
         self.missed >= MISSED && self.suspect(now)
     }
 
@@ -68,10 +85,18 @@ impl Health {
         let was_up = self.is_up();
         if was_up {
             (self.state, self.good, self.missed) = (State::Suspect, 0, 0);
-            // The task that was missed may still be answered: not at once.
-            self.canary = Some(now + self.backoff.min(BACKOFF.0) / 4);
+            self.canary = Some(now + FIRST);
         }
         was_up
+    }
+
+    /// A frame came after `silence`. Returns true if a canary is due now: the worker was stopped, and goes on.
+    pub(crate) fn heard(&mut self, now: Duration, silence: Duration) -> bool {
+        let is_awake = silence >= AWAKE && self.canary.is_some_and(|at| at > now);
+        if is_awake {
+            self.canary = Some(now);
+        }
+        is_awake
     }
 
     /// A canary was sent.
@@ -115,9 +140,11 @@ mod tests {
     #[test]
     fn three_misses_in_a_row_make_a_suspect_and_three_canaries_bring_it_back() {
         let mut health = Health::default();
-        assert!(!health.missed(MS) && !health.missed(MS));
+        assert!(!health.missed(MS, MS) && !health.missed(2 * MS, 2 * MS));
         health.answered();
-        assert!(!health.missed(MS) && !health.missed(MS) && health.missed(MS));
+        assert!(
+            !health.missed(3 * MS, 3 * MS) && !health.missed(4 * MS, 4 * MS) && health.missed(5 * MS, 5 * MS)
+        );
         assert!(!health.is_up() && health.canary_at().is_some());
         assert!(!health.suspect(MS), "it is suspect already");
         health.canary_sent();
@@ -125,6 +152,22 @@ mod tests {
         assert!(!health.canary_good(MS) && !health.canary_good(MS));
         assert!(health.canary_good(MS) && health.is_up());
         assert!(!health.canary_good(MS), "nothing to bring back");
+    }
+
+    #[test]
+    fn tasks_that_one_pause_delays_are_one_miss() {
+        let mut health = Health::default();
+        assert!((10..20).all(|at| !health.missed(at * MS, 9 * MS)));
+        assert!(!health.missed(30 * MS, 21 * MS) && health.missed(40 * MS, 31 * MS));
+    }
+
+    #[test]
+    fn a_suspect_that_goes_on_gets_a_canary_at_once() {
+        let mut health = Health::default();
+        health.suspect(Duration::ZERO);
+        (0..4).for_each(|_| health.canary_failed(Duration::ZERO));
+        assert!(!health.heard(MS, 20 * MS) && health.heard(MS, 3000 * MS));
+        assert_eq!(health.canary_at(), Some(MS));
     }
 
     #[test]

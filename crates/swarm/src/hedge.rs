@@ -57,14 +57,37 @@ impl Bucket {
 }
 
 /// Shape of the tail of answer times.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tail {
     /// Late answers are not much later than others: a hedge helps only at once.
     Light,
     /// A few answers are very late: a late hedge brings most of the gain.
     Heavy,
     /// Neither helps much, or there are too few samples.
+    #[default]
     Unknown,
+}
+
+/// The tail that is believed: two judgements in a row must say the same, since some hundred samples have few of a tail.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Belief {
+    believed: Tail,
+    last: Tail,
+}
+
+impl Belief {
+    /// The tail.
+    pub(crate) fn tail(&self) -> Tail {
+        self.believed
+    }
+
+    /// Takes a judgement.
+    pub(crate) fn add(&mut self, judged: Tail) {
+        if judged == self.last {
+            self.believed = judged;
+        }
+        self.last = judged;
+    }
 }
 
 /// Judges the tail of a distribution by the expected time of a layer of several answers: without hedges, with late ones

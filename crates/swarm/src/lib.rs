@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cost;
 mod estimate;
 mod health;
 mod hedge;
@@ -25,6 +26,10 @@ mod unit;
 mod verify;
 mod worker;
 
+pub use cost::{
+    Available, Choice, Cost, Drafts, ExpertSplit, Link, ModelSize, Plan, PlanError, Rates, WorkerRates,
+    best_fan_out, phase_time, plan,
+};
 pub use hedge::Hedging;
 pub use hub::{
     Action, Bounds, Call, CallError, CallPair, CloseReason, Event, Hub, HubConfig, Joined, Stats, Status,

@@ -28,7 +28,7 @@ const READERS: &[(&str, &[&str])] = &[
     ("docs/ops.md", &["chaski-kernels", "xtask"]),
     ("docs", &["xtask"]),
     (".github", &["xtask"]),
-    ("fuzz", &["ggml-format", "chaski-text", "chaski-wire"]),
+    ("fuzz", &["ggml-format", "chaski-swarm", "chaski-text", "chaski-wire"]),
 ];
 
 impl Packages {

@@ -20,7 +20,11 @@ impl Hub {
     /// Takes a frame of a worker.
     pub(super) fn frame(&mut self, now: Duration, peer: PeerId, frame: Frame, actions: &mut Vec<Action>) {
         let Some(at) = self.peers.get_mut(&peer) else { return };
+        let silence = now.saturating_sub(at.heard);
         at.heard = now;
+        if at.health.heard(now, silence) {
+            self.timers.set(Timer::Canary(peer), now);
+        }
         match frame.body {
             Body::Result { answer, sum: false } => {
                 self.result(now, peer, (frame.task, frame.epoch, frame.layer), answer, actions);
@@ -157,10 +161,8 @@ impl Hub {
 
     /// Learns from the ratio of an answer's time to its prediction.
     fn sample_ratio(&mut self, ratio: f64) {
-        let is_due = self.answers.add(ratio);
-        // The first judgement need not wait for a halving.
-        if is_due || self.answers.weight() == 128.0 {
-            self.tail = tail(&self.answers, self.config.budget);
+        if self.answers.add(ratio) {
+            self.tail.add(tail(&self.answers, self.config.budget));
         }
     }
 
@@ -307,11 +309,11 @@ impl Hub {
             let is_same = f.call == hedge.call && f.hedged;
             is_same && f.parts.iter().any(|p| hedge.parts.iter().any(|h| h.part == p.part))
         };
-        let peers: Vec<PeerId> =
-            self.flights.values().filter(|f| is_beaten(f)).filter_map(|f| f.by.peer()).collect();
+        let beaten = self.flights.values().filter(|f| is_beaten(f));
+        let beaten: Vec<(PeerId, Duration)> = beaten.filter_map(|f| Some((f.by.peer()?, f.sent))).collect();
         self.stats.n_hedge_won += 1;
-        for peer in peers {
-            let is_suspect = self.peers.get_mut(&peer).is_some_and(|at| at.health.missed(now));
+        for (peer, sent) in beaten {
+            let is_suspect = self.peers.get_mut(&peer).is_some_and(|at| at.health.missed(now, sent));
             if is_suspect {
                 self.suspected(now, peer, actions);
             }
@@ -411,6 +413,8 @@ impl Hub {
             self.sample_ratio((settled - flight.sent).as_secs_f64() / flight.predicted.max(1e-6));
             return;
         }
+        // A worker that was stopped should not begin with what nobody waits for.
+        peer.into_iter().for_each(|peer| self.cancelled.entry(peer).or_default().push(task));
         match flight.purpose {
             Purpose::Serve { .. } => self.reassign(&flight, false),
             Purpose::Check(case) => self.recheck(now, case, actions),

@@ -47,8 +47,8 @@ impl Hub {
             || self.holders_of(unit).any(|p| p.health.is_up() && Some(p.joined.host) != host)
     }
 
-    /// Has an answer made again by somebody else, with the configured chance. The choice comes after the answer, from a
-    /// seed that workers do not know.
+    /// Has parts of an answer made again by somebody else, each with the configured chance. The choice comes after the
+    /// answer, from a seed that workers do not know.
     pub(super) fn spot_check(
         &mut self,
         now: Duration,
@@ -58,24 +58,20 @@ impl Hub {
     ) {
         let By::Worker { worker, .. } = flight.by else { return };
         let width = self.config.shape.width as usize;
-        let i = self.random.below(flight.parts.len() as u64) as usize;
-        let part = &flight.parts[i];
-        let range = flight.rows_of(i);
-        let rows = &rows[range.start * width..range.end * width];
-        let kept = self.kept(rows);
-        let layer = flight.data.layer;
-        let Some(unit) = self.config.shape.unit(layer, flight.data.pairs[part.pairs.start].expert) else {
-            return;
-        };
-        self.remember(unit, flight, part.pairs.start, &rows[..width]);
         let chance = if self.disagreements.doubts(worker) { IN_DOUBT } else { self.config.check };
-        if !self.random.happens(chance) {
-            return;
+        for (i, part) in flight.parts.iter().enumerate() {
+            let expert = flight.data.pairs[part.pairs.start].expert;
+            let Some(unit) = self.config.shape.unit(flight.data.layer, expert) else { continue };
+            let range = flight.rows_of(i);
+            let rows = &rows[range.start * width..range.end * width];
+            self.remember(unit, flight, part.pairs.start, &rows[..width]);
+            if self.random.happens(chance) {
+                self.stats.n_check += 1;
+                let (call, data, pairs) = (flight.call, flight.data.clone(), part.pairs.clone());
+                let claims = vec![(flight.by, self.kept(rows))];
+                self.ask(now, Case { call, data, pairs, unit, class: self.class, claims }, actions);
+            }
         }
-        self.stats.n_check += 1;
-        let (call, data, pairs) = (flight.call, flight.data.clone(), part.pairs.clone());
-        let case = Case { call, data, pairs, unit, class: self.class, claims: vec![(flight.by, kept)] };
-        self.ask(now, case, actions);
     }
 
     /// Two answers to the same pairs differ.

@@ -175,7 +175,7 @@ impl Hub {
     /// Second tasks that are sent with the first ones, if the policy is to: to replicas on other hosts.
     fn hedges_at_once(&self, now: Duration, id: CallId, plan: &Plan) -> Plan {
         let is_always = self.config.hedging == Hedging::Always;
-        let is_light = self.config.hedging == Hedging::Auto && self.tail == Tail::Light;
+        let is_light = self.config.hedging == Hedging::Auto && self.tail.tail() == Tail::Light;
         let mut second = Plan::new();
         if !is_always && !is_light {
             return second;

@@ -23,7 +23,7 @@ use std::time::Duration;
 use chaski_wire::{Digest, Dtype, Frame};
 
 use crate::estimate::Histogram;
-use crate::hedge::{Bucket, Hedging, Tail};
+use crate::hedge::{Belief, Bucket, Hedging};
 use crate::place::Assignment;
 use crate::random::Random;
 use crate::timers::Timers;
@@ -370,7 +370,7 @@ pub struct Hub {
     wake: Option<Duration>,
     /// Answer over prediction, of all workers.
     answers: Histogram,
-    tail: Tail,
+    tail: Belief,
     bucket: Bucket,
     norms: BTreeMap<Unit, Norms>,
     probes: BTreeMap<Unit, Probe>,
@@ -403,7 +403,7 @@ impl Hub {
             timers: Timers::default(),
             wake: None,
             answers: Histogram::default(),
-            tail: Tail::Unknown,
+            tail: Belief::default(),
             bucket,
             norms: BTreeMap::new(),
             probes: BTreeMap::new(),

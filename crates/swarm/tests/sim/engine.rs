@@ -37,6 +37,8 @@ pub(crate) struct Engine {
     /// Experts of a column, and most columns of a call.
     pub(crate) n_used: u64,
     pub(crate) n_column: u64,
+    /// Layers of a token: those of the model, again and again.
+    pub(crate) n_layer: usize,
     next: u64,
     seed: u64,
 }
@@ -58,9 +60,10 @@ impl Engine {
         n_column: u64,
         seed: u64,
     ) -> Self {
+        let n_layer = shape.layers.len();
         let streams = vec![Stream::default(); n_stream];
         let (asked, answered) = (BTreeMap::new(), BTreeSet::new());
-        Self { shape, streams, n_token, asked, answered, n_used, n_column, next: 1, seed }
+        Self { shape, streams, n_token, asked, answered, n_used, n_column, n_layer, next: 1, seed }
     }
 
     /// The next call of a stream: a function of stream, token and layer.
@@ -69,7 +72,7 @@ impl Engine {
         if at.layer == 0 {
             at.began = now;
         }
-        let layer = self.shape.layers[at.layer];
+        let layer = self.shape.layers[at.layer % self.shape.layers.len()];
         let width = self.shape.width as usize;
         let mut random = Random::new(self.seed ^ (stream as u64) << 40 ^ at.token << 8 ^ at.layer as u64);
         let n_column = 1 + random.below(self.n_column);
@@ -117,7 +120,7 @@ impl Engine {
 
     /// Moves a stream on; true if a token is complete.
     pub(crate) fn advance(&mut self, stream: usize) -> bool {
-        let n_layer = self.shape.layers.len();
+        let n_layer = self.n_layer;
         let at = &mut self.streams[stream];
         at.layer += 1;
         if at.layer < n_layer {

@@ -2,8 +2,11 @@
 
 mod engine;
 mod lab;
+mod liars;
 mod model;
 mod network;
+mod scene;
+mod tails;
 mod trial;
 
 use std::time::Instant;

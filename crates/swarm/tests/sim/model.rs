@@ -15,7 +15,7 @@ pub(crate) enum Lie {
     OtherExpert,
     /// Weights of another model.
     Stale,
-    /// One bit of one value.
+    /// One bit of every row.
     Flip,
 }
 
@@ -56,7 +56,9 @@ pub(crate) fn answer(layer: u16, task: &Task, class: u64, lie: Option<Lie>) -> V
     match lie {
         Some(Lie::Zero) => rows.fill(0.0),
         Some(Lie::Scale) => rows.iter_mut().for_each(|v| *v *= 1.01),
-        Some(Lie::Flip) => rows[0] = f32::from_bits(rows[0].to_bits() ^ 1),
+        Some(Lie::Flip) => {
+            rows.chunks_mut(width).for_each(|row| row[0] = f32::from_bits(row[0].to_bits() ^ 1))
+        }
         _ => {}
     }
     rows

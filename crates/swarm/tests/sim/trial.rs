@@ -23,6 +23,7 @@ const END: Duration = Duration::from_secs(400);
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) n_call: u64,
+    pub(crate) n_task: u64,
     pub(crate) n_failed: u64,
     pub(crate) n_cancelled: u64,
     pub(crate) n_killed: u64,
@@ -308,6 +309,9 @@ impl<'a> Trial<'a> {
 
     /// Without calls and faults all tables become empty, and every unit that has room is held.
     fn settle(&mut self) {
+        while self.lab.step(FAULTS_END) {
+            self.take_news();
+        }
         for node in 0..self.lab.n_node() {
             let machine = self.lab.machine(node);
             (machine.corrupt, machine.wrong_epoch, machine.load_fails) = (0.0, 0.0, 0.0);
@@ -353,6 +357,7 @@ impl<'a> Trial<'a> {
                 stats.n_task
             );
             let seen = &mut *self.seen;
+            seen.n_task += stats.n_task;
             seen.n_hedge_late += stats.n_hedge_late;
             seen.n_hedge_at_once += stats.n_hedge_at_once;
             seen.n_local += stats.n_local;

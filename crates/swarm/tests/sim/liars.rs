@@ -1,0 +1,96 @@
+//! Workers that lie: how soon they are caught, and that honest ones never are.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use chaski_swarm::{Class, HubConfig, WorkerId};
+
+use crate::lab::{Machine, News};
+use crate::model::{LIES, Lie};
+use crate::network::{Delay, Network};
+use crate::scene::{Scene, model};
+
+/// Tokens until a liar is caught, or `None` if it is not within all.
+fn caught(lie: Lie, is_local: bool, verify_all: bool, seed: u64) -> Option<usize> {
+    let delay = Delay::Lognormal { ms: 0.2, sigma: 0.3 };
+    let machine = |host| Machine { service: Delay::Exponential { ms: 0.05 }, ..Machine::new(host, 1200) };
+    let mut machines: Vec<Machine> = (0..8).map(machine).collect();
+    let liar = seed as usize % 8;
+    machines[liar].lie = Some(lie);
+    let scene = Scene {
+        config: HubConfig {
+            local: is_local.then_some(Class(0)),
+            verify_all,
+            replicas: if verify_all { 3 } else { 2 },
+            ..HubConfig::new(model(48, 32, 4), seed)
+        },
+        network: Network { to_worker: delay, to_hub: delay, is_ordered: true },
+        machines,
+        n_stream: 1,
+        n_token: if verify_all { 4 } else { 20 },
+        n_used: 8,
+        think: Duration::ZERO,
+        n_layer: 48,
+        seed,
+    };
+    let mut running = scene.begin();
+    let mut after = None;
+    while let Some(news) = running.step() {
+        for news in news {
+            if let News::Tainted(worker, since) = news {
+                assert_eq!(worker, WorkerId(liar as u64), "an honest worker is in quarantine");
+                assert!(since.is_none(), "a liar passed a check");
+                after.get_or_insert(running.tokens.len());
+            }
+        }
+        if after.is_some() && !verify_all {
+            break;
+        }
+    }
+    assert!(
+        !verify_all || running.wrong.is_empty(),
+        "{lie:?}, seed {seed}: wrong rows in spite of verification"
+    );
+    // Answers of a worker in quarantine are used no more.
+    let wrong = running.wrong.len();
+    for _ in 0..2000 {
+        if running.step().is_none() {
+            break;
+        }
+    }
+    assert_eq!(running.wrong.len(), wrong, "{lie:?}, seed {seed}: wrong rows after the liar was caught");
+    after
+}
+
+#[test]
+fn a_worker_that_always_lies_is_caught_within_10_tokens() {
+    let n_seed = if std::env::var_os("CHASKI_TEST_FULL").is_some() { 200 } else { 20 };
+    for is_local in [true, false] {
+        let (mut n_late, mut n, mut sum) = (0, 0, 0);
+        // A decoder refuses NaN, so that such a worker loses its connection instead.
+        for lie in LIES.into_iter().filter(|lie| *lie != Lie::Nan) {
+            for seed in 0..n_seed {
+                let after = caught(lie, is_local, false, seed);
+                n += 1;
+                n_late += usize::from(after.is_none_or(|tokens| tokens >= 10));
+                sum += after.unwrap_or(20);
+            }
+        }
+        let mean = sum as f64 / f64::from(n);
+        let name = if is_local { "hub can tell" } else { "workers alone" };
+        writeln!(
+            std::io::stderr(),
+            "liars, {name}: {n_late} of {n} not within 10 tokens, {mean:.1} tokens on average"
+        )
+        .expect("stderr can be written");
+        assert!(n_late * 100 <= n as usize, "{name}: {n_late} of {n} liars are caught late");
+    }
+}
+
+#[test]
+fn no_wrong_row_is_used_if_every_answer_is_verified() {
+    for (seed, lie) in LIES.into_iter().enumerate() {
+        let after = caught(lie, seed % 2 == 0, true, seed as u64);
+        assert!(after.is_some() || lie == Lie::Nan, "{lie:?} is not caught");
+    }
+}
