@@ -48,11 +48,11 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Write docs/performance.md from measurements.
+    /// Write docs/performance.md and its plots from measurements.
     PerfDoc {
-        /// Output folder of xtask/perf.sh; default: the measurements in the repository.
-        folder: Option<std::path::PathBuf>,
-        /// Change nothing; fail if the page is out of date.
+        /// Output folders of xtask/perf.sh, whose measurements replace those of the same name in the repository.
+        folders: Vec<std::path::PathBuf>,
+        /// Change nothing; fail if the page or a plot is out of date.
         #[arg(long)]
         check: bool,
     },
@@ -121,7 +121,7 @@ fn main() -> ExitCode {
         Command::GenKernels { check, add } => kernels::generate(check, &add),
         Command::OpsDoc { check } => ops::document(check),
         Command::ModelsDoc { check } => models::document(check),
-        Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
+        Command::PerfDoc { folders, check } => perf::document(&folders, check),
         Command::Web { constraint } => web::build(constraint),
         Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
         Command::WebCases => web::cases().map(drop),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::measure::random_tokens;
 use super::output::Format;
+use super::record::{cpu_info, now};
 use super::steps::Steps;
 use crate::progress::Progress;
 use crate::ui::{self, Side};
@@ -147,15 +148,23 @@ fn cell(title: &str, value: &Value) -> String {
     }
 }
 
-/// The fields of llama-batched-bench, and those that say of what.
+/// The fields of llama-batched-bench, and those of llama-bench that say of what, where and when.
 pub(super) fn record(engine: &Engine, batch: Batch, times: Times, n_ubatch: u32) -> Value {
     let info = engine.info();
+    let gpus: Vec<&str> = engine.gpus().iter().map(|gpu| gpu.summary().name.as_str()).collect();
     let total = times.prompt + times.answer;
     let seconds = |t: Duration| (t.as_secs_f64() * 1e6).round() / 1e6;
     let rate = |n: u32, t: Duration| (f64::from(n) / t.as_secs_f64().max(1e-12) * 1e3).round() / 1e3;
     json!({
+        "build_commit": env!("CHASKI_COMMIT"),
+        "cpu_info": cpu_info(),
+        "gpu_info": gpus.join(", "),
+        "driver": engine.device().driver,
+        "wgpu": env!("CHASKI_WGPU_VERSION"),
+        "test_time": now(),
         "model_filename": info.file,
         "model_type": info.description,
+        "model_size": info.n_byte,
         "device": engine.device().name,
         "n_kv_max": engine.loaded().limits().n_page * engine.loaded().limits().page,
         "n_ubatch": n_ubatch,

@@ -259,7 +259,7 @@ fn capitalised(word: &str) -> String {
 }
 
 /// Now in UTC, as `2026-01-02T03:04:05Z`.
-fn now() -> String {
+pub(super) fn now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64);
     LocalTime::from_unix(seconds, 0).strftime("%Y-%m-%dT%H:%M:%SZ")
 }
@@ -272,7 +272,7 @@ fn peak_process_bytes() -> Option<u64> {
 }
 
 /// The CPU's name, if the system reports it in a file.
-fn cpu_info() -> String {
+pub(super) fn cpu_info() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|l| l.starts_with("model name"));
     line.and_then(|l| l.split_once(':'))

@@ -1,7 +1,7 @@
 // Chaski and wllama side by side: the same file, prompts and clock, each in a browser of its own.
 //
 //   npm install --prefix ../../../target/wllama @wllama/wllama
-//   node bench/against.js ../../../target/wllama/node_modules/@wllama/wllama [MODEL.gguf]
+//   node bench/against.js ../../../target/wllama/node_modules/@wllama/wllama [MODEL.gguf] [--json]
 //
 // Times are those of whole requests as the page sees them: a prompt is a request of one token, decoding what a request of
 // more takes beyond that. PROMPT, ANSWER and RUNS change the sizes.
@@ -9,10 +9,13 @@
 import { execFileSync } from "node:child_process";
 import { readFile, readdir, stat } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { cpus } from "node:os";
 import { basename, resolve } from "node:path";
 import { launch, sendFile, serve } from "../test/browser.js";
 
-const [wllama, model = fileURLToPath(new URL("../../../chaski/model/storyteller-Q4_K_M.gguf", import.meta.url))] = process.argv.slice(2);
+const args = process.argv.slice(2);
+const asJson = args.includes("--json");
+const [wllama, model = fileURLToPath(new URL("../../../chaski/model/storyteller-Q4_K_M.gguf", import.meta.url))] = args.filter((a) => a !== "--json");
 if (!wllama) throw new Error("usage: node bench/against.js FOLDER_OF_WLLAMA [MODEL.gguf]");
 const number = (name, standard) => Number(process.env[name] ?? standard);
 const SIZES = { prompt: number("PROMPT", 64), answer: number("ANSWER", 64), runs: number("RUNS", 3) };
@@ -111,16 +114,36 @@ const server = await serve({}, async (request, response, url) => {
 });
 
 const median = (xs) => xs.toSorted((a, b) => a - b)[xs.length >> 1];
-console.log(`${basename(model)}: prompts of ${SIZES.prompt} words, ${SIZES.answer} tokens, median of ${SIZES.runs}`);
-console.log("| engine | prefill t/s | decode t/s | load s | first prompt s | MiB at most |\n| --- | --- | --- | --- | --- | --- |");
+if (!asJson) {
+  console.log(`${basename(model)}: prompts of ${SIZES.prompt} words, ${SIZES.answer} tokens, median of ${SIZES.runs}`);
+  console.log("| engine | prefill t/s | decode t/s | load s | first prompt s | MiB at most |\n| --- | --- | --- | --- | --- | --- |");
+}
+const records = [];
 for (const { name, version, load, more } of ENGINES) {
   const browser = await launch();
   const page = await browser.context.newPage();
   page.setDefaultTimeout(0);
   await page.goto(`${server.origin}/`);
   const r = await page.evaluate(measure, { load: String(load), more, sizes: SIZES });
-  const cells = [median(r.prefill).toFixed(1), median(r.decode).toFixed(1), (r.loadMs / 1000).toFixed(1), (r.firstMs / 1000).toFixed(2)];
-  console.log(`| ${name} ${await version()} | ${cells.join(" | ")} | ${(await peakMemory())?.toFixed(0) ?? "?"} |`);
+  const record = {
+    engine: `${name} ${await version()}`,
+    browser: await page.evaluate(() => navigator.userAgent),
+    model_filename: basename(model),
+    n_prompt: SIZES.prompt,
+    n_gen: SIZES.answer,
+    test_time: new Date().toISOString(),
+    cpu_info: cpus()[0]?.model ?? "",
+    n_threads: cpus().length,
+    prefill_ts: median(r.prefill),
+    decode_ts: median(r.decode),
+    load_ms: r.loadMs,
+    first_ms: r.firstMs,
+    peak_mib: await peakMemory(),
+  };
+  records.push(record);
+  const cells = [record.prefill_ts.toFixed(1), record.decode_ts.toFixed(1), (r.loadMs / 1000).toFixed(1), (r.firstMs / 1000).toFixed(2)];
+  if (!asJson) console.log(`| ${record.engine} | ${cells.join(" | ")} | ${record.peak_mib?.toFixed(0) ?? "?"} |`);
   await browser.close();
 }
+if (asJson) console.log(JSON.stringify(records, null, 1));
 await server.close();
