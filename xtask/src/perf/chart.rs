@@ -10,7 +10,7 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 52.0;
 const LEGEND_ROW: f64 = 20.0;
-const LEGEND_COLUMN: f64 = 290.0;
+const LEGEND_COLUMN: f64 = WIDTH;
 
 /// Colours by class; the page's scheme decides.
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#24292f}.title{font-weight:600;font-size:13px}\
@@ -44,11 +44,12 @@ impl Scale {
 pub(super) struct Axis {
     pub(super) label: String,
     pub(super) scale: Scale,
-    /// Values with a tick; empty: powers of ten, their double and their fivefold, where the scale is logarithmic.
+    /// Values with a tick; empty: from 0 in round steps, or where the scale is logarithmic powers of ten, their double and
+    /// their fivefold.
     pub(super) ticks: Vec<f64>,
 }
 
-/// Who a series is of, which is its colour.
+/// Origin of a series, which is its colour.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Hue {
     Ours,
@@ -166,19 +167,26 @@ struct Place {
 
 impl Place {
     fn new(axis: &Axis, values: impl Iterator<Item = f64>, pixels: (f64, f64)) -> Place {
-        let all = values.chain(axis.ticks.iter().copied());
+        let from = (axis.scale == Scale::Linear).then_some(0.0);
+        let all = values.chain(axis.ticks.iter().copied()).chain(from);
         let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
         let margin = match axis.scale {
             Scale::Log => 1.15_f64.ln(),
             Scale::Linear => 0.04 * (high - low).max(1e-9),
         };
         let values = (axis.scale.of(low) - margin, axis.scale.of(high) + margin);
-        let mut ticks = axis.ticks.clone();
-        if ticks.is_empty() {
-            let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
-            let all = decades.flat_map(|k| [1.0, 2.0, 5.0].map(|m| m * 10f64.powi(k)));
-            ticks = all.filter(|t| (values.0..=values.1).contains(&axis.scale.of(*t))).collect();
-        }
+        let ticks = match axis.scale {
+            _ if !axis.ticks.is_empty() => axis.ticks.clone(),
+            Scale::Linear => {
+                let step = round_step((high - low) / 5.0);
+                (0..).map(|i| f64::from(i) * step).take_while(|t| *t <= high).collect()
+            }
+            Scale::Log => {
+                let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
+                let all = decades.flat_map(|k| [1.0, 2.0, 5.0].map(|m| m * 10f64.powi(k)));
+                all.filter(|t| (values.0..=values.1).contains(&axis.scale.of(*t))).collect()
+            }
+        };
         Place { scale: axis.scale, values, pixels, ticks }
     }
 
@@ -186,6 +194,13 @@ impl Place {
         let part = (self.scale.of(value) - self.values.0) / (self.values.1 - self.values.0);
         self.pixels.0 + part * (self.pixels.1 - self.pixels.0)
     }
+}
+
+/// The next power of ten, its double or its fivefold.
+fn round_step(least: f64) -> f64 {
+    let power = 10f64.powf(least.max(1e-9).log10().floor());
+    let steps = [1.0, 2.0, 5.0].into_iter().map(|m| m * power);
+    steps.into_iter().find(|step| *step >= least).unwrap_or(10.0 * power)
 }
 
 fn class(hue: Hue) -> &'static str {
@@ -236,9 +251,9 @@ fn text(out: &mut String, class: &str, anchor: &str, (x, y): (f64, f64), content
     let _ = writeln!(out, "<text{class} text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{content}</text>");
 }
 
-/// A tick's value: `500`, `20k`, `0.5`.
+/// A tick's value: `500`, `20k`, `32768`, `0.5`.
 fn short(x: f64) -> String {
-    let (x, unit) = if x.abs() >= 1e4 { (x / 1e3, "k") } else { (x, "") };
+    let (x, unit) = if x >= 1e4 && x % 100.0 == 0.0 { (x / 1e3, "k") } else { (x, "") };
     format!("{}{unit}", (x * 100.0).round() / 100.0)
 }
 
@@ -307,6 +322,10 @@ mod tests {
         assert!(LEFT < at[0] && at[0] < at[1] && at[1] < at[2] && at[2] < WIDTH - RIGHT, "{at:?}");
         // One value alone has a place, too.
         assert!(Place::new(&axis, [7.0].into_iter(), (0.0, 1.0)).at(7.0).is_finite());
-        assert_eq!([short(500.0), short(20_000.0), short(0.5)], ["500", "20k", "0.5"]);
+        assert_eq!([500.0, 20_000.0, 32_768.0, 0.5].map(short), ["500", "20k", "32768", "0.5"]);
+        // Ticks of a linear axis without any begin at 0.
+        let axis = Axis { ticks: Vec::new(), ..axis };
+        let place = Place::new(&axis, [132.0, 441.0].into_iter(), (HEIGHT - BOTTOM, TOP));
+        assert_eq!(place.ticks, [0.0, 100.0, 200.0, 300.0, 400.0]);
     }
 }

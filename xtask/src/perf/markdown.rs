@@ -79,6 +79,11 @@ pub(super) fn missing(part: &str) -> String {
     format!("Not measured yet: `PARTS={part} xtask/perf.sh CHASKI OUT` makes this table.")
 }
 
+/// The line for rows that nothing measured.
+pub(super) fn missing_of(what: &str, parts: &str) -> String {
+    format!("Not measured yet: `PARTS={parts} xtask/perf.sh CHASKI OUT` adds {what}.")
+}
+
 /// Rewraps paragraphs to the width of the other documents; tables, plots and commands are unchanged.
 pub(super) fn filled(text: &str) -> String {
     const WIDTH: usize = 120;

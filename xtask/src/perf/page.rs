@@ -14,13 +14,14 @@ pub(super) fn render(template: &str, results: &Results<'_>, plots: &[Drawn]) -> 
         "<!-- Written by `cargo xtask perf-doc` from docs/performance/: edit the template there. -->".into(),
     )];
     let command = |prefix: &str, part: &str| results.command(prefix).unwrap_or_else(|| missing(part));
-    let marks: [(&str, String); 20] = [
+    let marks: [(&str, String); 21] = [
         ("runs", tables::runs(results)),
         ("first", results.first().unwrap_or("the first model").to_owned()),
         ("peaks", tables::peaks(results)),
         ("speed_command", command("speed.", "models")),
         ("peers", peers(results)),
         ("speed", tables::speed(results)),
+        ("families", tables::families(results)),
         ("roofline", tables::roofline(results)),
         ("split", tables::split(results)),
         ("kernels", tables::kernels(results)),

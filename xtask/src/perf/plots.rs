@@ -82,14 +82,14 @@ fn batches(results: &Results<'_>) -> Vec<Panel> {
 }
 
 fn depths(results: &Results<'_>) -> Vec<Panel> {
-    // Depths below a twentieth of the largest would stand on each other.
+    // Labels of smaller depths would stand on each other.
     let mut all = ticks(results, "depths.", "n_depth");
     let most = all.last().copied().unwrap_or(0);
     all.retain(|n| *n == 0 || n * 8 > most);
     let panel = |title: &str, answers: bool| Panel {
         title: title.into(),
         x: axis("tokens before", Scale::Linear, all.clone()),
-        y: axis(RATE, Scale::Log, []),
+        y: axis(RATE, Scale::Linear, []),
         series: lines(results, "depths.", "n_depth", |records, n| {
             mean_where(&only(records, answers), n, "avg_ts")
         }),

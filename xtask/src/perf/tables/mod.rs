@@ -10,6 +10,6 @@ mod variants;
 pub(super) use beside::{batches, browser, cpu, depths};
 pub(super) use device::{formats, peaks, products};
 pub(super) use runs::runs;
-pub(super) use speed::{host, kernels, roofline, speed, split};
+pub(super) use speed::{families, host, kernels, roofline, speed, split};
 pub(super) use start::{loading, start};
 pub(super) use variants::{ablation, features};

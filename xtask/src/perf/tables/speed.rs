@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::perf::markdown::{count, gigabytes, percent, rate, table};
+use crate::perf::markdown::{count, gigabytes, missing_of, percent, rate, table};
 use crate::perf::results::{Found, Results, number, test_name};
 
 /// Tokens per second of llama.cpp by CUDA: of the same run, or of an earlier one with a star.
@@ -14,6 +14,18 @@ fn cuda(results: &Results<'_>, model: &str, r: &Value) -> String {
 fn earlier(results: &Results<'_>, model: &str, r: &Value, which: &str) -> String {
     let before = results.earlier(model, r, which);
     if before.is_finite() { format!("{} \\*", count(before)) } else { "-".into() }
+}
+
+/// Models of the parts `families` and `large` of xtask/perf.sh, by their presets.
+const FAMILIES: [&str; 7] =
+    ["lfm2-1.2b", "gemma3-4b", "phi3-mini", "qwen3-8b", "gpt-oss-20b", "qwen3-30b-a3b", "llama3.3-70b"];
+
+/// A line for those of [`FAMILIES`] that were not measured.
+pub(crate) fn families(results: &Results<'_>) -> String {
+    let known = results.models("speed.");
+    let is_gone = |preset: &&str| !known.iter().any(|model| model.starts_with(*preset));
+    let gone: Vec<&str> = FAMILIES.into_iter().filter(is_gone).collect();
+    if gone.is_empty() { String::new() } else { missing_of(&gone.join(", "), "\"families large\"") }
 }
 
 pub(crate) fn speed(results: &Results<'_>) -> String {
