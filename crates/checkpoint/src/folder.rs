@@ -44,6 +44,16 @@ impl<S: ByteSource> Folder<S> {
         Folder { others, ..self }
     }
 
+    /// The same with more files, which get the next numbers.
+    pub fn with(mut self, files: impl IntoIterator<Item = (String, S)>) -> Folder<S> {
+        for (name, source) in files {
+            self.others.retain(|other| *other != name);
+            self.names.push(name);
+            self.sources.push(source);
+        }
+        self
+    }
+
     /// The names of all files, opened or not.
     pub(crate) fn all_names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().chain(&self.others).map(String::as_str)

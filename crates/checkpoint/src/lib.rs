@@ -26,7 +26,7 @@ mod types;
 mod virtual_gguf;
 
 pub use folder::{Folder, FolderError, MAX_SMALL_FILE};
-pub use open::{CheckpointError, open, wants};
+pub use open::{CheckpointError, open, wants, weight_files};
 pub use recipe::{
     Codes, Index, MAX_ROW, Microscaled, Order, Packing, Quantized, Recipe, RecipeError, Strides, View, Zero,
 };

@@ -68,6 +68,24 @@ const CONFIGS: &[(&str, &str, &str)] = &[
     ("llama-gqa", r#"{"num_hidden_layers": 1}"#, "`model.layers.1.input_layernorm.weight` and 8 more"),
     ("llama-gqa", r#"{"num_hidden_layers": 4000000000}"#, "expected at most 4096"),
     ("llama-gqa", r#"{"num_attention_heads": "four"}"#, "expected a whole number, found \"four\""),
+    // A value of another kind is not as none.
+    (
+        "llama-gqa",
+        r#"{"tie_word_embeddings": "false"}"#,
+        "key `tie_word_embeddings`: expected true or false, found \"false\"",
+    ),
+    ("llama-gqa", r#"{"tie_word_embeddings": 1}"#, "expected true or false, found 1"),
+    (
+        "llama-gqa",
+        r#"{"use_sliding_window": 0}"#,
+        "key `use_sliding_window`: expected true or false, found 0",
+    ),
+    ("llama-gqa", r#"{"hidden_act": ["silu"]}"#, "key `hidden_act`: expected a text, found [\"silu\"]"),
+    ("llama-gqa", r#"{"rope_scaling": "yarn"}"#, "key `rope_scaling`: expected an object, found \"yarn\""),
+    ("llama-gqa", r#"{"rope_scaling": {"type": 3}}"#, "key `rope_scaling.type`: expected a text, found 3"),
+    ("llama-gqa", r#"{"text_config": []}"#, "key `text_config`: expected an object, found []"),
+    ("qwen3moe", r#"{"norm_topk_prob": "yes"}"#, "key `norm_topk_prob`: expected true or false"),
+    ("qwen3moe", r#"{"mlp_only_layers": 1}"#, "key `mlp_only_layers`: expected a list, found 1"),
     ("llama-rope3-tied", r#"{"head_dim": 4000000000}"#, "key `head_dim`: expected at most 65536"),
     (
         "llama-gqa",

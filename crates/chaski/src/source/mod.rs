@@ -1,5 +1,8 @@
 //! Model files as they are read: local, over HTTP, from memory, or by a reader of the program's own.
 
+#[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
+pub mod folder;
+
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
@@ -264,116 +267,6 @@ fn read_exact_at(file: &std::fs::File, mut offset: u64, mut buf: &mut [u8]) -> s
 fn open_file(path: &std::path::Path) -> Result<AnySource, Error> {
     let source = "a browser cannot open files by path; use bytes".into();
     Err(Error::Source(SourceError::Other { name: path.display().to_string(), source }))
-}
-
-/// Folders as models.
-#[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
-pub mod folder {
-    use std::path::Path;
-
-    pub use chaski_checkpoint::Types;
-    pub use chaski_checkpoint::hf::{HF_ARCHS, HfArch, OpenOptions, Opened, Proof};
-    use chaski_checkpoint::{Folder, TokenizerFiles};
-    use ggml_format::SourceError;
-
-    use super::FileSource;
-    use crate::error::Error;
-
-    /// Files that tell such a folder: those of Hugging Face and of MLC.
-    const CONFIGS: [&str; 2] = ["config.json", "mlc-chat-config.json"];
-
-    /// True for a folder of Hugging Face or of MLC.
-    pub fn is_checkpoint(path: &Path) -> bool {
-        path.is_dir() && CONFIGS.iter().any(|name| path.join(name).is_file())
-    }
-
-    /// Opens a folder: the files of the model in it, and its chat templates with names.
-    ///
-    /// # Errors
-    /// [`Error::Source`], [`Error::Checkpoint`]
-    pub async fn open(path: &Path, options: &OpenOptions) -> Result<Opened<FileSource>, Error> {
-        let name = path.display().to_string();
-        let opened = chaski_checkpoint::open(files(path)?, options).await;
-        let opened =
-            opened.map_err(|source| Error::Checkpoint { folder: name.clone(), source: Box::new(source) })?;
-        for note in &opened.notes {
-            tracing::warn!("`{name}`: {note}");
-        }
-        Ok(opened)
-    }
-
-    /// The files that the model needs; of others only the names.
-    fn files(path: &Path) -> Result<Folder<FileSource>, Error> {
-        let mut names = list(path)?;
-        for folder in TokenizerFiles::FOLDERS {
-            if path.join(folder).is_dir() {
-                let inner = list(&path.join(folder))?;
-                names.extend(inner.into_iter().map(|name| format!("{folder}/{name}")));
-            }
-        }
-        names.sort();
-        let is_mlc = names.iter().any(|name| name == CONFIGS[1]);
-        let (wanted, others): (Vec<String>, Vec<String>) =
-            names.into_iter().partition(|name| chaski_checkpoint::wants(name, is_mlc));
-        let open = |name: String| Ok((name.clone(), FileSource::open(&path.join(name))?));
-        let files: Vec<(String, FileSource)> = wanted.into_iter().map(open).collect::<Result<_, Error>>()?;
-        Ok(Folder::new(path.display().to_string(), files).beside(others))
-    }
-
-    /// The names of the files of a folder, without those of its folders.
-    fn list(path: &Path) -> Result<Vec<String>, Error> {
-        let io = |source| Error::Source(SourceError::Io { name: path.display().to_string(), source });
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(io)? {
-            let entry = entry.map_err(io)?;
-            // Links are followed: the cache of the hub is made of them.
-            let is_file = std::fs::metadata(entry.path()).is_ok_and(|meta| meta.is_file());
-            if let (true, Ok(name)) = (is_file, entry.file_name().into_string()) {
-                names.push(name);
-            }
-        }
-        Ok(names)
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn files_of_the_model_are_opened_and_others_are_not() {
-            let path = std::env::temp_dir().join(format!("chaski-folder-{}", std::process::id()));
-            let names = [
-                "README.md",
-                "additional_chat_templates/notes.txt",
-                "additional_chat_templates/tool.jinja",
-                "config.json",
-                "model.safetensors",
-                "original/params.json",
-                "pytorch_model.bin",
-                "tokenizer.json",
-            ];
-            for name in names {
-                let file = path.join(name);
-                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-                std::fs::write(file, name).unwrap();
-            }
-            let found = files(&path);
-            std::fs::write(path.join("mlc-chat-config.json"), "{}").unwrap();
-            let of_mlc = files(&path);
-            std::fs::remove_dir_all(&path).unwrap();
-            let expected = [
-                "additional_chat_templates/tool.jinja",
-                "config.json",
-                "model.safetensors",
-                "tokenizer.json",
-            ];
-            let found = found.unwrap();
-            assert_eq!(found.names().collect::<Vec<_>>(), expected);
-            let template = pollster::block_on(found.read(expected[0])).unwrap();
-            assert_eq!(template, expected[0].as_bytes());
-            assert!(of_mlc.unwrap().names().any(|name| name == "pytorch_model.bin"));
-        }
-    }
 }
 
 /// The next file of a split set, from the directory of the first.

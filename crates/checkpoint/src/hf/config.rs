@@ -46,7 +46,7 @@ impl Config {
     /// Parses config.json, with the numbers that Python writes for NaN and infinities.
     ///
     /// # Errors
-    /// [`ConfigError::Json`], [`ConfigError::NoObject`]
+    /// [`ConfigError::Json`], [`ConfigError::NoObject`]; [`ConfigError::Value`] for parts that are no objects.
     pub fn parse(json: &[u8]) -> Result<Config, ConfigError> {
         Config::of(python_json::parse(json).map_err(ConfigError::Json)?)
     }
@@ -54,11 +54,14 @@ impl Config {
     /// A configuration that was parsed.
     ///
     /// # Errors
-    /// [`ConfigError::NoObject`]
+    /// As [`Config::parse`], but for JSON.
     pub(crate) fn of(value: Value) -> Result<Config, ConfigError> {
         match value {
             Value::Object(outer) => {
-                let text = outer.get("text_config").and_then(Value::as_object).cloned().unwrap_or_default();
+                let text = object(&outer, "text_config")?.cloned().unwrap_or_default();
+                for map in [&text, &outer] {
+                    check_rope(map)?;
+                }
                 Ok(Config { text, outer })
             }
             _ => Err(ConfigError::NoObject),
@@ -90,8 +93,13 @@ impl Config {
 
     /// A value that is not null, by the first of these names that has one.
     pub fn get<'c>(&'c self, names: &[&str]) -> Option<&'c Value> {
+        self.named(names).map(|(_, value)| value)
+    }
+
+    /// The same with the name that has it.
+    fn named<'c, 'n>(&'c self, names: &[&'n str]) -> Option<(&'n str, &'c Value)> {
         let of = |map: &'c Map<String, Value>| {
-            names.iter().find_map(|name| map.get(*name).filter(|v| !v.is_null()))
+            names.iter().find_map(|name| Some((*name, map.get(*name).filter(|v| !v.is_null())?)))
         };
         of(&self.text).or_else(|| of(&self.outer))
     }
@@ -123,7 +131,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Value`] for another value.
     pub fn u32(&self, names: &[&str]) -> Result<Option<u32>, ConfigError> {
-        self.get(names).map(|v| whole(names[0], v)).transpose()
+        self.named(names).map(|(name, v)| whole(name, v)).transpose()
     }
 
     /// A whole number that must be there.
@@ -140,7 +148,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Value`] for another value.
     pub fn f32(&self, names: &[&str]) -> Result<Option<f32>, ConfigError> {
-        self.get(names).map(|v| real(names[0], v)).transpose()
+        self.named(names).map(|(name, v)| real(name, v)).transpose()
     }
 
     /// Numbers.
@@ -148,21 +156,44 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Value`] unless it is a list of `n`.
     pub fn f32s(&self, name: &str, n: usize) -> Result<Vec<f32>, ConfigError> {
-        let list = self.get(&[name]).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let list = self.list(name)?.unwrap_or_default();
         if list.len() != n {
             return Err(unexpected(name, &format!("{n} numbers"), &Value::from(list)));
         }
         list.iter().map(|v| real(name, v)).collect()
     }
 
+    /// A truth value, if it is there.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] for another value.
+    pub fn bool(&self, name: &str) -> Result<Option<bool>, ConfigError> {
+        let value = |v: &Value| v.as_bool().ok_or_else(|| unexpected(name, "true or false", v));
+        self.get(&[name]).map(value).transpose()
+    }
+
     /// A truth value; false if it is not there.
-    pub fn flag(&self, name: &str) -> bool {
-        self.get(&[name]).and_then(Value::as_bool).unwrap_or(false)
+    ///
+    /// # Errors
+    /// As [`Config::bool`].
+    pub fn flag(&self, name: &str) -> Result<bool, ConfigError> {
+        Ok(self.bool(name)?.unwrap_or(false))
     }
 
     /// A text.
-    pub fn str(&self, names: &[&str]) -> Option<&str> {
-        self.get(names).and_then(Value::as_str)
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] for another value.
+    pub fn str(&self, names: &[&str]) -> Result<Option<&str>, ConfigError> {
+        self.named(names).map(|(name, v)| text(name, v)).transpose()
+    }
+
+    /// A list.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] for another value.
+    pub fn list(&self, name: &str) -> Result<Option<&[Value]>, ConfigError> {
+        self.get(&[name]).map(|v| list(name, v)).transpose()
     }
 
     /// Number of layers.
@@ -237,7 +268,8 @@ impl Config {
     /// [`ConfigError::Value`] unless there are as many as layers.
     pub fn layer_types(&self) -> Result<Option<Vec<&str>>, ConfigError> {
         let Some(value) = self.get(&["layer_types", "layers_block_type"]) else { return Ok(None) };
-        let list: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let list = list("layer_types", value)?.iter();
+        let list = list.map(|kind| text("layer_types", kind)).collect::<Result<Vec<_>, _>>()?;
         if list.len() != self.n_layer()? as usize {
             return Err(unexpected("layer_types", &format!("{} names", self.n_layer()?), value));
         }
@@ -270,6 +302,39 @@ pub(super) fn unexpected(key: &str, expected: &str, found: &Value) -> ConfigErro
         found.push('…');
     }
     ConfigError::Value { key: key.to_owned(), expected: expected.to_owned(), found }
+}
+
+/// The object of a key, if there is one.
+fn object<'m>(map: &'m Map<String, Value>, key: &str) -> Result<Option<&'m Map<String, Value>>, ConfigError> {
+    match map.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(object)) => Ok(Some(object)),
+        Some(other) => Err(unexpected(key, "an object", other)),
+    }
+}
+
+/// Parameters of RoPE are objects, in `rope_parameters` perhaps one for each kind of layer, with the name of a scaling.
+fn check_rope(map: &Map<String, Value>) -> Result<(), ConfigError> {
+    for key in ["rope_parameters", "rope_scaling"] {
+        let Some(rope) = object(map, key)? else { continue };
+        let of_kinds = rope.values().filter_map(Value::as_object);
+        for (name, value) in [rope].into_iter().chain(of_kinds).flatten() {
+            if matches!(name.as_str(), "rope_type" | "type") && !value.is_null() {
+                text(&format!("{key}.{name}"), value)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text of a key.
+fn text<'v>(key: &str, value: &'v Value) -> Result<&'v str, ConfigError> {
+    value.as_str().ok_or_else(|| unexpected(key, "a text", value))
+}
+
+/// The list of a key.
+pub(super) fn list<'v>(key: &str, value: &'v Value) -> Result<&'v [Value], ConfigError> {
+    value.as_array().map(Vec::as_slice).ok_or_else(|| unexpected(key, "a list", value))
 }
 
 /// A number of a key as u32.

@@ -29,4 +29,5 @@ pub use scheme::SchemeError;
 pub(crate) use source::WeightSource;
 pub use table::{HF_ARCHS, class};
 pub use tensors::TensorsError;
+pub(crate) use tensors::weight_files;
 pub use weights::WeightsError;

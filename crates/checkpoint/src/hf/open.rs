@@ -14,6 +14,7 @@ use super::table::{HF_ARCHS, class};
 use super::tensors::{self, TensorsError};
 use super::weights::Weights;
 use crate::folder::{Folder, FolderError};
+use crate::python_json;
 use crate::safetensors::Dtype;
 use crate::tokenizer::{TokenizerFileError, TokenizerFiles, TokenizerKeys, TokenizerOptions};
 use crate::types::Types;
@@ -96,7 +97,8 @@ pub struct Opened<S> {
 /// # Errors
 /// For classes without rules, configurations that GGUF cannot describe, and tensors that are missing or that no rule takes.
 pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Result<Opened<S>, HfError> {
-    let (arch, config) = prepare(Config::parse(&folder.read(CONFIG).await?)?, options)?;
+    let json = python_json::parse(&folder.read(CONFIG).await?).map_err(ConfigError::Json)?;
+    let (arch, config) = prepare(Config::of(json.clone())?, options)?;
     let scheme = Scheme::of(&config)?;
     if let (Some(method), false) = (scheme.unproven(), options.allow_unproven) {
         return Err(HfError::UnprovenScheme { method });
@@ -104,7 +106,7 @@ pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Re
     let mut weights = Weights::new(tensors::read(&folder).await?, scheme);
     let mut gguf = model(arch, &config, &mut weights, folder.name())?;
     let tokenizer = TokenizerOptions { n_vocab: n_vocab(&gguf), pre: options.pre.as_deref() };
-    let tokenizer = self::tokenizer(&folder, tokenizer).await?;
+    let tokenizer = TokenizerKeys::read(&TokenizerFiles::of(&folder, json).await?, tokenizer)?;
     gguf.keys.extend(tokenizer.entries);
     set_types(&mut gguf, arch, &config, options, weights.dtype())?;
     let name = folder.name().to_owned();
@@ -163,14 +165,6 @@ pub(crate) fn set_types(
     let file_type = options.types.apply(gguf, dtype, facts)?;
     set_file_type(gguf, file_type);
     Ok(())
-}
-
-/// The tokenizer of the folder.
-async fn tokenizer<S: ByteSource>(
-    folder: &Folder<S>,
-    options: TokenizerOptions<'_>,
-) -> Result<TokenizerKeys, HfError> {
-    Ok(TokenizerKeys::read(&TokenizerFiles::of(folder).await?, options)?)
 }
 
 /// The row of the first class that has one.

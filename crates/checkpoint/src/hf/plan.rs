@@ -106,7 +106,7 @@ impl Plan<'_> {
             When::If(holds) if holds(self.c, layer.unwrap_or(0))? => true,
             When::If(_) => return Ok(()),
             // Some checkpoints have the matrix although it is tied, and nobody uses it.
-            When::Head if self.c.flag("tie_word_embeddings") => return Ok(()),
+            When::Head if self.c.flag("tie_word_embeddings")? => return Ok(()),
             When::Head => self.c.get(&["tie_word_embeddings"]).is_some(),
         };
         let (to, from) = match layer {
@@ -173,7 +173,7 @@ impl Plan<'_> {
     /// Fails if the checkpoint has a tensor that no rule takes.
     fn refuse_left(&self) -> Result<(), PlanError> {
         let drafts = self.draft_layers()?;
-        let is_tied = self.c.flag("tie_word_embeddings");
+        let is_tied = self.c.flag("tie_word_embeddings")?;
         let is_known = |name: &&str| {
             SKIPPED.iter().any(|start| name.starts_with(start))
                 || CONSTANTS.iter().chain(ACTIVATION_SCALES).any(|end| name.ends_with(end))

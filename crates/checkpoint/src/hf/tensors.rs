@@ -50,24 +50,39 @@ fn text_name(name: &str) -> String {
     name.strip_prefix("language_model.").unwrap_or(name).to_owned()
 }
 
+fn located(file: &str) -> impl FnOnce(SafetensorsError) -> TensorsError {
+    let file = file.to_owned();
+    |source| TensorsError::File { file, source }
+}
+
+/// The index of a folder, if it has one.
+async fn index<S: ByteSource>(folder: &Folder<S>) -> Result<Option<ShardIndex>, TensorsError> {
+    let json = folder.try_read(INDEX).await?;
+    json.map(|json| ShardIndex::parse(&json)).transpose().map_err(located(INDEX))
+}
+
+/// The files with weights: those that the index names, or the only one; `None` if there is neither.
+fn files<S: ByteSource>(folder: &Folder<S>, index: Option<&ShardIndex>) -> Option<Vec<String>> {
+    match index {
+        Some(index) => Some(index.files.keys().cloned().collect()),
+        None => folder.all_names().any(|name| name == SINGLE).then(|| vec![SINGLE.to_owned()]),
+    }
+}
+
+/// Names of the files with weights; none if the folder has neither an index nor the only file.
+pub(crate) async fn weight_files<S: ByteSource>(folder: &Folder<S>) -> Result<Vec<String>, TensorsError> {
+    Ok(files(folder, index(folder).await?.as_ref()).unwrap_or_default())
+}
+
 /// Reads the headers of all files.
 pub(super) async fn read<S: ByteSource>(folder: &Folder<S>) -> Result<TensorSet, TensorsError> {
-    let index = folder.try_read(INDEX).await?;
-    let located = |file: &str| {
-        let file = file.to_owned();
-        |source| TensorsError::File { file, source }
-    };
-    let index = index.map(|json| ShardIndex::parse(&json)).transpose().map_err(located(INDEX))?;
-    let files: Vec<&str> = match &index {
-        Some(index) => index.files.keys().map(String::as_str).collect(),
-        None if folder.file(SINGLE).is_some() => vec![SINGLE],
-        None => {
-            let (folder, found) = (folder.name().to_owned(), folder.all_names().map(str::to_owned).collect());
-            return Err(TensorsError::NoWeights { folder, found });
-        }
+    let index = index(folder).await?;
+    let Some(files) = files(folder, index.as_ref()) else {
+        let (folder, found) = (folder.name().to_owned(), folder.all_names().map(str::to_owned).collect());
+        return Err(TensorsError::NoWeights { folder, found });
     };
     let mut tensors = TensorSet::default();
-    for file in files {
+    for file in files.iter().map(String::as_str) {
         let missing = || FolderError::Missing { folder: folder.name().to_owned(), file: file.to_owned() };
         let number = folder.position(file).ok_or_else(missing)?;
         let source = folder.file(file).ok_or_else(missing)?;

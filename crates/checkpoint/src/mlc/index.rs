@@ -58,10 +58,31 @@ struct Record {
     offset: u64,
 }
 
-/// Reads the index of a folder: its name, and the files.
+/// Names of the files with weights; none if the folder has no index.
+pub(crate) async fn weight_files<S: ByteSource>(folder: &Folder<S>) -> Result<Vec<String>, MlcError> {
+    if !NAMES.into_iter().any(|name| folder.file(name).is_some()) {
+        return Ok(Vec::new());
+    }
+    Ok(read(folder).await?.1.into_iter().map(|shard| shard.file).collect())
+}
+
+/// Reads the index of a folder: its name, and the files, which are there in full length.
 pub(super) async fn shards<S: ByteSource>(
     folder: &Folder<S>,
 ) -> Result<(&'static str, Vec<Shard>), MlcError> {
+    let (file, shards) = read(folder).await?;
+    for shard in &shards {
+        let missing = || FolderError::Missing { folder: folder.name().to_owned(), file: shard.file.clone() };
+        let found = folder.file(&shard.file).ok_or_else(missing)?.len();
+        if found != shard.n_byte {
+            return Err(MlcError::FileSize { file: shard.file.clone(), expected: shard.n_byte, found });
+        }
+    }
+    Ok((file, shards))
+}
+
+/// Reads the index of a folder: its name, and what it says of the files.
+async fn read<S: ByteSource>(folder: &Folder<S>) -> Result<(&'static str, Vec<Shard>), MlcError> {
     let file = NAMES.into_iter().find(|name| folder.file(name).is_some()).unwrap_or(NAMES[0]);
     let json = folder.read(file).await?;
     let cache: Cache = serde_json::from_slice(&json).map_err(|source| MlcError::Json { file, source })?;
@@ -73,11 +94,6 @@ pub(super) async fn shards<S: ByteSource>(
         }
         if !is_plain_name(&shard.file) {
             return Err(wrong("plain file names", format!("{:?}", shard.file)));
-        }
-        let missing = || FolderError::Missing { folder: folder.name().to_owned(), file: shard.file.clone() };
-        let found = folder.file(&shard.file).ok_or_else(missing)?.len();
-        if found != shard.n_byte {
-            return Err(MlcError::FileSize { file: shard.file.clone(), expected: shard.n_byte, found });
         }
     }
     let n_tensor = cache.records.iter().map(|shard| shard.records.len()).sum::<usize>();

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use ggml_format::{ByteSource, OwnedValue, Value};
 
 pub use error::MlcError;
+pub(crate) use index::weight_files;
 pub use verify::verify;
 
 use chat_config::ChatConfig;
@@ -77,12 +78,18 @@ async fn add_tokenizer<S: ByteSource>(
     chat: &ChatConfig,
     options: TokenizerOptions<'_>,
 ) -> Result<Vec<String>, MlcError> {
-    let mut files = TokenizerFiles::of(folder).await?;
-    files.insert("config.json", chat.config.to_string().into_bytes())?;
+    let files = TokenizerFiles::of(folder, chat.config.clone()).await?;
     let TokenizerKeys { mut entries, mut notes, .. } = TokenizerKeys::read(&files, options)?;
     let texts = texts(&entries);
     let (ends, others) = template::ends(&chat.conversation, &texts);
     add_ends(&mut entries, ends);
+    let unknown = template::unknown_ids(&chat.conversation, &texts);
+    if !unknown.is_empty() {
+        notes.push(format!(
+            "mlc-chat-config.json: conv_template: the tokenizer has no tokens {}, so they are left out",
+            unknown.join(", ")
+        ));
+    }
     if !others.is_empty() {
         notes.push(format!(
             "mlc-chat-config.json: answers do not end at the texts {others:?}, which are no tokens"

@@ -8,6 +8,10 @@ use serde_json::Value;
 const ROLES: [(&str, &str); 3] =
     [("user", "{user_message}"), ("assistant", "{assistant_message}"), ("tool", "{tool_message}")];
 
+/// Keys of lists of tokens: before the system message, and at the end of an answer.
+const PREFIX: &str = "system_prefix_token_ids";
+const STOPS: &str = "stop_token_ids";
+
 /// The placeholder of the system message.
 const SYSTEM: &str = "{system_message}";
 
@@ -26,10 +30,8 @@ pub(super) fn jinja(template: &Value, texts: &[String]) -> Option<String> {
     let has_role = template.get("add_role_after_system_message").and_then(Value::as_bool).unwrap_or(true);
     let (before, after) = around(text("system_template"), SYSTEM);
     let mut out = String::new();
-    let ids =
-        template.get("system_prefix_token_ids").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let prefix: String =
-        ids.iter().filter_map(|id| texts.get(usize::try_from(id.as_u64()?).ok()?).cloned()).collect();
+    let prefix = template.get(PREFIX).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let prefix: String = prefix.iter().filter_map(|id| Some(texts[id_of(id, texts)?].as_str())).collect();
     // Without a message of the user's own the template has one.
     let _ = write!(
         out,
@@ -72,8 +74,7 @@ pub(super) fn jinja(template: &Value, texts: &[String]) -> Option<String> {
 /// Tokens that end an answer: `stop_token_ids`, and those whose texts are in `stop_str`; and stop texts that are no tokens.
 pub(super) fn ends<'t>(template: &'t Value, texts: &[String]) -> (Vec<u32>, Vec<&'t str>) {
     let list = |key: &str| template.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let ids = list("stop_token_ids").iter().filter_map(|id| u32::try_from(id.as_u64()?).ok());
-    let mut ids: Vec<u32> = ids.filter(|id| (*id as usize) < texts.len()).collect();
+    let mut ids: Vec<u32> = list(STOPS).iter().filter_map(|id| Some(id_of(id, texts)? as u32)).collect();
     let mut others = Vec::new();
     for stop in list("stop_str").iter().filter_map(Value::as_str).filter(|stop| !stop.is_empty()) {
         match texts.iter().position(|text| text == stop) {
@@ -82,6 +83,17 @@ pub(super) fn ends<'t>(template: &'t Value, texts: &[String]) -> (Vec<u32>, Vec<
         }
     }
     (ids, others)
+}
+
+/// Ids of tokens in the template that the vocabulary does not have, or that are no ids, as they stand there.
+pub(super) fn unknown_ids(template: &Value, texts: &[String]) -> Vec<String> {
+    let lists = [PREFIX, STOPS].into_iter().filter_map(|key| template.get(key)?.as_array());
+    lists.flatten().filter(|id| id_of(id, texts).is_none()).map(ToString::to_string).collect()
+}
+
+/// The place of a token in the vocabulary.
+fn id_of(id: &Value, texts: &[String]) -> Option<usize> {
+    usize::try_from(id.as_u64()?).ok().filter(|id| *id < texts.len())
 }
 
 /// The texts before and after a placeholder; all of the text is before one that is missing.
@@ -160,5 +172,8 @@ mod tests {
         let template = json!({"stop_token_ids": [1, 9], "stop_str": ["", "a", "User:"]});
         let texts = ["a".to_owned(), "b".to_owned()];
         assert_eq!(ends(&template, &texts), (vec![1, 0], vec!["User:"]));
+        let template = json!({"stop_token_ids": [1, 9], "system_prefix_token_ids": [0, -1, "x"]});
+        assert_eq!(unknown_ids(&template, &texts), ["-1", "\"x\"", "9"]);
+        assert!(unknown_ids(&json!("llama-2"), &texts).is_empty());
     }
 }

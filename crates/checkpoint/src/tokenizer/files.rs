@@ -13,12 +13,15 @@ use crate::python_json;
 /// Size limit of a file, in bytes: the largest in use have 35 MB.
 const MAX_BYTES: usize = MAX_SMALL_FILE as usize;
 
+/// The configuration of the model, which says something about special tokens.
+const CONFIG: &str = "config.json";
+
 /// Files at the top of a folder.
 const NAMES: &[&str] = &[
     "added_tokens.json",
     "chat_template.jinja",
     "chat_template.json",
-    "config.json",
+    CONFIG,
     "generation_config.json",
     "special_tokens_map.json",
     "tokenizer.json",
@@ -34,6 +37,8 @@ const TEMPLATES: (&str, &str) = ("additional_chat_templates/", ".jinja");
 #[derive(Clone, Debug, Default)]
 pub struct TokenizerFiles {
     files: BTreeMap<String, Vec<u8>>,
+    /// `config.json`, where it was parsed before.
+    config: Option<Value>,
 }
 
 impl TokenizerFiles {
@@ -45,13 +50,16 @@ impl TokenizerFiles {
         TokenizerFiles::default()
     }
 
-    /// Reads the files of a folder, which has the same limit of sizes.
-    pub(crate) async fn of<S: ByteSource>(folder: &Folder<S>) -> Result<TokenizerFiles, FolderError> {
+    /// Reads the files of a folder, which has the same limit of sizes, but for the configuration.
+    pub(crate) async fn of<S: ByteSource>(
+        folder: &Folder<S>,
+        config: Value,
+    ) -> Result<TokenizerFiles, FolderError> {
         let mut files = BTreeMap::new();
-        for name in folder.names().filter(|name| TokenizerFiles::wants(name)) {
+        for name in folder.names().filter(|name| *name != CONFIG && TokenizerFiles::wants(name)) {
             files.insert(name.to_owned(), folder.read(name).await?);
         }
-        Ok(TokenizerFiles { files })
+        Ok(TokenizerFiles { files, config: Some(config) })
     }
 
     /// True for a file that is worth reading. `path` is relative to the folder, with `/`.
@@ -69,6 +77,9 @@ impl TokenizerFiles {
             let (file, n_byte) = (path.to_owned(), content.len());
             return Err(TokenizerFileError::TooLarge { file, n_byte, max: MAX_BYTES });
         }
+        if path == CONFIG {
+            self.config = None;
+        }
         self.files.insert(path.to_owned(), content);
         Ok(())
     }
@@ -79,6 +90,9 @@ impl TokenizerFiles {
 
     /// The value of a JSON file in Python's dialect; [`Value::Null`] if the file is missing.
     pub(super) fn json(&self, path: &str) -> Result<Value, TokenizerFileError> {
+        if let Some(config) = self.config.as_ref().filter(|_| path == CONFIG) {
+            return Ok(config.clone());
+        }
         let Some(bytes) = self.bytes(path) else { return Ok(Value::Null) };
         let wrong = |source| TokenizerFileError::Json { file: path.to_owned(), source };
         python_json::parse(bytes).map_err(wrong)

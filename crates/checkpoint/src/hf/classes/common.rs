@@ -88,7 +88,7 @@ pub(super) const EXPERT_SIZES: &[Key] = &[
 
 /// The activation must be one of these.
 pub(super) fn activation(c: &Config, names: &[&str]) -> Result<(), ConfigError> {
-    let found = c.str(&["hidden_activation", "hidden_act"]);
+    let found = c.str(&["hidden_activation", "hidden_act"])?;
     c.refuse_unless(found.is_none_or(|found| names.contains(&found)), || format!("activation {found:?}"))
 }
 
@@ -102,7 +102,7 @@ pub(super) fn plain(c: &Config) -> Result<(), ConfigError> {
 
 /// No window of attention, or one that is switched off or has no tokens.
 pub(super) fn no_window(c: &Config) -> Result<(), ConfigError> {
-    let is_off = c.get(&["use_sliding_window"]).is_some_and(|v| v == false);
+    let is_off = c.bool("use_sliding_window")? == Some(false);
     let window = c.u32(&["sliding_window"])?.filter(|&n| n > 0);
     c.refuse_unless(is_off || window.is_none(), || format!("sliding_window {window:?}"))
 }
@@ -121,7 +121,7 @@ pub(super) fn window_pattern(c: &Config, period: u32) -> Result<(), ConfigError>
 
 /// Every layer has experts.
 pub(super) fn experts_everywhere(c: &Config) -> Result<(), ConfigError> {
-    let dense = c.get(&["mlp_only_layers"]).and_then(Value::as_array).map_or(0, Vec::len);
+    let dense = c.list("mlp_only_layers")?.unwrap_or_default().len();
     let step = c.u32(&["decoder_sparse_step"])?.unwrap_or(1);
     c.refuse_unless(dense == 0 && step == 1, || "layers without experts between those with them".into())
 }

@@ -54,7 +54,7 @@ const LATENT: &[Key] = &[
 const ROUTING: &[Key] = &[
     key("expert_group_count", u32_of!("n_group")),
     key("expert_group_used_count", u32_of!("topk_group")),
-    key("expert_gating_func", |c| match c.str(&["scoring_func"]) {
+    key("expert_gating_func", |c| match c.str(&["scoring_func"])? {
         None => Ok(None),
         Some("softmax") => Ok(Some(1u32.into())),
         Some("sigmoid") => Ok(Some(2u32.into())),
@@ -64,7 +64,7 @@ const ROUTING: &[Key] = &[
     key("expert_feed_forward_length", u32_of!("moe_intermediate_size")),
     key("expert_shared_count", |c| Ok(Some(c.u32(&["n_shared_experts"])?.unwrap_or(0).into()))),
     key("expert_weights_scale", f32_of!("routed_scaling_factor")),
-    key("expert_weights_norm", |c| Ok(c.flag("norm_topk_prob").then_some(true.into()))),
+    key("expert_weights_norm", |c| Ok(c.flag("norm_topk_prob")?.then_some(true.into()))),
 ];
 
 const KEYS: &[&[Key]] = &[SIZES, ROPE, NORMS, EXPERTS, ROUTING, VOCABULARY, LATENT];
@@ -75,7 +75,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         .defaults(r#"{"rms_norm_eps": 1e-6, "n_shared_experts": 2, "routed_scaling_factor": 1.0}"#)
         .check(|c| {
             check(c)?;
-            let method = c.str(&["topk_method"]);
+            let method = c.str(&["topk_method"])?;
             // Groups are chosen by their best expert there, and by their two best ones in V3.
             let is_single = c.u32(&["n_group"])?.is_none_or(|n| n == 1);
             c.refuse_unless(is_single, || format!("topk_method {method:?} with groups"))
@@ -90,7 +90,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         )
         .check(|c| {
             check(c)?;
-            let method = c.str(&["topk_method"]);
+            let method = c.str(&["topk_method"])?;
             c.refuse_unless(matches!(method, None | Some("noaux_tc")), || format!("topk_method {method:?}"))
         })
         .proof(Proof::Tested),

@@ -3,7 +3,6 @@
 //! No file of llama.cpp's converter is there to compare with; logits of small checkpoints are those of transformers 5.23.
 
 use ggml_format::OwnedValue;
-use serde_json::Value;
 
 use super::common::{
     ATTENTION, ATTENTION_PAIRS, EXPERT_MLPS, EXPERT_SIZES, MAMBA_TOP, MLP, NORM_SHARED, NORMS_AFTER,
@@ -85,10 +84,7 @@ const NEOX: &[Rule] = &[
     module("ffn_down", "mlp.dense_4h_to_h", same),
 ];
 const NEOX_KEYS: &[Key] = &[
-    key("use_parallel_residual", |c| {
-        let flag = c.get(&["use_parallel_residual"]).and_then(Value::as_bool);
-        Ok(Some(flag.unwrap_or(true).into()))
-    }),
+    key("use_parallel_residual", |c| Ok(Some(c.bool("use_parallel_residual")?.unwrap_or(true).into()))),
     key("rope.dimension_count", |c| {
         let part = c.rope_f32(&["partial_rotary_factor", "rotary_pct"])?.unwrap_or(0.25);
         Ok(Some(((f64::from(c.head_dim()?) * f64::from(part)) as u32).into()))
@@ -155,7 +151,7 @@ const GLM_KEYS: &[Key] = &[
     key("expert_group_count", u32_of!("n_group")),
     key("expert_group_used_count", u32_of!("topk_group")),
     key("expert_weights_scale", f32_of!("routed_scaling_factor")),
-    key("expert_weights_norm", |c| Ok(Some(c.flag("norm_topk_prob").into()))),
+    key("expert_weights_norm", |c| Ok(Some(c.flag("norm_topk_prob")?.into()))),
     // Sigmoid.
     key("expert_gating_func", |_| Ok(Some(2u32.into()))),
 ];
@@ -207,8 +203,8 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         .defaults(r#"{"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.25}"#)
         .check(|c| {
             plain(c)?;
-            c.refuse_unless(!c.flag("qk_layernorm"), || "qk_layernorm true".into())?;
-            c.refuse_unless(!c.flag("use_parallel_residual"), || "use_parallel_residual true".into())
+            c.refuse_unless(!c.flag("qk_layernorm")?, || "qk_layernorm true".into())?;
+            c.refuse_unless(!c.flag("use_parallel_residual")?, || "use_parallel_residual true".into())
         })
         .proof(Proof::Logits),
     HfArch::new("OlmoForCausalLM", "olmo", &[SIZES, KV_HEADS, ROPE, NORMS, CLAMP], &[ATTENTION_PAIRS, MLP])
@@ -264,7 +260,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     )
     .check(|c| {
         plain(c)?;
-        c.refuse_unless(!c.flag("use_qk_norm"), || "use_qk_norm true".into())
+        c.refuse_unless(!c.flag("use_qk_norm")?, || "use_qk_norm true".into())
     })
     .proof(Proof::Logits),
     HfArch::new("PhiForCausalLM", "phi2", PARTIAL, &[PHI])
@@ -272,7 +268,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
         .defaults(r#"{"layer_norm_eps": 1e-5, "partial_rotary_factor": 0.5}"#)
         .check(|c| {
             activation(c, &["gelu_new"])?;
-            c.refuse_unless(!c.flag("qk_layernorm"), || "qk_layernorm true".into())
+            c.refuse_unless(!c.flag("qk_layernorm")?, || "qk_layernorm true".into())
         })
         .proof(Proof::Logits),
     HfArch::new("GPTNeoXForCausalLM", "gptneox", &[SIZES, ROPE, NORMS, NEOX_KEYS], &[NEOX])
@@ -315,5 +311,5 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
 
 /// Weights of experts are used as the router gives them.
 fn even_experts(c: &Config) -> Result<(), ConfigError> {
-    c.refuse_unless(!c.flag("norm_topk_prob"), || "norm_topk_prob true".into())
+    c.refuse_unless(!c.flag("norm_topk_prob")?, || "norm_topk_prob true".into())
 }

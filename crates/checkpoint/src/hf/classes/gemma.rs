@@ -118,7 +118,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
 
 fn check_gemma3(c: &Config) -> Result<(), ConfigError> {
     activation(c, &["gelu_pytorch_tanh"])?;
-    let both_ways = c.flag("use_bidirectional_attention");
+    let both_ways = c.flag("use_bidirectional_attention")?;
     c.refuse_unless(!both_ways, || "use_bidirectional_attention true".into())?;
     score_scale(c, 62)
 }

@@ -123,7 +123,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     .check(|c| {
         plain(c)?;
         experts_everywhere(c)?;
-        c.refuse_unless(c.flag("norm_topk_prob"), || "norm_topk_prob false".into())
+        c.refuse_unless(c.flag("norm_topk_prob")?, || "norm_topk_prob false".into())
     })
     .proof(Proof::Tested),
     HfArch::new("Olmo2ForCausalLM", "olmo2", QWEN2_KEYS, &[ATTENTION, QK_NORMS, NORMS_AFTER, MLP])
@@ -175,7 +175,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
 fn every_fourth_without_rope(c: &Config) -> Result<(), ConfigError> {
     plain(c)?;
     let interval = c.u32(&["no_rope_layer_interval"])?.unwrap_or(4);
-    let layers = c.get(&["no_rope_layers"]).and_then(Value::as_array);
+    let layers = c.list("no_rope_layers")?;
     let fits = |(i, v): (u32, &Value)| {
         whole("no_rope_layers", v).is_ok_and(|turns| turns == u32::from((i + 1) % 4 != 0))
     };

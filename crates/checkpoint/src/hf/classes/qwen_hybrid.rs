@@ -1,14 +1,13 @@
 //! Qwen 3 Next and 3.5: gated delta rule, every few layers attention.
 
 use ggml_format::OwnedValue;
-use serde_json::Value;
 
 use super::common::{
     ATTENTION, EXPERT_MLPS, EXPERT_SIZES, MLP, SHARED_EXPERT, TOP_PLUS_ONE, activation, experts_everywhere,
     i32s,
 };
 use crate::hf::class::{HfArch, Proof};
-use crate::hf::config::{Config, ConfigError, unexpected, whole};
+use crate::hf::config::{Config, ConfigError, list, unexpected, whole};
 use crate::hf::keys::*;
 use crate::hf::part::{Part, PartError, neg_exp, plus_one, same, squeeze};
 use crate::hf::rules::{Rule, module, tensor};
@@ -72,9 +71,13 @@ const SSM: &[Key] = &[
 
 /// Channels of each component of a position.
 const SECTIONS: &[Key] = &[key("rope.dimension_sections", |c| {
-    let list = c.rope(&["mrope_section"]).and_then(Value::as_array);
-    let list = list.map(|list| list.iter().map(|v| whole("mrope_section", v)).collect::<Result<Vec<_>, _>>());
-    let found = list.transpose()?.unwrap_or_else(|| vec![11, 11, 10]);
+    let found = match c.rope(&["mrope_section"]) {
+        Some(value) => list("mrope_section", value)?
+            .iter()
+            .map(|v| whole("mrope_section", v))
+            .collect::<Result<Vec<_>, _>>()?,
+        None => vec![11, 11, 10],
+    };
     Ok(Some(i32s(found.into_iter().chain([0; 4]).take(4))))
 })];
 
@@ -90,7 +93,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     .check(|c| {
         check(c)?;
         experts_everywhere(c)?;
-        c.refuse_unless(c.flag("norm_topk_prob"), || "norm_topk_prob false".into())
+        c.refuse_unless(c.flag("norm_topk_prob")?, || "norm_topk_prob false".into())
     })
     .proof(Proof::Tested),
     HfArch::new("Qwen3_5ForCausalLM", "qwen35", QWEN35_KEYS, QWEN35_LAYERS)

@@ -72,7 +72,7 @@ const LFM2: &[Key] = &[
     key("shortconv.l_cache", u32_of!("conv_L_cache")),
     key("feed_forward_length", |c| {
         let n = c.need(&["block_ff_dim", "intermediate_size"])?;
-        if !c.flag("block_auto_adjust_ff_dim") {
+        if !c.flag("block_auto_adjust_ff_dim")? {
             return Ok(Some(n.into()));
         }
         let multiple = c.u32(&["block_multiple_of"])?.unwrap_or(256).max(1);
@@ -146,7 +146,7 @@ const FALCON_H1: &[Rule] = &[
     MAMBA[2],
     MAMBA[3],
     MAMBA[4],
-    module("ssm_norm", "mamba.norm", groups).when(|c, _| Ok(c.flag("mamba_rms_norm"))),
+    module("ssm_norm", "mamba.norm", groups).when(|c, _| c.flag("mamba_rms_norm")),
     module("ssm_out", "mamba.out_proj", |c, part| times(c, part, &[], &["ssm_out_multiplier"])),
     module("ffn_gate", "feed_forward.gate_proj", |c, part| of_mlp(c, part, 0)),
     module("ffn_up", "feed_forward.up_proj", same),
@@ -249,7 +249,7 @@ pub(in crate::hf) const CLASSES: &[HfArch] = &[
     .check(|c| {
         plain(c)?;
         time_limit(c)?;
-        let is_tied = c.flag("tie_word_embeddings");
+        let is_tied = c.flag("tie_word_embeddings")?;
         c.refuse_unless(!is_tied, || "tie_word_embeddings true, with multipliers of both ends".into())
     })
     .proof(Proof::Tested),
@@ -297,7 +297,7 @@ fn time_limit(c: &Config) -> Result<(), ConfigError> {
 fn check_hybrid(c: &Config) -> Result<(), ConfigError> {
     even_heads(c)?;
     time_limit(c)?;
-    let positions = c.str(&["position_embedding_type"]);
+    let positions = c.str(&["position_embedding_type"])?;
     c.refuse_unless(positions != Some("rope"), || "position_embedding_type \"rope\"".into())?;
     let n_expert = c.u32(&["num_local_experts"])?.unwrap_or(0);
     c.refuse_unless(n_expert == 0, || format!("num_local_experts {n_expert}"))?;
