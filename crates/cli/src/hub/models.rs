@@ -113,18 +113,54 @@ impl Models {
             Role::Main => self.name_of(word)?,
             Role::Other => self.plain_name_of(word)?,
         };
-        if let ModelName::Path(path) = name {
-            return Ok(path);
+        match name {
+            ModelName::Path(path) => Ok(path),
+            name => Ok(self.path_of_found(&name, self.get(&name, self.ui())?, role)),
         }
-        let found = self.get(&name)?;
-        if let Some(id) = id_of(&name, found.form) {
+    }
+
+    /// The same for a model of a file of presets that is here; `None` if it must be fetched.
+    ///
+    /// # Errors
+    /// Those of names and of other programs' folders.
+    pub(crate) fn path_here(&self, word: &Path) -> anyhow::Result<Option<PathBuf>> {
+        match self.plain_name_of(word)? {
+            ModelName::Path(path) => Ok(Some(path)),
+            name => {
+                let found = self.hub()?.find(&name)?;
+                Ok(found.map(|found| self.path_of_found(&name, found, Role::Other)))
+            }
+        }
+    }
+
+    /// Fetches a model of a file of presets, without showing progress.
+    ///
+    /// # Errors
+    /// As [`Self::path_of`].
+    pub(crate) fn fetch_silently(&self, word: &Path) -> anyhow::Result<()> {
+        self.get(&self.plain_name_of(word)?, &Ui::silent()).map(drop)
+    }
+
+    /// The path of a model that was found by name; keeps what else is known of it.
+    fn path_of_found(&self, name: &ModelName, found: Found, role: Role) -> PathBuf {
+        if let Some(id) = id_of(name, found.form) {
             self.0.ids.lock().unwrap_or_else(PoisonError::into_inner).insert(found.path.clone(), id);
         }
         if let Some(ollama) = found.ollama.filter(|_| role == Role::Main) {
             // Of several, the first counts.
             let _ = self.0.ollama.set(ollama);
         }
-        Ok(found.path)
+        found.path
+    }
+
+    /// The options of the command line that complete a name of the hub but are for its own model, if there are any.
+    pub(crate) fn options_of_main(&self, word: &Path) -> Option<String> {
+        let args = &self.0.args;
+        let given = [("--revision", args.revision.is_some()), ("--hf-file", args.hf_file.is_some())];
+        let given: Vec<&str> =
+            given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect();
+        let is_of_hub = || matches!(self.plain_name_of(word), Ok(ModelName::Hub(_)));
+        (!given.is_empty() && is_of_hub()).then(|| given.join(" and "))
     }
 
     /// The name for a server of a model that was found by name, if that of its file tells nothing.
@@ -138,12 +174,11 @@ impl Models {
     }
 
     /// Finds a model, or fetches it with progress.
-    fn get(&self, name: &ModelName) -> anyhow::Result<Found> {
+    fn get(&self, name: &ModelName, ui: &Ui) -> anyhow::Result<Found> {
         let hub = self.hub()?;
         if let Some(found) = hub.find(name)? {
             return Ok(found);
         }
-        let ui = self.ui();
         let mut transfer = Transfer::new(ui, false);
         let found = self.watched(&mut |event| transfer.show(event), |watch| {
             let plan = hub.plan(name, watch)?;
@@ -222,6 +257,8 @@ mod tests {
         assert!(name("hf:a/b:Q8_0").unwrap_err().is::<Usage>());
         assert!(name("hf:a/b@main").unwrap_err().is::<Usage>());
         assert_eq!(name("a.gguf").unwrap().to_string(), "a.gguf");
+        assert_eq!(models.options_of_main(Path::new("hf:a/b")).unwrap(), "--revision and --hf-file");
+        assert_eq!(models.options_of_main(Path::new("a.gguf")), None);
         // They are for the model, not for its draft.
         let draft = |word: &str| models.plain_name_of(Path::new(word)).unwrap().to_string();
         assert_eq!((draft("hf:a/b"), draft("hf:a/b:Q8_0")), ("hf:a/b".into(), "hf:a/b:Q8_0".into()));

@@ -12,7 +12,7 @@ use crate::ui::{Ui, counted};
 /// Time between two JSON events of progress, whatever their files.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The display of a download.
+/// The display of a download, which may have several plans one after another.
 pub(crate) struct Transfer {
     ui: Ui,
     is_json: bool,
@@ -26,7 +26,11 @@ pub(crate) struct Transfer {
     /// The last tenth that was told.
     tenth: u64,
     told: Instant,
+    /// Files of all plans that were not here, and those that were verified.
+    n_file: usize,
     n_verified: usize,
+    /// Bytes that came for the plans before.
+    n_came: u64,
 }
 
 impl Transfer {
@@ -42,7 +46,9 @@ impl Transfer {
             n_before: 0,
             tenth: 0,
             told: Instant::now(),
+            n_file: 0,
             n_verified: 0,
+            n_came: 0,
         }
     }
 
@@ -62,18 +68,29 @@ impl Transfer {
             Event::Progress { file, n_present, .. } => self.set(file, n_present),
             Event::Waiting { reason, time } => self.wait(&reason, time),
             Event::Verified { .. } => self.n_verified += 1,
-            Event::Done { file, .. } => {
+            Event::Done { file, was_cached, .. } => {
                 let size = self.plan.as_ref().and_then(|plan| plan.files[file].size);
-                self.set(file, size.unwrap_or(self.present[file]));
+                let (before, n) = (self.present[file], size.unwrap_or(self.present[file]));
+                if was_cached {
+                    // Contents that another file has did not come again.
+                    self.n_before += n.saturating_sub(before);
+                    self.n_file -= 1;
+                }
+                self.set(file, n);
             }
             _ => {}
         }
     }
 
     fn begin(&mut self, plan: Plan) {
+        match self.progress.take() {
+            Some(progress) => progress.finish(),
+            None => self.started = Instant::now(),
+        }
+        self.n_came += self.n_current();
         self.present = plan.files.iter().map(|file| file.n_present).collect();
         self.n_before = self.present.iter().sum();
-        self.started = Instant::now();
+        self.n_file += plan.files.len();
         if !plan.is_complete() {
             let here = match self.n_before {
                 0 => String::new(),
@@ -85,6 +102,11 @@ impl Transfer {
             self.progress = Some(self.ui.progress("download", Unit::Bytes, plan.n_byte()));
         }
         self.plan = Some(plan);
+    }
+
+    /// Bytes that came for the current plan.
+    fn n_current(&self) -> u64 {
+        self.present.iter().sum::<u64>().saturating_sub(self.n_before)
     }
 
     fn set(&mut self, file: usize, n_present: u64) {
@@ -120,13 +142,10 @@ impl Transfer {
     pub(crate) fn finish(&mut self) {
         let Some(progress) = self.progress.take() else { return };
         progress.finish();
-        let n = self.present.iter().sum::<u64>().saturating_sub(self.n_before);
+        let n = self.n_came + self.n_current();
         let seconds = self.started.elapsed().as_secs_f64();
         let speed = Bytes((n as f64 / seconds.max(0.001)) as u64);
-        let verified = match (self.n_verified, &self.plan) {
-            (n, Some(plan)) if n < plan.files.len() => String::new(),
-            _ => ", verified".to_owned(),
-        };
+        let verified = if self.n_verified < self.n_file { "" } else { ", verified" };
         self.ui.say(&format!("downloaded {} in {seconds:.1} s ({speed}/s){verified}", Bytes(n)));
     }
 

@@ -1,6 +1,7 @@
 //! `chaski serve`: models over HTTP.
 
 mod args;
+mod fetches;
 #[cfg(unix)]
 mod files;
 mod log;
@@ -70,7 +71,7 @@ pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow:
             // A panic has been printed.
             ended = serving => ended.map_or(FAILED, |()| 0),
             () = async { all.next().await; all.next().await } => INTERRUPTED,
-            () = renew(&args, &control, ui) => INTERRUPTED,
+            () = renew(&args, &catalogue, &control, ui) => INTERRUPTED,
         }
     });
     runtime.shutdown_background();
@@ -130,7 +131,7 @@ fn load_first(catalogue: &Catalogue, args: &Args, control: &Control, ui: &Ui) ->
 
 /// Reads the files of keys and models again at each SIGHUP, if there are any. One that cannot be read changes nothing. Without
 /// them, the signal ends the process, as when its terminal is closed. Never ready.
-async fn renew(args: &Args, control: &Control, ui: &Ui) {
+async fn renew(args: &Args, catalogue: &Catalogue, control: &Control, ui: &Ui) {
     #[cfg(unix)]
     if args.has_files() {
         use tokio::signal::unix::{SignalKind, signal};
@@ -139,12 +140,13 @@ async fn renew(args: &Args, control: &Control, ui: &Ui) {
                 if args.has_key_file() {
                     renew_keys(args, control, ui);
                 }
+                catalogue.try_again();
                 control.refresh();
             }
         }
     }
     #[cfg(not(unix))]
-    let _ = (args, control, ui);
+    let _ = (args, catalogue, control, ui);
     std::future::pending().await
 }
 

@@ -11,6 +11,7 @@ use chaski::SamplerParams;
 use chaski_server::{KeepAlive, LoadError, Loader, ModelOptions, Offer, Offers, Part, model_id};
 
 use super::args::Args;
+use super::fetches::Fetches;
 use crate::config::{Again, Preset};
 use crate::failure::{Usage, is_out_of_memory};
 use crate::hub::Models;
@@ -32,6 +33,9 @@ pub(super) struct Catalogue {
     failure: Mutex<Option<anyhow::Error>>,
     /// The first models are loaded.
     has_started: AtomicBool,
+    /// The models were read once: from then on, requests wait for each reading.
+    is_running: AtomicBool,
+    fetches: Arc<Fetches>,
 }
 
 /// A model, and the options that it is served with.
@@ -59,8 +63,11 @@ impl Catalogue {
             last: Mutex::default(),
             failure: Mutex::default(),
             has_started: AtomicBool::new(false),
+            is_running: AtomicBool::new(false),
+            fetches: Arc::default(),
         });
         *catalogue.last() = catalogue.read()?;
+        catalogue.is_running.store(true, Ordering::Relaxed);
         Ok(catalogue)
     }
 
@@ -84,6 +91,12 @@ impl Catalogue {
     /// The first models are loaded: the server shows no more progress.
     pub(super) fn started(&self) {
         self.has_started.store(true, Ordering::Relaxed);
+    }
+
+    /// Models that could not be fetched are tried again when the list is read next.
+    #[cfg(unix)]
+    pub(super) fn try_again(&self) {
+        self.fetches.forget_failures();
     }
 
     /// The error of the last model that could not be loaded.
@@ -155,8 +168,10 @@ impl Catalogue {
             .collect();
         if let Some(file) = &args.models.preset {
             for preset in self.again.presets::<Args>(file)? {
-                let Preset { name, model, args } = preset;
-                let model = model.map(|word| self.models.path_of(&word, Role::Other)).transpose()?;
+                let Preset { name, model, mut args } = preset;
+                let words = [model.as_deref(), args.model_draft.as_deref()];
+                let Some([model, draft]) = self.files_of(&name, words)? else { continue };
+                args.model_draft = draft;
                 let known = items.iter_mut().chain(&mut items_of_folder).find(|item| item.id == name);
                 let aliases: Vec<String> = args.names().collect();
                 match (known, model) {
@@ -182,6 +197,29 @@ impl Catalogue {
         items_of_folder.retain(|item| !items.iter().any(|named| named.path == item.path));
         items.extend(items_of_folder);
         Ok(items)
+    }
+
+    /// The files of the model and the draft of a preset. While the server starts, they are fetched; later `None` for those
+    /// that have to be, which join the list once they are here.
+    fn files_of(
+        &self,
+        preset: &str,
+        words: [Option<&Path>; 2],
+    ) -> anyhow::Result<Option<[Option<PathBuf>; 2]>> {
+        let is_running = self.is_running.load(Ordering::Relaxed);
+        let mut files = [None, None];
+        for (file, word) in files.iter_mut().zip(words) {
+            let Some(word) = word else { continue };
+            *file = match is_running {
+                false => Some(self.models.path_of(word, Role::Other)?),
+                true => self.models.path_here(word)?,
+            };
+            if file.is_none() {
+                self.fetches.begin(word, preset, &self.models, &self.ui);
+                return Ok(None);
+            }
+        }
+        Ok(Some(files))
     }
 
     fn offer(self: &Arc<Self>, item: Item) -> Offer {

@@ -186,6 +186,16 @@ fn models_are_listed_verified_repaired_and_removed() {
     assert!(text.contains("damaged  hf:org/story-GGUF") && text.contains(&digest), "{text}");
     assert!(place.run(&["verify", "--repair"]).status.success());
     assert!(out(&place.run(&["verify"])).contains("1 of 1 file intact"));
+    // Of several files, all are counted.
+    place.hub.change("org/story-GGUF", |repo| drop(repo.files.insert("a.gguf".into(), vec![7; 2_000_000])));
+    out(&place.run(&["pull", "hf:org/story-GGUF/a.gguf"]));
+    for (digest, size) in [(digest, size), (sha256(&vec![7; 2_000_000]), 2_000_000)] {
+        std::fs::write(place.blobs().join(digest), vec![0; size]).unwrap();
+    }
+    let told = err(&place.run(&["verify", "--repair"]));
+    let n = format!("downloaded {:.2} MB", (size + 2_000_000) as f64 / 1e6);
+    assert!(told.contains(&n) && told.contains(", verified") && told.contains("repaired 2 files"), "{told}");
+    out(&place.run(&["rm", "hf:org/story-GGUF/a.gguf", "--yes"]));
     std::fs::write(place.blobs().join("ab".repeat(32)), "x").unwrap();
     assert!(out(&place.run(&["prune"])).starts_with("0 files"));
     assert!(
@@ -323,6 +333,66 @@ fn presets_of_a_server_name_models() {
         lines.any(|line| line.contains("\"model\": \"tales\"") || line.starts_with("listening on"));
     assert!(is_there && place.n_storage() == 1);
     // A server that has downloaded something still ends as others do.
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// Sends a request, and gives status line, headers and body of the answer.
+#[cfg(unix)]
+fn asked(address: &str, method: &str, path: &str, body: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let n = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {n}\r\n\r\n"
+    );
+    stream.write_all((head + body).as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// The storage holds the second model back until the test asks for it, too.
+#[cfg(unix)]
+#[test]
+fn new_presets_are_fetched_beside_a_running_server() {
+    use std::io::{BufRead as _, BufReader};
+    let place = Place::new();
+    let story = std::fs::read(fixture()).unwrap();
+    let other = [story, vec![0; 32]].concat();
+    let hub = place.hub.clone().with("org/other-GGUF", &[("other-Q4_K_M.gguf", other)]);
+    let presets = place.folder.path().join("models.toml");
+    let tales = format!("[tales]\nmodel = \"{NAME}\"\nmodel-draft = \"{NAME}\"\n");
+    std::fs::write(&presets, &tales).unwrap();
+    let line = ["serve", "--device", "cpu", "--port", "0", "--models-preset", presets.to_str().unwrap()];
+    let mut child = place.command(&line).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let address = lines.find_map(|line| Some(line.strip_prefix("listening on http://")?.to_owned())).unwrap();
+    // The draft is found by its name.
+    let ask = "{\"model\": \"tales\", \"prompt\": \"Once\", \"max_tokens\": 4}";
+    let answer = asked(&address, "POST", "/v1/completions", ask);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    hub.set(Faults { together: Some(2), ..Faults::default() });
+    hub.take_log();
+    let more = "[more]\nmodel = \"hf:org/other-GGUF:Q4_K_M\"\n";
+    std::fs::write(&presets, format!("{more}[last]\nmodel = \"{NAME}\"\n")).unwrap();
+    Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap();
+    assert!(lines.any(|line| line.contains("`more`: `hf:org/other-GGUF:Q4_K_M` is fetched")));
+    // The list has the others at once.
+    let list = || asked(&address, "GET", "/v1/models", "");
+    while !list().contains("\"id\":\"last\"") {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(!list().contains("\"id\":\"more\"") && !hub.was_waited_for());
+    let storage = format!("127.0.0.1:{}", hub.port());
+    let mut stream = std::net::TcpStream::connect(&storage).unwrap();
+    let path = "/cdn/org/other-GGUF/other-Q4_K_M.gguf";
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {storage}\r\n\r\n");
+    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    assert!(lines.any(|line| line.contains("`more`: `hf:org/other-GGUF:Q4_K_M` is here")));
+    while !list().contains("\"id\":\"more\"") {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
