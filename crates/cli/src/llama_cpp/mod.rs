@@ -372,6 +372,7 @@ mod tests {
             ("chaski run -ngl 99 -fa on --mlock m.gguf", "chaski run m.gguf", 3),
             ("chaski run -fa m.gguf -mmp 0 --no-mmap", "chaski run m.gguf --no-mmap", 2),
             ("chaski run -b 512 -np=4 --no-warmup --jinja", "chaski run", 4),
+            ("chaski serve --reranking m.gguf", "chaski serve m.gguf", 1),
         ] {
             let line = expanded(typed).unwrap();
             assert_eq!((words(typed).as_str(), line.notes.len()), (left, n), "{typed}");

@@ -353,8 +353,12 @@ pub(crate) static TABLE: &[Row] = &[
     ignored(&["--cache-prompt", "--no-cache-prompt"], Nothing, "prompts are always cached"),
     ignored(&["--threads-http"], One, "requests need few threads besides those of the model"),
     ignored(&["--props"], Nothing, "/props only tells"),
+    ignored(
+        &["--reranking", "--rerank"],
+        Nothing,
+        "/rerank is there for every model whose file says that it ranks",
+    ),
     // Refused.
-    refused(&["--reranking", "--rerank"], Nothing, "no model ranks documents yet"),
     refused(&["--slot-save-path"], One, "the state of prompts is not stored in files"),
     refused(&["--media-path"], One, IMAGES),
     refused(

@@ -89,3 +89,13 @@ fn options_files_and_models_change_during_a_chat() {
     assert!(help.contains("/regen") && help.lines().skip(1).all(|line| line.starts_with("  ")), "{help}");
     assert!(t.line("/nonsense").contains("There is no command `/nonsense`"));
 }
+
+#[test]
+fn options_about_a_name_are_not_for_another_model() {
+    let home = Home::new();
+    let mut t = home.chat(&["--offline", "--revision", "v2", "--hf-file", "a.gguf"]);
+    let told = t.line("/model hf:org/other:Q4_0");
+    assert!(told.contains("--revision and --hf-file of the command line: not for another model"), "{told}");
+    assert!(told.contains("`hf:org/other:Q4_0` is not in the cache"), "{told}");
+    assert!(!t.line("/model none.gguf").contains("--revision"));
+}

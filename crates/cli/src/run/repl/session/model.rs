@@ -16,7 +16,12 @@ impl Session<'_> {
     /// # Errors
     /// If memory was too small for both models at once, and the old one could not be loaded again.
     pub(in crate::run::repl) fn with_model(mut self, path: PathBuf) -> anyhow::Result<Self> {
-        let path = match self.models.path_of(&path, Role::Main) {
+        if let Some(options) = self.models.options_of_main(&path) {
+            self.ui.note(&format!(
+                "{options} of the command line: not for another model; `hf:ORG/REPO@REVISION/FILE` names its own"
+            ));
+        }
+        let path = match self.models.path_of(&path, Role::Other) {
             Ok(path) => path,
             Err(e) => {
                 self.keep_model(&e);
