@@ -1,4 +1,4 @@
-//! A check of the style of comments (CONTRIBUTING.md): they begin with their subject.
+//! Checks of the style of comments (CONTRIBUTING.md): they begin with their subject, and have 120 columns at most.
 
 use std::path::Path;
 
@@ -29,31 +29,71 @@ fn in_text(text: &str) -> Vec<usize> {
     found
 }
 
-/// Lines `file:line` of all such comments below a folder.
-fn below(folder: &Path, found: &mut Vec<String>) -> std::io::Result<()> {
+/// Most columns of a comment in Rust.
+const COLUMNS: usize = 120;
+
+/// Finds lines of comments that are too long: their numbers. Rows of tables and links cannot be broken.
+fn too_long(text: &str) -> Vec<usize> {
+    let is_whole = |body: &str| body.starts_with(['|', '[']) || !body.contains(' ');
+    let is_long = |(_, line): &(usize, &str)| {
+        let body = ["///", "//!", "//"].iter().find_map(|mark| line.trim_start().strip_prefix(mark));
+        line.chars().count() > COLUMNS && body.is_some_and(|body| !is_whole(body.trim()))
+    };
+    text.lines().enumerate().filter(is_long).map(|(i, _)| i + 1).collect()
+}
+
+/// Lines `file:line` of all comments below a folder that a check finds in files of these extensions.
+fn below(
+    folder: &Path,
+    extensions: &[&str],
+    check: fn(&str) -> Vec<usize>,
+    found: &mut Vec<String>,
+) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
         if path.is_dir() {
             if !SKIPPED.contains(&name) {
-                below(&path, found)?;
+                below(&path, extensions, check, found)?;
             }
-        } else if path.extension().and_then(|e| e.to_str()).is_some_and(|e| EXTENSIONS.contains(&e)) {
+        } else if path.extension().and_then(|e| e.to_str()).is_some_and(|e| extensions.contains(&e)) {
             let text = std::fs::read_to_string(&path)?;
             let shown = path.strip_prefix(crate::root()).unwrap_or(&path).display();
-            found.extend(in_text(&text).iter().map(|line| format!("{shown}:{line}")));
+            found.extend(check(&text).iter().map(|line| format!("{shown}:{line}")));
         }
     }
     Ok(())
 }
 
-#[test]
-fn comments_begin_with_their_subject() {
+/// Comments of the tree that a check finds.
+fn in_tree(extensions: &[&str], check: fn(&str) -> Vec<usize>) -> Vec<String> {
     let mut found = Vec::new();
     for folder in ["crates", "xtask", "fuzz"] {
-        below(&crate::root().join(folder), &mut found).expect("the tree can be read");
+        below(&crate::root().join(folder), extensions, check, &mut found).expect("the tree can be read");
     }
     found.sort();
+    found
+}
+
+#[test]
+fn comments_have_120_columns_at_most() {
+    let found = in_tree(&["rs"], too_long);
+    assert!(found.is_empty(), "comments of more than {COLUMNS} columns:\n{}", found.join("\n"));
+}
+
+#[test]
+fn long_comments_are_found() {
+    let (word, line) = ("word ".repeat(23), "wörd ".repeat(23));
+    let text = format!(
+        "/// {word}\n    // {line}word\n/// {word}word\n//! | {word}word\n// {}\nlet x = 1; // {word}",
+        "x".repeat(130)
+    );
+    assert_eq!(too_long(&text), [2, 3]);
+}
+
+#[test]
+fn comments_begin_with_their_subject() {
+    let found = in_tree(&EXTENSIONS, in_text);
     assert!(found.is_empty(), "comments that begin with {NOT_FIRST:?}:\n{}", found.join("\n"));
 }
 

@@ -65,7 +65,7 @@ pub trait Reader: fmt::Debug + Send + Sync {
 }
 
 #[cfg(feature = "default-model")]
-const DEFAULT_MODEL: Option<&[u8]> = Some(include_bytes!("../model/storyteller-Q4_K_M.gguf"));
+const DEFAULT_MODEL: Option<&[u8]> = Some(include_bytes!("../../model/storyteller-Q4_K_M.gguf"));
 #[cfg(not(feature = "default-model"))]
 const DEFAULT_MODEL: Option<&[u8]> = None;
 

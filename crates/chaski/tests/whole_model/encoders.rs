@@ -207,6 +207,20 @@ fn encoders_refuse_what_they_cannot_do() {
     assert_eq!(chain(&e), expected);
 }
 
+/// A decoder that makes scores reads them, too: a tensor that counts as read is not left out.
+#[test]
+fn dense_layers_of_decoders_are_loaded() {
+    let f = Fixture::load("qwen3-dense");
+    let bytes = f.gguf(false, &|_, tensors| {
+        let n_embd = tensors.iter().find(|t| t.0 == "output_norm.weight").expect("a norm").1[0];
+        tensors.extend([("dense_2.weight".into(), vec![n_embd, 5]), ("dense_2.bias".into(), vec![5])]);
+    });
+    let model = open(bytes).expect("a fixture is a model");
+    assert!(block_on(model.unread()).expect("a graph").is_empty());
+    let found = Service::new(&model, None).embed(&[&f.tokens[..3]], Pooling::Mean, VectorNorm::None);
+    assert_eq!(found[0].vectors.concat().len(), 5);
+}
+
 /// Files with a tensor less, tensors of other shapes, and keys of other values: an error or vectors.
 #[test]
 fn damaged_files_are_errors_or_run() {

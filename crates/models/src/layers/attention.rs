@@ -295,3 +295,41 @@ impl Attend for Attention {
         Ok(b.scaled(y, self.scale))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chaski_graph::Warmth;
+
+    use super::*;
+
+    #[test]
+    fn attention_in_both_directions_refuses_options_that_it_lacks() {
+        let plain = Attention {
+            n_head: 2,
+            n_kv: 1,
+            d: 4,
+            d_v: 4,
+            rope: None,
+            norm: QkNorm::None,
+            value_norm: false,
+            shares: None,
+            score: Score { max_bias: 8.0, window: 4, ..Score::scaled(0.5) },
+            gate: HeadGate::None,
+            clamp: 0.0,
+            sub_norm: false,
+            scale: 1.0,
+            both_ways: true,
+        };
+        check_both_ways(&plain).unwrap();
+        let warmth = Some(Warmth { by: 0.1, run: 8 });
+        for (other, name) in [
+            (Attention { score: Score { warmth, ..plain.score }, ..plain }, "growing scores"),
+            (Attention { score: Score { softcap: 50.0, ..plain.score }, ..plain }, "softcap"),
+            (Attention { score: Score { sinks: true, ..plain.score }, ..plain }, "sinks"),
+            (Attention { shares: Some(0), ..plain }, "keys of another layer"),
+        ] {
+            let error = check_both_ways(&other).unwrap_err().to_string();
+            assert!(error.contains(&format!("attention in both directions with {name}")), "{error}");
+        }
+    }
+}
