@@ -1,6 +1,7 @@
 //! Downloads beside a running server: models of presets that came with a new list.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,10 +25,10 @@ impl Fetches {
 
     /// Fetches a model on a thread of its own, unless that runs or has failed.
     pub(super) fn begin(self: &Arc<Self>, word: &Path, preset: &str, models: &Models, ui: &Ui) {
-        if self.states().contains_key(word) {
-            return;
+        match self.states().entry(word.to_owned()) {
+            Entry::Occupied(_) => return,
+            Entry::Vacant(state) => drop(state.insert(State::Running)),
         }
-        self.states().insert(word.to_owned(), State::Running);
         let (fetches, models, notes) = (self.clone(), models.clone(), ui.clone());
         let (word, preset) = (word.to_owned(), one_line(preset));
         let shown = one_line(&word.display().to_string());
