@@ -89,7 +89,6 @@ impl Ui {
     }
 
     /// A silent one.
-    #[cfg(test)]
     pub(crate) fn silent() -> Ui {
         Ui { color: false, verbose: false, quiet: true, display: Display::Hidden, tells_lines: false }
     }
