@@ -167,6 +167,7 @@ fn failures_have_codes_and_say_what_to_do() {
 #[test]
 fn models_are_listed_verified_repaired_and_removed() {
     let place = Place::new();
+    place.hub.change("org/story-GGUF", |repo| drop(repo.files.insert("a.gguf".into(), vec![7; 2_000_000])));
     let o = place.run(&["list"]);
     assert!(out(&o).is_empty() && err(&o).contains("no models in ~/hub"), "{}", err(&o));
     out(&place.run(&["pull", NAME]));
@@ -187,7 +188,6 @@ fn models_are_listed_verified_repaired_and_removed() {
     assert!(place.run(&["verify", "--repair"]).status.success());
     assert!(out(&place.run(&["verify"])).contains("1 of 1 file intact"));
     // Of several files, all are counted.
-    place.hub.change("org/story-GGUF", |repo| drop(repo.files.insert("a.gguf".into(), vec![7; 2_000_000])));
     out(&place.run(&["pull", "hf:org/story-GGUF/a.gguf"]));
     for (digest, size) in [(digest, size), (sha256(&vec![7; 2_000_000]), 2_000_000)] {
         std::fs::write(place.blobs().join(digest), vec![0; size]).unwrap();
