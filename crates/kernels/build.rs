@@ -145,8 +145,8 @@ fn number(name: &str, text: &str) -> usize {
 }
 
 /// Table row of a format, from the `layout` lines in the header of its template: `layout block=32 planes=16@2,2@0
-/// unit=32 run=4 offsets=0,4,8`, `table=NAME` for a codebook, `nibble_planes=0`, `bits_to_bytes=0`, `grid9_signs7=0` ... for a bit
-/// transposition of plane 0, `wide=3x6` for larger units: three per block, six runs each.
+/// unit=32 run=4 offsets=0,4,8`, `table=NAME` for a codebook, `nibble_planes=0`, `bits_to_bytes=0`, `grid9_signs7=0`
+/// ... for a bit transposition of plane 0, `wide=3x6` for larger units: three per block, six runs each.
 fn format(name: &str, template: &str) -> String {
     let layout = layout(template);
     let fact = |key: &str| fact(name, &layout, key);

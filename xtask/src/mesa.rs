@@ -40,8 +40,8 @@ impl Driver {
     }
 }
 
-/// The driver that `CHASKI_LAVAPIPE` names (its manifest), the system's if it is new enough, or Debian's from its backports,
-/// unpacked in `target/mesa`.
+/// The driver that `CHASKI_LAVAPIPE` names (its manifest), the system's if it is new enough, or Debian's from its
+/// backports, unpacked in `target/mesa`.
 ///
 /// # Errors
 /// There is no driver and none can be installed.

@@ -1,8 +1,8 @@
 //! `perf-doc`: generates docs/performance.md and its plots from the output of xtask/perf.sh.
 //!
 //! Measurements are stored in docs/performance/results.json, reduced to what the page shows; the text is in
-//! docs/performance/template.md, numbers of llama.cpp from earlier runs in docs/performance/llama.cpp.json. Page and plots are
-//! a function of these three, and a test compares them.
+//! docs/performance/template.md, numbers of llama.cpp from earlier runs in docs/performance/llama.cpp.json. Page and
+//! plots are a function of these three, and a test compares them.
 
 mod chart;
 mod gather;

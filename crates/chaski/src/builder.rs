@@ -83,24 +83,26 @@ impl EngineBuilder {
     /// are read from the file, which the system keeps in its page cache if it can. More layers than the model has means
     /// all. Results do not change; [`Engine::expert_reads`] reports the cost. Default: all experts are on the device.
     ///
-    /// [`Self::build`] fails with [`PlanError::NoExperts`](crate::errors::PlanError::NoExperts) for a model without experts,
-    /// and in a browser with [`PlanError::NoStreaming`](crate::errors::PlanError::NoStreaming). No effect on the CPU.
+    /// [`Self::build`] fails with [`PlanError::NoExperts`](crate::errors::PlanError::NoExperts) for a model without
+    /// experts, and in a browser with [`PlanError::NoStreaming`](crate::errors::PlanError::NoStreaming). No effect on
+    /// the CPU.
     pub fn experts_on_cpu(mut self, n_layer: u32) -> Self {
         self.loader.config.experts_on_cpu = n_layer;
         self
     }
 
     /// Experts cached on the device in each layer of [`Self::experts_on_cpu`]: at least as many as a token uses, at
-    /// most all, otherwise [`Self::build`] fails with [`PlanError::ExpertSlots`](crate::errors::PlanError::ExpertSlots). The
-    /// memory is allocated at load. Default, or 0: twice as many as a token uses, or a quarter of all if that is more.
+    /// most all, otherwise [`Self::build`] fails with
+    /// [`PlanError::ExpertSlots`](crate::errors::PlanError::ExpertSlots). The memory is allocated at load. Default, or
+    /// 0: twice as many as a token uses, or a quarter of all if that is more.
     pub fn expert_slots(mut self, n: u32) -> Self {
         self.loader.config.expert_slots = n;
         self
     }
 
-    /// Lets others compute experts: each step asks them for the homes of a layer's experts, and sends those that are away.
-    /// Answers do not change if they compute what the model would. While a step waits for them, its future does, and no
-    /// thread. If they fail, the step runs again; after two attempts, requests fail with
+    /// Lets others compute experts: each step asks them for the homes of a layer's experts, and sends those that are
+    /// away. Answers do not change if they compute what the model would. While a step waits for them, its future does,
+    /// and no thread. If they fail, the step runs again; after two attempts, requests fail with
     /// [`ExpertError`](crate::experts::ExpertError), and what they have in the KV cache stays there.
     ///
     /// [`Self::build`] fails with [`ModelError::NeedsCpu`](crate::errors::ModelError::NeedsCpu) on a GPU.
@@ -116,8 +118,8 @@ impl EngineBuilder {
     }
 
     /// Allows rows of embeddings in prompts ([`Request::embeddings`](crate::serve::Request::embeddings)) and in steps
-    /// ([`Step::embeddings`](crate::steps::Step::embeddings)), and positions of three components for models with M-RoPE. On
-    /// a GPU every step takes a dispatch more; the CPU always allows them. Default: off.
+    /// ([`Step::embeddings`](crate::steps::Step::embeddings)), and positions of three components for models with
+    /// M-RoPE. On a GPU every step takes a dispatch more; the CPU always allows them. Default: off.
     pub fn input_rows(mut self, on: bool) -> Self {
         self.loader.config.rows = on;
         self
@@ -183,7 +185,8 @@ impl EngineBuilder {
     /// # async fn load() -> Result<(), chaski::Error> {
     /// use chaski::{Engine, Source};
     ///
-    /// let engine = Engine::builder(Source::path("large.gguf")).devices(["0", "1"]).shares(vec![3.0, 1.0]).build().await?;
+    /// let builder = Engine::builder(Source::path("large.gguf")).devices(["0", "1"]);
+    /// let engine = builder.shares(vec![3.0, 1.0]).build().await?;
     /// for (device, memory) in engine.memory_by_device() {
     ///     println!("{device}: {} bytes", memory.n_byte());
     /// }
@@ -208,8 +211,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Shares of weights and KV cache of several devices, in any unit: as many as devices. Models are cut between layers,
-    /// so shares are approximate. Default: in proportion to their free memory,
+    /// Shares of weights and KV cache of several devices, in any unit: as many as devices. Models are cut between
+    /// layers, so shares are approximate. Default: in proportion to their free memory,
     /// or equal ones where that is not known. [`Self::build`] fails with
     /// [`PlanError::Shares`](crate::errors::PlanError::Shares) for another number of shares. No effect on the CPU.
     pub fn shares(mut self, shares: Vec<f32>) -> Self {
@@ -217,23 +220,25 @@ impl EngineBuilder {
         self
     }
 
-    /// Threads that compute on the CPU: `decode` for one token, `batch` for several, such as a prompt; 0: `decode` threads,
-    /// and all of them for `decode`. Results do not depend on them. Default: one for each core. No effect on a GPU.
+    /// Threads that compute on the CPU: `decode` for one token, `batch` for several, such as a prompt; 0: `decode`
+    /// threads, and all of them for `decode`. Results do not depend on them. Default: one for each core. No effect on a
+    /// GPU.
     pub fn threads(mut self, decode: u32, batch: u32) -> Self {
         self.loader.config.threads = Threads { decode, batch };
         self
     }
 
-    /// Maps the file, if the model runs on the CPU, instead of reading it; default: on. Processes share a mapped file, and
-    /// the operating system loads its parts when they are used, and may drop them again. The file must not change
+    /// Maps the file, if the model runs on the CPU, instead of reading it; default: on. Processes share a mapped file,
+    /// and the operating system loads its parts when they are used, and may drop them again. The file must not change
     /// meanwhile. No effect on a GPU.
     pub fn map(mut self, on: bool) -> Self {
         self.loader.config.map = on;
         self
     }
 
-    /// Copies matrices into the order of products while they load, if the model runs on the CPU; default: on. Answers come up
-    /// to twice as fast; the copy, about as large as the weights, is memory that processes do not share. No effect on a GPU.
+    /// Copies matrices into the order of products while they load, if the model runs on the CPU; default: on. Answers
+    /// come up to twice as fast; the copy, about as large as the weights, is memory that processes do not share. No
+    /// effect on a GPU.
     pub fn repack(mut self, on: bool) -> Self {
         self.loader.config.repack = on;
         self

@@ -19,11 +19,11 @@ pub enum DeviceChoice {
     Auto,
     /// A GPU, by part of its name or its index; the fastest one if `None`.
     Gpu(Option<String>),
-    /// Several GPUs, by part of their names or their indices, for models too large for one: each holds some of the layers,
-    /// in this order ([`EngineBuilder::shares`](crate::EngineBuilder::shares)). Not in a browser.
+    /// Several GPUs, by part of their names or their indices, for models too large for one: each holds some of the
+    /// layers, in this order ([`EngineBuilder::shares`](crate::EngineBuilder::shares)). Not in a browser.
     Gpus(Vec<String>),
-    /// All GPUs of the fastest one's graphics API in the order of [`adapters`](crate::gpu::adapters), software renderers
-    /// excluded; as [`Self::Gpus`]. One GPU is used as [`Self::Gpu`] would.
+    /// All GPUs of the fastest one's graphics API in the order of [`adapters`](crate::gpu::adapters), software
+    /// renderers excluded; as [`Self::Gpus`]. One GPU is used as [`Self::Gpu`] would.
     AllGpus,
     /// The CPU.
     Cpu,

@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::handle::Handle;
 
 impl Handle {
-    /// Queues the embeddings of texts, which run in the same steps as answers. The pooling is the file's, unless the options
-    /// have one.
+    /// Queues the embeddings of texts, which run in the same steps as answers. The pooling is the file's, unless the
+    /// options have one.
     ///
     /// ```no_run
     /// # async fn example(handle: chaski::Handle) -> Result<(), chaski::Error> {
@@ -53,12 +53,12 @@ impl Handle {
 }
 
 impl Engine {
-    /// The embeddings of texts, in order: `[n_embd]` per text, or one per token if they are not pooled. Several texts run
-    /// at once on an engine with several [`sequences`](crate::EngineBuilder::sequences).
+    /// The embeddings of texts, in order: `[n_embd]` per text, or one per token if they are not pooled. Several texts
+    /// run at once on an engine with several [`sequences`](crate::EngineBuilder::sequences).
     ///
     /// # Errors
-    /// [`Error::Serve`] if neither the file nor the options specify the pooling, for a text without tokens or longer than
-    /// the context, or if the device fails; [`Error::Model`] for a model without a tokenizer.
+    /// [`Error::Serve`] if neither the file nor the options specify the pooling, for a text without tokens or longer
+    /// than the context, or if the device fails; [`Error::Model`] for a model without a tokenizer.
     pub async fn embed(
         &mut self,
         texts: &[impl AsRef<str>],

@@ -99,7 +99,8 @@ impl Engine {
         memory
     }
 
-    /// The same for each device of a model over several GPUs, in layer order, with its name. A draft model is on the last.
+    /// The same for each device of a model over several GPUs, in layer order, with its name. A draft model is on the
+    /// last.
     pub fn memory_by_device(&self) -> Vec<(String, Memory)> {
         let Some(model) = self.loaded().gpu().filter(|model| model.n_device() > 1) else {
             return vec![(self.device().name.clone(), self.memory())];
@@ -174,9 +175,9 @@ impl Engine {
         Ok(self.driver.restore(bytes).await?)
     }
 
-    /// Sets or removes the draft model for speculative answers ([`GenerateOptions::speculate`]). For a service it should have
-    /// [`Speculation::MAX_RUNNING`](crate::Speculation::MAX_RUNNING) sequences, or as many as the service if these are fewer:
-    /// with fewer, requests that draft at once drop each other's tokens.
+    /// Sets or removes the draft model for speculative answers ([`GenerateOptions::speculate`]). For a service it
+    /// should have [`Speculation::MAX_RUNNING`](crate::Speculation::MAX_RUNNING) sequences, or as many as the service
+    /// if these are fewer: with fewer, requests that draft at once drop each other's tokens.
     ///
     /// # Errors
     /// [`Error::Model`] if the vocabularies differ in size.
@@ -252,8 +253,8 @@ impl Engine {
         self.handle.fit_prompt(messages, template, options)
     }
 
-    /// Answers a conversation. If it leaves too little of the context for an answer, its oldest turns are dropped, unless
-    /// [`GenerateOptions::drop_turns`] is false; [`ChatEvent::Dropped`](crate::ChatEvent::Dropped) says so.
+    /// Answers a conversation. If it leaves too little of the context for an answer, its oldest turns are dropped,
+    /// unless [`GenerateOptions::drop_turns`] is false; [`ChatEvent::Dropped`](crate::ChatEvent::Dropped) says so.
     ///
     /// # Errors
     /// As [`Self::fit_prompt`] and [`Self::generate`].

@@ -82,9 +82,9 @@ impl Handle {
         self
     }
 
-    /// Waits until the service of [`Engine::spawn`](crate::Engine::spawn) has ended and freed the model and its device, which
-    /// is after the other clones and all answers are dropped. A program that ends without it may do so while a driver is at
-    /// work, which some answer with a crash. It blocks.
+    /// Waits until the service of [`Engine::spawn`](crate::Engine::spawn) has ended and freed the model and its device,
+    /// which is after the other clones and all answers are dropped. A program that ends without it may do so while a
+    /// driver is at work, which some answer with a crash. It blocks.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn join(self) {
         let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
@@ -115,8 +115,8 @@ impl Handle {
         Ok(self.text.tokenizer.encode(prompt, AddSpecial::Yes, ParseSpecial::Yes)?)
     }
 
-    /// Queues a conversation. If it leaves too little of the context for an answer, its oldest turns are dropped, unless
-    /// [`GenerateOptions::drop_turns`] is false.
+    /// Queues a conversation. If it leaves too little of the context for an answer, its oldest turns are dropped,
+    /// unless [`GenerateOptions::drop_turns`] is false.
     ///
     /// # Errors
     /// As [`Self::fit_prompt`]; [`Error::Serve`] as [`Self::generate_tokens`].

@@ -19,14 +19,15 @@
 //! No async runtime is needed: natively `pollster::block_on` suffices, in a browser the event loop does. Natively all
 //! futures are `Send`.
 //!
-//! - An [`Engine`] works while its futures are polled: natively they block the thread while the device works, so a server
-//!   should not poll them on its runtime's threads. [`Engine::spawn`] turns it into a [`Handle`]: a separate thread does the
-//!   work, no call blocks, and answers are streams for any executor.
-//! - Dropping an answer ([`Generation`], [`Conversation`], [`Chat`], [`serve::Answer`]) ends its request within a step, even
-//!   in the middle of its prompt. Its pages stay cached as a prefix until others need them.
-//! - Dropping the future of [`Generation::next`] or of another call on an engine loses nothing: the next call continues.
-//! - After device loss the device is opened again, the model is loaded again, and all open requests continue; only a device
-//!   of the program's own ([`EngineBuilder::gpu`]) is an error.
+//! - An [`Engine`] works while its futures are polled: natively they block the thread while the device works, so a
+//!   server should not poll them on its runtime's threads. [`Engine::spawn`] turns it into a [`Handle`]: a separate
+//!   thread does the work, no call blocks, and answers are streams for any executor.
+//! - Dropping an answer ([`Generation`], [`Conversation`], [`Chat`], [`serve::Answer`]) ends its request within a step,
+//!   even in the middle of its prompt. Its pages stay cached as a prefix until others need them.
+//! - Dropping the future of [`Generation::next`] or of another call on an engine loses nothing: the next call
+//!   continues.
+//! - After device loss the device is opened again, the model is loaded again, and all open requests continue; only a
+//!   device of the program's own ([`EngineBuilder::gpu`]) is an error.
 
 mod builder;
 mod chat;
@@ -103,8 +104,8 @@ pub mod errors {
 /// Experts that others compute ([`EngineBuilder::experts`]), and computing those of others.
 ///
 /// A layer of experts is cut out of the graph of any family ([`ExpertLayer`](experts::ExpertLayer)). An
-/// [`ExpertWorker`](experts::ExpertWorker) holds some experts and computes an [`ExpertCall`](experts::ExpertCall) with the bits that
-/// the model itself would.
+/// [`ExpertWorker`](experts::ExpertWorker) holds some experts and computes an [`ExpertCall`](experts::ExpertCall) with
+/// the bits that the model itself would.
 pub mod experts {
     pub use chaski_models::AbsentExperts;
     pub use chaski_runtime::cpu::{ExpertWorker, WorkerConfig};
@@ -144,8 +145,8 @@ pub mod serve {
     };
 }
 
-/// Steps of rows, which a [`Runner`](steps::Runner) runs as an [`Executor`](steps::Executor): for measurements and custom
-/// schedulers.
+/// Steps of rows, which a [`Runner`](steps::Runner) runs as an [`Executor`](steps::Executor): for measurements and
+/// custom schedulers.
 pub mod steps {
     pub use crate::executor::{Driver, ModelExecutor};
     pub use chaski_models::serve::{Executor, Outputs, RowInput, Start};

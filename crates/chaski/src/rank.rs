@@ -126,8 +126,8 @@ impl Handle {
 }
 
 impl Engine {
-    /// Scores of documents for a query, in order; the higher, the better a document fits. Several run at once on an engine with
-    /// several [`sequences`](crate::EngineBuilder::sequences).
+    /// Scores of documents for a query, in order; the higher, the better a document fits. Several run at once on an
+    /// engine with several [`sequences`](crate::EngineBuilder::sequences).
     ///
     /// # Errors
     /// [`Error::Model`] with [`PoolingError::NoScores`] for a model that was not made for it, or without a tokenizer;

@@ -27,8 +27,8 @@ pub(crate) struct Room {
     n_ctx: usize,
     /// Tokens of a prompt that leaves room for the answer.
     n_prompt: usize,
-    /// Tokens are dropped in multiples of this, as far as turns allow: the next prompts then begin with the same tokens,
-    /// which stay in the KV cache.
+    /// Tokens are dropped in multiples of this, as far as turns allow: the next prompts then begin with the same
+    /// tokens, which stay in the KV cache.
     step: usize,
 }
 

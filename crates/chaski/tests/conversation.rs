@@ -123,7 +123,8 @@ fn what_does_not_fit_is_refused_with_both_numbers() {
     assert!(ask(&mut engine, conversation, options(Some(8))).0 > 0);
 }
 
-/// Resident memory in bytes without the pages of files, such as code that runs for the first time, where the system says it.
+/// Resident memory in bytes without the pages of files, such as code that runs for the first time, where the system
+/// says it.
 fn resident() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

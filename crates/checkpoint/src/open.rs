@@ -19,15 +19,15 @@ pub enum CheckpointError {
     Mlc(#[from] MlcError),
 }
 
-/// True for a file that is read whole when its folder is opened: configurations, tokenizers, and indexes of the files with
-/// weights, whose names [`weight_files`] gives. `path` is relative to the folder, with `/`.
+/// True for a file that is read whole when its folder is opened: configurations, tokenizers, and indexes of the files
+/// with weights, whose names [`weight_files`] gives. `path` is relative to the folder, with `/`.
 pub fn wants(path: &str) -> bool {
     let is_index = !path.contains('/') && path.ends_with(".safetensors.index.json");
     TokenizerFiles::wants(path) || is_index || mlc::is_file(path)
 }
 
-/// Names of the files with weights that a folder needs besides those that [`wants`] names. They need not be there: opening
-/// the folder says what is missing.
+/// Names of the files with weights that a folder needs besides those that [`wants`] names. They need not be there:
+/// opening the folder says what is missing.
 ///
 /// # Errors
 /// For a damaged index.

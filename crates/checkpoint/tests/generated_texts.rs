@@ -1,5 +1,5 @@
-//! The ids of 10,000 generated texts in each of some vocabularies, compared with those of `tokenizers` and `sentencepiece`
-//! (`tokenizers/make.py`).
+//! The ids of 10,000 generated texts in each of some vocabularies, compared with those of `tokenizers` and
+//! `sentencepiece` (`tokenizers/make.py`).
 
 mod common;
 

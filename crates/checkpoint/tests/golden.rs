@@ -1,5 +1,5 @@
-//! Checkpoints of all classes against the files that llama.cpp's converter makes of them: keys, and names, types, shapes and
-//! sha256 of all tensors.
+//! Checkpoints of all classes against the files that llama.cpp's converter makes of them: keys, and names, types,
+//! shapes and sha256 of all tensors.
 
 mod common;
 
@@ -35,8 +35,8 @@ fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// True if the hash is that of these values, each rounded to a neighbour or not: ours are rounded correctly, and torch's
-/// exponential function is exact to one unit in the last place.
+/// True if the hash is that of these values, each rounded to a neighbour or not: ours are rounded correctly, and
+/// torch's exponential function is exact to one unit in the last place.
 fn is_one_step_from(data: &[u8], hash: &str) -> bool {
     let bits: Vec<u32> = data.as_chunks().0.iter().map(|&b| u32::from_le_bytes(b)).collect();
     assert!(bits.len() <= 8);

@@ -1,5 +1,5 @@
-//! Configurations and weights that would compute something else, or that are damaged: each is refused by name. Also spellings of
-//! other versions of transformers, which must give the same file.
+//! Configurations and weights that would compute something else, or that are damaged: each is refused by name. Also
+//! spellings of other versions of transformers, which must give the same file.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Layouts of quantised weights that no golden checkpoint has: made here from codes, scales and zero points, and compared with
-//! (code - zero) * scale.
+//! Layouts of quantised weights that no golden checkpoint has: made here from codes, scales and zero points, and
+//! compared with (code - zero) * scale.
 
 mod common;
 

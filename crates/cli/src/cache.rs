@@ -85,8 +85,8 @@ fn test_file(s: &AdapterSummary) -> String {
 /// Other versions have other kernels.
 const TESTED_BY: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CHASKI_COMMIT"));
 
-/// The reason why `auto` took the CPU at an earlier start on this machine as it is now. Finding that out again would load
-/// every driver, with a compiler in each.
+/// The reason why `auto` took the CPU at an earlier start on this machine as it is now. Finding that out again would
+/// load every driver, with a compiler in each.
 pub(crate) fn known_fallback() -> Option<String> {
     let text = std::fs::read_to_string(folder("tested")?.join(FALLBACK)).ok()?;
     let (machine, reason) = text.split_once('\n')?;

@@ -25,8 +25,8 @@ const VARIABLES: [&str; 7] =
 /// The index of shared libraries, which changes when one is installed, such as the loader of drivers.
 const LIBRARIES: &str = "/etc/ld.so.cache";
 
-/// Text that is another one once a driver or library is installed, changed or loaded, a GPU appears, the user may open it, or
-/// the machine starts again; `None` on systems where there is no such text.
+/// Text that is another one once a driver or library is installed, changed or loaded, a GPU appears, the user may open
+/// it, or the machine starts again; `None` on systems where there is no such text.
 pub(crate) fn fingerprint(version: &str) -> Option<String> {
     if !cfg!(target_os = "linux") {
         return None;

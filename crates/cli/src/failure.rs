@@ -99,7 +99,8 @@ pub(crate) fn is_alike(given: &str, word: &str) -> bool {
     given.starts_with("no-") == word.starts_with("no-") && strsim::damerau_levenshtein(given, word) <= n_edit
 }
 
-/// Prints clap's message, with a suggestion if one of the `known` options may be meant; asking for help or the version is not a failure.
+/// Prints clap's message, with a suggestion if one of the `known` options may be meant; asking for help or the version
+/// is not a failure.
 pub(crate) fn usage(mut e: clap::Error, known: Vec<String>) -> ExitCode {
     for (given, suggested) in [
         (ContextKind::InvalidArg, ContextKind::SuggestedArg),
@@ -158,8 +159,8 @@ pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
     code.into()
 }
 
-/// Indents the further lines of a text, such as a compiler's; shortens lines and escapes other control characters, since names
-/// in files may have any length and contain anything.
+/// Indents the further lines of a text, such as a compiler's; shortens lines and escapes other control characters,
+/// since names in files may have any length and contain anything.
 fn lines(text: &str) -> String {
     const LINE: usize = 1000;
     text.lines().map(|line| shortened(line, LINE)).collect::<Vec<_>>().join("\n    ")

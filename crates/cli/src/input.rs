@@ -119,8 +119,8 @@ enum Piped {
 
 /// A prompt with the text of stdin behind it, changed by `change`, if stdin is a file or a pipe.
 ///
-/// Terminals, sockets and devices are not read: a program that runs this command may leave any of them open for ever. It
-/// may also leave a pipe open, so a pipe has to begin or end within [`PATIENCE`].
+/// Terminals, sockets and devices are not read: a program that runs this command may leave any of them open for ever.
+/// It may also leave a pipe open, so a pipe has to begin or end within [`PATIENCE`].
 ///
 /// # Errors
 /// If stdin is not UTF-8.

@@ -13,8 +13,8 @@ static SERVING: AtomicBool = AtomicBool::new(false);
 static RENEWING: AtomicBool = AtomicBool::new(false);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Installs the handlers. Ctrl-C pressed twice during a generation, or outside one, ends the program, as other signals do;
-/// incomplete files are removed.
+/// Installs the handlers. Ctrl-C pressed twice during a generation, or outside one, ends the program, as other signals
+/// do; incomplete files are removed.
 ///
 /// May be called repeatedly.
 pub(crate) fn install() -> anyhow::Result<()> {

@@ -163,8 +163,8 @@ enum Command {
 }
 
 impl Command {
-    /// Visits the arguments that name models, which become files before the command runs. `show` reads those that are not here
-    /// by ranges, and the commands about the cache take names.
+    /// Visits the arguments that name models, which become files before the command runs. `show` reads those that are
+    /// not here by ranges, and the commands about the cache take names.
     fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
         match self {
             Command::Run(a) => a.models(visit),

@@ -12,8 +12,8 @@ pub(crate) fn one_line(text: &str) -> String {
     out
 }
 
-/// A text in one line of at most `max` characters and a few more, without its middle if it is longer: names in files may have
-/// any length.
+/// A text in one line of at most `max` characters and a few more, without its middle if it is longer: names in files
+/// may have any length.
 pub(crate) fn shortened(text: &str, max: usize) -> String {
     let text = one_line(text);
     let n = text.chars().count();

@@ -268,8 +268,8 @@ pub(crate) struct EngineArgs {
     /// KV cache type of the values (-ctv)
     #[arg(long, hide = true, value_name = "TYPE", conflicts_with = "kv")]
     pub(crate) cache_type_v: Option<KvType>,
-    /// auto (the fastest GPU, else the CPU), gpu, cpu, or the name or index of a GPU; several, such as 0,1, or all share
-    /// the layers
+    /// auto (the fastest GPU, else the CPU), gpu, cpu, or the name or index of a GPU; several, such as 0,1, or all
+    /// share the layers
     #[arg(long, alias = "devices", value_parser = devices, default_value = "auto", value_name = "DEVICE")]
     pub(crate) device: DeviceChoice,
     /// How a model is split over several GPUs (also -sm) [default: layer if --device names several]

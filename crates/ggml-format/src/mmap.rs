@@ -32,8 +32,8 @@ impl MemorySource {
 pub fn map_file(file: &File) -> io::Result<HeaderBytes> {
     // SAFETY: The map is private to this process's view and read-only; we never write through it. If another
     // process truncates or rewrites the file meanwhile, reads may see other bytes or fault; that is the
-    // documented condition of `MemorySource::map`, as it is for every program that maps model files. No code here relies
-    // on the bytes staying the same for memory safety: text is validated again at each access.
+    // documented condition of `MemorySource::map`, as it is for every program that maps model files. No code here
+    // relies on the bytes staying the same for memory safety: text is validated again at each access.
     let map = unsafe { memmap2::Mmap::map(file) }?;
     Ok(HeaderBytes::new(map))
 }

@@ -212,7 +212,8 @@ impl<S: ByteSource> ModelFile<S> {
         self.shards[usize::from(tensor.shard)].read_at(tensor.offset + offset, buf).await
     }
 
-    /// The file that holds a tensor of this model, and the tensor's place in it, if the file is in memory or can be mapped.
+    /// The file that holds a tensor of this model, and the tensor's place in it, if the file is in memory or can be
+    /// mapped.
     pub fn map_tensor(&self, tensor: &TensorInfo) -> Option<(HeaderBytes, Range<usize>)> {
         let bytes = self.shards[usize::from(tensor.shard)].mapped()?;
         let start = usize::try_from(tensor.offset).ok()?;

@@ -1,4 +1,5 @@
-//! The seeds of the fuzz targets `gguf` and `imatrix`: this file generates them, and checks that reading them is harmless.
+//! The seeds of the fuzz targets `gguf` and `imatrix`: this file generates them, and checks that reading them is
+//! harmless.
 //!
 //! `UPDATE_SEEDS=1 cargo test -p ggml-format --test seeds` regenerates them.
 

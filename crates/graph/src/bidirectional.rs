@@ -2,7 +2,8 @@
 
 use crate::id::ValueId;
 
-/// Attention among the columns of a text, all of whose tokens are in the step, in order, from position 0. It needs no cache.
+/// Attention among the columns of a text, all of whose tokens are in the step, in order, from position 0. It needs no
+/// cache.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Bidirectional {
     /// Queries, after RoPE: `[n_head, d]`

@@ -157,8 +157,8 @@ fn dashes(before: &str, rest: &str) -> Option<usize> {
     behind.starts_with(is_word).then_some(rest.len() - behind.len())
 }
 
-/// True if a line may break behind the hyphen between these: letters are on both sides, two or more, or one behind another
-/// hyphen.
+/// True if a line may break behind the hyphen between these: letters are on both sides, two or more, or one behind
+/// another hyphen.
 fn is_hyphen(before: &str, behind: &str) -> bool {
     let mut before = before.chars().rev();
     let (last, other) = (before.next(), before.next());

@@ -3,8 +3,8 @@
 //!
 //! For chat templates it does what Jinja2's immutable sandbox does in transformers, within bounds that hold by
 //! construction: the parser refuses deep sources (`parser`), values cannot nest deeply or contain themselves
-//! (`value`), and memory and time are metered (`meter`). Nothing recurses further than these bounds, so a rendering fits a
-//! stack of 1 MB.
+//! (`value`), and memory and time are metered (`meter`). Nothing recurses further than these bounds, so a rendering
+//! fits a stack of 1 MB.
 
 mod args;
 mod ast;
@@ -122,8 +122,8 @@ impl Program {
 pub enum Origin {
     /// The template's author, or a program that vouches for the text.
     Template,
-    /// Anyone. Names of fields count as data too; in fields of the names `words`, texts that are one word of ASCII letters,
-    /// digits, `_` and `-` do not.
+    /// Anyone. Names of fields count as data too; in fields of the names `words`, texts that are one word of ASCII
+    /// letters, digits, `_` and `-` do not.
     Data {
         /// Names of fields.
         words: &'static [&'static str],

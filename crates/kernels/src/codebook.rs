@@ -30,8 +30,8 @@ fn fours(grid: &[[u8; 4]]) -> Vec<u32> {
     grid.iter().map(|entry| u32::from_le_bytes(*entry)).collect()
 }
 
-/// Values -1, 0, 1 as eight times 0, 1, 2, where an eighth of a value is the unit of the shift that blocks add: value `j`
-/// in bits 3 and 4 of byte `j`, value `j + 4` in bits 5 and 6.
+/// Values -1, 0, 1 as eight times 0, 1, 2, where an eighth of a value is the unit of the shift that blocks add: value
+/// `j` in bits 3 and 4 of byte `j`, value `j + 4` in bits 5 and 6.
 fn ternary(grid: &[[i8; 8]]) -> Vec<u32> {
     let word = |entry: &[i8; 8]| {
         (0..8).fold(0, |w, j| w | ((entry[j] + 1) as u32) << (8 * (j % 4) + 3 + 2 * (j / 4)))

@@ -285,8 +285,8 @@ fn transpose_bits(transpose: BitTranspose, run: &mut [u8], back: bool) {
     }
 }
 
-/// [`BitTranspose::Signs7`]. A multiplication replicates seven bits so that each of them lands in the lowest bit of its nibble
-/// once.
+/// [`BitTranspose::Signs7`]. A multiplication replicates seven bits so that each of them lands in the lowest bit of its
+/// nibble once.
 fn signs7(w: u32) -> u32 {
     (0..4).fold(w & 0xf000_0000, |out, l| {
         out | (((w >> (7 * l)) & 127).wrapping_mul(0x0020_4081) & 0x0111_1111) << l

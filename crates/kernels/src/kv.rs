@@ -236,7 +236,8 @@ fn decode(m: &Matrix, d: u32, bytes: &[u8]) -> Vec<f32> {
     padded.chunks_exact(m.n_col as usize).flat_map(|row| row[..d as usize].to_vec()).collect()
 }
 
-/// Constants of `shared/rope.wgsl.jinja` for RoPE with sections, with the word of the step where the columns' shifts begin.
+/// Constants of `shared/rope.wgsl.jinja` for RoPE with sections, with the word of the step where the columns' shifts
+/// begin.
 pub(crate) fn section_constants(
     sections: Option<(Sections, u32)>,
 ) -> impl Iterator<Item = (&'static str, f64)> {
@@ -258,7 +259,8 @@ pub struct RopeKv {
     pub n_rot: u32,
     /// Their pairing.
     pub pairing: RopePairing,
-    /// Sections of pairs, and the word of the step at which the shifts of columns begin; `None`: all pairs follow the position.
+    /// Sections of pairs, and the word of the step at which the shifts of columns begin; `None`: all pairs follow the
+    /// position.
     pub sections: Option<(Sections, u32)>,
     /// The cache.
     pub kv: KvLayout,

@@ -24,8 +24,8 @@ pub const FIRST_ROW: u32 = 2;
 pub const N_COL: usize = 0;
 /// Header word: number of columns with logits.
 pub const N_PICK: usize = 1;
-/// Header word: number of leading columns, each of a sequence with few columns in this step, whose attention goes column
-/// by column; tiles take the others.
+/// Header word: number of leading columns, each of a sequence with few columns in this step, whose attention goes
+/// column by column; tiles take the others.
 pub const N_EACH: usize = 2;
 /// Maximum number of columns with logits per step.
 pub const MAX_PICK: usize = 64;

@@ -5,8 +5,8 @@ use ggml_format::{GgufError, Metadata, OwnedValue};
 type List = Vec<(String, OwnedValue)>;
 type Apply = fn(&Metadata, &List) -> Result<Metadata, GgufError>;
 
-/// Other values for keys of a file's metadata, or values for keys that it lacks. `{arch}` in a key stands for the file's
-/// architecture, as in `{arch}.rope.freq_base`.
+/// Other values for keys of a file's metadata, or values for keys that it lacks. `{arch}` in a key stands for the
+/// file's architecture, as in `{arch}.rope.freq_base`.
 #[derive(Clone, Debug, Default)]
 pub struct MetadataChanges {
     list: List,

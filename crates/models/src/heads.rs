@@ -1,5 +1,5 @@
-//! Pooling of tokens' vectors, and layers after it: the scores of rerankers and classifiers, and the dense layers of some
-//! embedding models.
+//! Pooling of tokens' vectors, and layers after it: the scores of rerankers and classifiers, and the dense layers of
+//! some embedding models.
 //!
 //! They take one vector per text, so they run on the CPU.
 

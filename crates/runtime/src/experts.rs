@@ -44,8 +44,8 @@ impl ExpertCall {
         self.pairs.len() * self.width as usize
     }
 
-    /// Checks that the call is one of a layer: its sizes, and that each pair follows the one before. Whether the experts are loaded
-    /// is another question.
+    /// Checks that the call is one of a layer: its sizes, and that each pair follows the one before. Whether the
+    /// experts are loaded is another question.
     ///
     /// # Errors
     /// [`ExpertError::Size`], [`ExpertError::Order`].

@@ -69,8 +69,8 @@ impl RowInput {
     /// Number of rows of `width` values each; at most `most`.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`] for more rows than `most`, or any for a model that takes none; [`RuntimeError::Shape`] for
-    /// values that are not whole rows.
+    /// [`RuntimeError::Limit`] for more rows than `most`, or any for a model that takes none; [`RuntimeError::Shape`]
+    /// for values that are not whole rows.
     pub fn n_row(&self, values: &[f32], most: u32) -> Result<u32, RuntimeError> {
         let width = u64::from(self.width);
         let n_value = values.len() as u64;

@@ -18,8 +18,8 @@ pub trait Tensors: MaybeSend + MaybeSync {
         buf: &mut [u8],
     ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + MaybeSend;
 
-    /// A tensor in the file's format without a copy: the bytes of a file, in memory or mapped, and the tensor's place in
-    /// them. `None`: it has to be read.
+    /// A tensor in the file's format without a copy: the bytes of a file, in memory or mapped, and the tensor's place
+    /// in them. `None`: it has to be read.
     fn mapped(&self, _name: &str) -> Option<(HeaderBytes, Range<usize>)> {
         None
     }

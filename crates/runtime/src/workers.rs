@@ -1,7 +1,7 @@
 //! Worker threads of the CPU executor.
 //!
-//! A token is hundreds of short parallel loops, so threads wait for the next one awake for a while before they sleep, and
-//! loops hand out their parts by a counter. Engines with as many threads share them.
+//! A token is hundreds of short parallel loops, so threads wait for the next one awake for a while before they sleep,
+//! and loops hand out their parts by a counter. Engines with as many threads share them.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod team;

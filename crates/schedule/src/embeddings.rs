@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Rows of embeddings in place of tokens of a prompt ([`crate::Request::embeddings`]), such as the parts of an image.
 /// Clones share the values.
 ///
-/// The prefix cache knows rows by object, not by value: a cached prefix with rows is reused by prompts with a clone of the
-/// same object, and by no others. Two objects are equal if one is a clone of the other.
+/// The prefix cache knows rows by object, not by value: a cached prefix with rows is reused by prompts with a clone of
+/// the same object, and by no others. Two objects are equal if one is a clone of the other.
 #[derive(Clone)]
 pub struct Embeddings(Arc<Inner>);
 

@@ -3,8 +3,8 @@
 //! A page full of known tokens is *named* by its tokens and its predecessor, so named pages form trees, one per group
 //! of LoRA scales. A request that begins like a named chain reuses those pages instead of running the tokens again.
 //! Pages without a sequence stay named until they are needed; the least recently used leaf is evicted first. Names are
-//! compared token by token, so two prefixes are never confused. A row of embeddings in place of a token has a key of its
-//! own ([`crate::Embeddings`]), above all tokens.
+//! compared token by token, so two prefixes are never confused. A row of embeddings in place of a token has a key of
+//! its own ([`crate::Embeddings`]), above all tokens.
 
 use std::collections::BTreeMap;
 

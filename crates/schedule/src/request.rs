@@ -112,7 +112,8 @@ pub enum Refused {
         /// Tokens of the context.
         limit: usize,
     },
-    /// A prompt that does not fit in a step, for a model whose prompts run whole ([`Limits::whole`](crate::Limits::whole)).
+    /// A prompt that does not fit in a step, for a model whose prompts run whole
+    /// ([`Limits::whole`](crate::Limits::whole)).
     #[error(
         "the text has {found} tokens, but the model takes texts at once, of at most {limit} tokens here: a larger context or chunk allows more"
     )]

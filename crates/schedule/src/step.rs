@@ -9,8 +9,8 @@ pub enum Input {
     Token(u32),
     /// The token that the device last chose for the sequence.
     Chosen,
-    /// A row of [`Step::embeddings`], by index, in place of a token's embedding. In families with per-layer embeddings it has
-    /// those of token 0, which is padding there.
+    /// A row of [`Step::embeddings`], by index, in place of a token's embedding. In families with per-layer embeddings
+    /// it has those of token 0, which is padding there.
     Embedding(u32),
 }
 

@@ -105,8 +105,8 @@ impl App {
     /// The model of a request, which waits while it is loaded.
     ///
     /// # Errors
-    /// [`Kind::Loading`] before the server is ready; [`Kind::Model`] for an unknown name; [`Kind::Timeout`] if loading it
-    /// takes too long for a request; that it cannot be loaded.
+    /// [`Kind::Loading`] before the server is ready; [`Kind::Model`] for an unknown name; [`Kind::Timeout`] if loading
+    /// it takes too long for a request; that it cannot be loaded.
     pub(crate) async fn model(&self, name: Option<&str>) -> Result<Lease, ApiError> {
         let get = self.models.get(name, self.takes_any());
         match self.config.request_timeout {

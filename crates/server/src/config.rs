@@ -111,15 +111,15 @@ pub struct ServerConfig {
     pub request_timeout: Option<Duration>,
     /// Answer requests for unknown models; by default if there are neither keys nor a second model.
     pub any_model: Option<bool>,
-    /// Models that can be loaded. It is called at the start, when a request names an unknown model, and when the list is
-    /// asked for; it may read folders.
+    /// Models that can be loaded. It is called at the start, when a request names an unknown model, and when the list
+    /// is asked for; it may read folders.
     pub offers: Option<Offers>,
     /// Models that are loaded at once; `None` for any number.
     pub models_max: Option<usize>,
     /// Bytes of loaded models, weights and caches; `None` for what there is.
     pub models_bytes: Option<u64>,
-    /// Free the models when the server ends. A program that ends with it can leave that to the system: some drivers of GPUs
-    /// crash now and then while a device is closed.
+    /// Free the models when the server ends. A program that ends with it can leave that to the system: some drivers of
+    /// GPUs crash now and then while a device is closed.
     pub free_models: bool,
     /// Load models when requests ask for them.
     pub autoload: bool,

@@ -53,8 +53,8 @@ impl Key {
         Key { level, ..self }
     }
 
-    /// The keys of a file: lines `key`, `name:key` or `name:key:level`, where the key may be `sha256:` and 64 hexadecimal digits,
-    /// and the level is `use` or `admin`. Empty lines and those that begin with `#` do not count.
+    /// The keys of a file: lines `key`, `name:key` or `name:key:level`, where the key may be `sha256:` and 64
+    /// hexadecimal digits, and the level is `use` or `admin`. Empty lines and those that begin with `#` do not count.
     ///
     /// # Errors
     /// [`KeyError`] for other lines.

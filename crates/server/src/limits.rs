@@ -15,8 +15,8 @@ pub struct KeyLimits {
     pub requests: Option<u32>,
     /// Requests for answers in a minute.
     pub requests_per_minute: Option<u32>,
-    /// Tokens of prompts and answers in a minute. They count when an answer ends: a key that has used more waits until that
-    /// is made up for.
+    /// Tokens of prompts and answers in a minute. They count when an answer ends: a key that has used more waits until
+    /// that is made up for.
     pub tokens_per_minute: Option<u32>,
 }
 

@@ -61,7 +61,8 @@ impl Loras {
     /// The scales of a list: 0 for LoRAs that it lacks.
     ///
     /// # Errors
-    /// Anything but a list of objects with an id that exists and a finite scale. `path` is that of the list, empty for a body.
+    /// Anything but a list of objects with an id that exists and a finite scale. `path` is that of the list, empty for
+    /// a body.
     fn read(&self, list: &Value, path: &str) -> Result<Vec<f32>, ApiError> {
         let wrong = || {
             let what = if path.is_empty() { "the body".into() } else { format!("`{path}`") };

@@ -1,5 +1,5 @@
-//! Measurements in Prometheus' format: those of vLLM and llama-server, so that dashboards and gateways work unchanged, and
-//! those that they lack.
+//! Measurements in Prometheus' format: those of vLLM and llama-server, so that dashboards and gateways work unchanged,
+//! and those that they lack.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

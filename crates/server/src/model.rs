@@ -275,8 +275,8 @@ impl Facts {
         }
     }
 
-    /// The LoRA scales of a request for this: those of its `lora`, else of the LoRA that it is for, else those in force. `None`
-    /// for a model without LoRAs.
+    /// The LoRA scales of a request for this: those of its `lora`, else of the LoRA that it is for, else those in
+    /// force. `None` for a model without LoRAs.
     ///
     /// # Errors
     /// A `lora` that is not as llama-server has it, or names a LoRA that does not exist.

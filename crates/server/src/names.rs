@@ -18,8 +18,8 @@ pub(crate) fn is_called(id: &str, aliases: &[String], name: &str) -> bool {
     is_it(name) || name.strip_suffix(":latest").is_some_and(is_it)
 }
 
-/// The LoRA that a model's name means, of those with these names: `id:lora` or `lora`, also with ollama's tag. Of several with
-/// one name it is the first.
+/// The LoRA that a model's name means, of those with these names: `id:lora` or `lora`, also with ollama's tag. Of
+/// several with one name it is the first.
 pub(crate) fn lora_called<'l>(
     id: &str,
     aliases: &[String],

@@ -181,7 +181,8 @@ pub(crate) fn unconstrained(
     })
 }
 
-/// Drafts as the model has them; a request may want longer or shorter ones, or none. Without drafts of the model there are none.
+/// Drafts as the model has them; a request may want longer or shorter ones, or none. Without drafts of the model there
+/// are none.
 fn speculation(fields: &Fields<'_>, facts: &Facts) -> Result<Option<Speculation>, ApiError> {
     let count = |name| fields.integer(name, 0..=i64::from(i32::MAX)).map(|n| n.map(|n| n as usize));
     let (n_max, n_min) = (count("speculative.n_max")?, count("speculative.n_min")?);

@@ -29,8 +29,8 @@ pub struct BindError {
     pub source: io::Error,
 }
 
-/// A bound server. It takes requests once [`Self::run`] is polled, and answers them once it has a model; until then it says
-/// that it is loading.
+/// A bound server. It takes requests once [`Self::run`] is polled, and answers them once it has a model; until then it
+/// says that it is loading.
 pub struct Server {
     app: Arc<App>,
     sockets: Vec<Socket>,
@@ -53,7 +53,8 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// Adds a model, which runs on a thread of its own from now on. The first is the default of requests that name none.
+    /// Adds a model, which runs on a thread of its own from now on. The first is the default of requests that name
+    /// none.
     ///
     /// # Errors
     /// If the system has no thread.
@@ -62,8 +63,8 @@ impl Control {
         Ok(())
     }
 
-    /// Loads a model whose offer says that it is loaded at the start ([`Offer::load_at_start`](crate::Offer)), on this thread.
-    /// Returns the size of its context in tokens.
+    /// Loads a model whose offer says that it is loaded at the start ([`Offer::load_at_start`](crate::Offer)), on this
+    /// thread. Returns the size of its context in tokens.
     ///
     /// # Errors
     /// [`LoadError`], also for a model that is not offered so.
@@ -71,8 +72,8 @@ impl Control {
         Ok(self.0.models.start(id)?.facts.n_ctx)
     }
 
-    /// Reads the offers of models again ([`ServerConfig::offers`]). Those that changed are loaded again, and those that are gone
-    /// freed, when nobody uses them.
+    /// Reads the offers of models again ([`ServerConfig::offers`]). Those that changed are loaded again, and those that
+    /// are gone freed, when nobody uses them.
     pub fn refresh(&self) {
         self.0.models.refresh();
     }
@@ -134,9 +135,9 @@ impl Server {
         self.control().add(engine, options)
     }
 
-    /// Serves until `stop` is ready, or an operator says so (`/admin/drain`), and then until the last answer has ended: first routers see that it is not ready
-    /// any more ([`ServerConfig::drain_delay`]), then nothing new is taken, and what runs may end
-    /// ([`ServerConfig::drain_timeout`]). Dropping the future ends it at once.
+    /// Serves until `stop` is ready, or an operator says so (`/admin/drain`), and then until the last answer has ended:
+    /// first routers see that it is not ready any more ([`ServerConfig::drain_delay`]), then nothing new is taken, and
+    /// what runs may end ([`ServerConfig::drain_timeout`]). Dropping the future ends it at once.
     ///
     /// Returns true if all answers ended by themselves.
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {

@@ -2,8 +2,8 @@
 
 /// Part of a new sample in a [`Mean`].
 const GAIN: f64 = 1.0 / 8.0;
-/// A sample counts as at most this times the mean: one answer of a heavy tail should not steer away from a worker, while
-/// a lasting change is followed within a few samples.
+/// A sample counts as at most this times the mean: one answer of a heavy tail should not steer away from a worker,
+/// while a lasting change is followed within a few samples.
 const CLIP: f64 = 3.0;
 /// Buckets of a [`Histogram`] for each doubling.
 const PER_DOUBLING: f64 = 12.0;
@@ -102,7 +102,8 @@ impl Histogram {
         edge(N_BUCKET as f64)
     }
 
-    /// Points of the survival function: upper edges of the buckets that hold samples, with the part of samples above each.
+    /// Points of the survival function: upper edges of the buckets that hold samples, with the part of samples above
+    /// each.
     pub(crate) fn survival(&self) -> Vec<(f64, f64)> {
         let mut left = self.sum;
         let mut points = Vec::new();

@@ -2,8 +2,8 @@
 //!
 //! A late hedge is sent when an answer is later than a quantile of answer over prediction, and a [`Bucket`] of tokens
 //! bounds their number. A hedge at once is sent together with the first task, to a replica that is idle. Which of them
-//! pays off follows from the tail of the distribution: late hedges cut a heavy tail for few extra tasks, against a light
-//! one only the faster of two answers helps ([`Tail`]).
+//! pays off follows from the tail of the distribution: late hedges cut a heavy tail for few extra tasks, against a
+//! light one only the faster of two answers helps ([`Tail`]).
 
 use crate::estimate::Histogram;
 

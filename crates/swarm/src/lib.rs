@@ -1,13 +1,13 @@
 //! A mixture of experts over many machines, as state machines without I/O.
 //!
-//! The hub of a swarm runs a model but for the experts of its layers, whose products workers make. [`Hub`] takes calls of the
-//! engine: the inputs of a layer, and [`CallPair`]s of a column and an expert. It cuts them by [`Unit`], blocks of
-//! experts that [`place`] puts on workers, has each part made by one of its workers, and gives back one row a pair. [`Worker`]
-//! holds units and answers tasks, one at a time. Frames between them are those of [`chaski_wire`].
+//! The hub of a swarm runs a model but for the experts of its layers, whose products workers make. [`Hub`] takes calls
+//! of the engine: the inputs of a layer, and [`CallPair`]s of a column and an expert. It cuts them by [`Unit`], blocks
+//! of experts that [`place`] puts on workers, has each part made by one of its workers, and gives back one row a pair.
+//! [`Worker`] holds units and answers tasks, one at a time. Frames between them are those of [`chaski_wire`].
 //!
-//! Both are functions of events: `on(now, event, &mut actions)`. The caller owns sockets, handshakes, clock, weights and
-//! devices, and performs actions in their order. Time is a [`Duration`](std::time::Duration) since any moment, chance comes from a
-//! seed, so that a run can be repeated exactly.
+//! Both are functions of events: `on(now, event, &mut actions)`. The caller owns sockets, handshakes, clock, weights
+//! and devices, and performs actions in their order. Time is a [`Duration`](std::time::Duration) since any moment,
+//! chance comes from a seed, so that a run can be repeated exactly.
 //!
 //! Exact mode promises equal bits: all rows come from workers of one [`Class`], so they are those of one machine,
 //! under any placement, hedge or fault.

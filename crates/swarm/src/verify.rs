@@ -94,8 +94,8 @@ pub(crate) struct Disagreements {
 }
 
 impl Disagreements {
-    /// Notes that two workers disagree. Returns the one to blame, if one can be told: honest workers disagree with liars
-    /// alone, a liar with everybody, so it is the one with at least two opponents and more than the other.
+    /// Notes that two workers disagree. Returns the one to blame, if one can be told: honest workers disagree with
+    /// liars alone, a liar with everybody, so it is the one with at least two opponents and more than the other.
     pub(crate) fn add(&mut self, a: WorkerId, b: WorkerId) -> Option<WorkerId> {
         self.with.entry(a).or_default().insert(b);
         self.with.entry(b).or_default().insert(a);

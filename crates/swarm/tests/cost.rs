@@ -91,8 +91,8 @@ fn table_3_counts_a_round_trip_twice() {
     near(cost.trips, 48.0 * 2e-3, "round trips");
 }
 
-/// Tokens per second of a model over a link: spans, with drafts; experts f16 summed at one worker, exact, at 8 workers, with
-/// drafts. Zeros for what a dense model does not have.
+/// Tokens per second of a model over a link: spans, with drafts; experts f16 summed at one worker, exact, at 8 workers,
+/// with drafts. Zeros for what a dense model does not have.
 type Row = (fn() -> ModelSize, f64, f64, u32, [f64; 6]);
 
 /// By latency_model.py, section 8.

@@ -69,7 +69,8 @@ pub(crate) async fn continue_text(mut generation: Generation<'_>, mut sink: Sink
     Ok(End { finish, stats, on_cpu, n_dropped: 0 })
 }
 
-/// Forwards the events of an answer in a chat, whose prompt lacks `n_dropped` messages, until it ends or the page stops it.
+/// Forwards the events of an answer in a chat, whose prompt lacks `n_dropped` messages, until it ends or the page stops
+/// it.
 ///
 /// # Errors
 /// Errors of the engine, and exceptions of the page.

@@ -38,9 +38,9 @@
 //! **Expressions** consist of integers (`7`, `0xff`, with or without `u` or `i`), `defined(NAME)`,
 //! `defined NAME`, names, and, in order of increasing precedence, `||`, `&&`, `|`, `^`, `&`, `== !=`,
 //! `< > <= >=`, `<< >>`, `+ -`, `* / %`, then `! - + ~`, and parentheses. Values are 64-bit integers and wrap
-//! around; division by zero is an error unless `&&` or `||` have decided before it. A name has the value of its macro's text as a separate expression: after
-//! `#define SUM 1 + 1`, `SUM * 2` is 4. An empty macro has the value 1, an undefined name 0, except for `true`,
-//! which is 1.
+//! around; division by zero is an error unless `&&` or `||` have decided before it. A name has the value of its macro's
+//! text as a separate expression: after `#define SUM 1 + 1`, `SUM * 2` is 4. An empty macro has the value 1, an
+//! undefined name 0, except for `true`, which is 1.
 //!
 //! # Cargo features
 //!

@@ -25,8 +25,8 @@ impl Partial {
 
 /// Reads the frames of a connection, and puts fragments together.
 ///
-/// Memory is bounded by [`Limits::pending`] and [`Limits::n_pending`]: fragments are kept as they come, whatever the first
-/// one promises.
+/// Memory is bounded by [`Limits::pending`] and [`Limits::n_pending`]: fragments are kept as they come, whatever the
+/// first one promises.
 #[derive(Debug)]
 pub struct Assembler {
     limits: Limits,

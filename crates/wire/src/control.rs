@@ -103,7 +103,8 @@ pub struct Welcome {
     pub worker: u32,
     /// Digest of the skeleton, which stands for the model.
     pub model: Digest,
-    /// The header of the model's file without the tokenizer: metadata and the list of tensors, as a GGUF file without data.
+    /// The header of the model's file without the tokenizer: metadata and the list of tensors, as a GGUF file without
+    /// data.
     pub skeleton: Blob,
     /// Experts of a unit, the last unit of a layer may have fewer.
     pub block: u16,
@@ -192,7 +193,8 @@ pub struct Have {
     pub epoch: u32,
     /// Units.
     pub units: Vec<Unit>,
-    /// Digest of the bits that the units make of fixed vectors: workers of one class have the same one for the same units.
+    /// Digest of the bits that the units make of fixed vectors: workers of one class have the same one for the same
+    /// units.
     pub canary: Digest,
 }
 

@@ -119,7 +119,8 @@ impl Frame {
         Frame { task: 0, epoch: 0, layer: 0, body }
     }
 
-    /// The frames that carry the message: one, or fragments of at most `limits.fragment` bytes. With `crc` each has a checksum.
+    /// The frames that carry the message: one, or fragments of at most `limits.fragment` bytes. With `crc` each has a
+    /// checksum.
     ///
     /// # Errors
     /// [`WireError::Limit`] if the payload is longer than the peer takes, and [`WireError::Field`] if the fields of the

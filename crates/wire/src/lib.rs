@@ -1,12 +1,12 @@
 //! Frames and control messages between the hub of a swarm and its workers.
 //!
-//! A swarm runs one model on many machines: the hub keeps embeddings, attention, norms, router, head and KV cache, workers
-//! multiply experts of its layers. One binary message of a WebSocket is one frame: a [`Header`] of 32 bytes and a payload,
-//! all numbers little-endian. [`Frame`] is a message, [`Frame::encode`] makes frames of it, and an [`Assembler`] reads the
-//! frames of a connection.
+//! A swarm runs one model on many machines: the hub keeps embeddings, attention, norms, router, head and KV cache,
+//! workers multiply experts of its layers. One binary message of a WebSocket is one frame: a [`Header`] of 32 bytes and
+//! a payload, all numbers little-endian. [`Frame`] is a message, [`Frame::encode`] makes frames of it, and an
+//! [`Assembler`] reads the frames of a connection.
 //!
-//! Decoders are strict: a message has one encoding, lengths follow from counts before anything is allocated, and all values
-//! are finite. A peer that sends anything else gets a [`Fail`]. Nothing here does I/O or reads a clock.
+//! Decoders are strict: a message has one encoding, lengths follow from counts before anything is allocated, and all
+//! values are finite. A peer that sends anything else gets a [`Fail`]. Nothing here does I/O or reads a clock.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
 //! Proofs that both sides have the same token, which never crosses the wire.
 //!
-//! HMAC-SHA256 with the token as its key, over the role, both nonces, and the sha256 of the HELLO message. The nonces keep
-//! a proof from being used again, the role from being sent back, and the digest ties it to what the worker said of itself.
+//! HMAC-SHA256 with the token as its key, over the role, both nonces, and the sha256 of the HELLO message. The nonces
+//! keep a proof from being used again, the role from being sent back, and the digest ties it to what the worker said of
+//! itself.
 
 use std::fmt;
 use std::str::FromStr;

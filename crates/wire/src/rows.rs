@@ -66,8 +66,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Encodes values. If one of them is too large for `dtype`, all rows fall back to a wider format: f16 and q8 to bf16,
-    /// bf16 to f32. [`Rows::dtype`] tells.
+    /// Encodes values. If one of them is too large for `dtype`, all rows fall back to a wider format: f16 and q8 to
+    /// bf16, bf16 to f32. [`Rows::dtype`] tells.
     ///
     /// # Errors
     /// The values are no whole rows of at least one value, or one is not finite.

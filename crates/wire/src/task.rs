@@ -33,8 +33,8 @@ pub struct Task {
     pub runs: Vec<Run>,
     /// Pairs, run by run; the columns of a run ascend.
     pub pairs: Vec<Pair>,
-    /// With the flag SUM a weight for each pair: the answer has one row a column, the sum of its weighted products in order
-    /// of slots.
+    /// With the flag SUM a weight for each pair: the answer has one row a column, the sum of its weighted products in
+    /// order of slots.
     pub weights: Option<Vec<f32>>,
     /// One row a column.
     pub rows: Rows,

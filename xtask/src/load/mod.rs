@@ -1,7 +1,8 @@
 //! `cargo xtask load`: load on a server that speaks OpenAI's completions, ours or another.
 //!
-//! Prompts are random tokens, so that two servers with the same model get the same work, and no prompt shares a beginning
-//! with another unless the mix says so. Times are those of the client: to the first piece of an answer, and between pieces.
+//! Prompts are random tokens, so that two servers with the same model get the same work, and no prompt shares a
+//! beginning with another unless the mix says so. Times are those of the client: to the first piece of an answer, and
+//! between pieces.
 
 mod client;
 mod memory;
@@ -168,8 +169,9 @@ fn open(
     })
 }
 
-/// Asks up to `n` of the requests that were answered again, one at a time; the number of those whose text differs, and of all
-/// that were compared. Of `n_distinct` different ones each is asked once. An answer that was left begins as the whole one.
+/// Asks up to `n` of the requests that were answered again, one at a time; the number of those whose text differs, and
+/// of all that were compared. Of `n_distinct` different ones each is asked once. An answer that was left begins as the
+/// whole one.
 fn compare(
     client: &Client,
     jobs: &[Job],

@@ -44,8 +44,8 @@ impl Scale {
 pub(super) struct Axis {
     pub(super) label: String,
     pub(super) scale: Scale,
-    /// Values with a tick; empty: from 0 in round steps, or where the scale is logarithmic powers of ten, their double and
-    /// their fivefold.
+    /// Values with a tick; empty: from 0 in round steps, or where the scale is logarithmic powers of ten, their double
+    /// and their fivefold.
     pub(super) ticks: Vec<f64>,
 }
 

@@ -58,8 +58,8 @@ pub(super) fn rate(r: &Value) -> String {
     )
 }
 
-/// A Markdown table; the first column and `left` more are left-aligned. Without rows it is a line that says which command of
-/// `part` makes it.
+/// A Markdown table; the first column and `left` more are left-aligned. Without rows it is a line that says which
+/// command of `part` makes it.
 pub(super) fn table(part: &str, head: &[&str], left: usize, rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return missing(part);

@@ -84,8 +84,8 @@ impl std::fmt::Display for Cmd {
 pub(super) struct Cpu(pub(super) Option<Duration>);
 
 impl Cpu {
-    /// Adds the time of a process that has ended or is about to, and that of its children; call it before waiting for the
-    /// process.
+    /// Adds the time of a process that has ended or is about to, and that of its children; call it before waiting for
+    /// the process.
     pub(super) fn add(&mut self, process: u32) {
         self.plus(of_process(&process.to_string()).map(|[own, children, _]| own + children));
     }

@@ -282,8 +282,8 @@ impl Run {
         });
     }
 
-    /// Builds and runs the tests of some packages, and their doc tests. While tests run, which compile nothing, so do the
-    /// checks, which wait for each other: cargo runs once at a time.
+    /// Builds and runs the tests of some packages, and their doc tests. While tests run, which compile nothing, so do
+    /// the checks, which wait for each other: cargo runs once at a time.
     fn tests(&self, packages: &[String], needs_gpu: bool, checks: impl FnOnce() + Send) {
         let test = Cmd::cargo(&["test", "--all-features"]).args(packages);
         let built = self.build(&test);

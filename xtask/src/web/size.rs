@@ -9,7 +9,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 /// Maximum bytes of the module, raw and compressed: the current sizes and a little more. The targets are 1,500,000 and
-/// 600,000; lower these with an improvement, and raise them only for something that pages use, with a row in docs/web.md.
+/// 600,000; lower these with an improvement, and raise them only for something that pages use, with a row in
+/// docs/web.md.
 const WASM: [usize; 2] = [1_948_000, 880_000];
 /// Maximum bytes of all JavaScript that a page loads, compressed.
 const JS: usize = 40_000;

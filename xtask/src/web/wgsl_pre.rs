@@ -16,9 +16,9 @@ const SIZES: [(&str, &[&str], [usize; 2]); 2] = [
     ("with Jinja", &["--features", "wasm"], [530_000, 235_000]),
 ];
 
-/// Builds the package into `target/wgsl-pre-npm` and tests it; with `full`, the module is that which is published, with its
-/// size and that without Jinja checked, otherwise one for tests, built in a fraction of the time. Returns a line for the
-/// summary.
+/// Builds the package into `target/wgsl-pre-npm` and tests it; with `full`, the module is that which is published, with
+/// its size and that without Jinja checked, otherwise one for tests, built in a fraction of the time. Returns a line
+/// for the summary.
 ///
 /// # Errors
 /// If a step fails, or a module exceeds its size limit.

@@ -19,8 +19,8 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Source {
-    /// A file; for the first file of a split set, its siblings are opened too. With the feature `checkpoints` also a folder of
-    /// Hugging Face (config.json, safetensors, tokenizer) or of MLC, in the types that it has.
+    /// A file; for the first file of a split set, its siblings are opened too. With the feature `checkpoints` also a
+    /// folder of Hugging Face (config.json, safetensors, tokenizer) or of MLC, in the types that it has.
     Path(PathBuf),
     /// A folder of Hugging Face or of MLC, with options such as other types of tensors.
     #[cfg(all(feature = "checkpoints", not(target_arch = "wasm32")))]
@@ -181,8 +181,8 @@ fn open_file(path: &std::path::Path) -> Result<AnySource, Error> {
     Ok(AnySource::File(FileSource::open(path)?))
 }
 
-/// A file that is read, and mapped only for the CPU: while a model streams to a device, mapped pages would count as memory
-/// of the process.
+/// A file that is read, and mapped only for the CPU: while a model streams to a device, mapped pages would count as
+/// memory of the process.
 #[cfg(not(target_arch = "wasm32"))]
 pub struct FileSource {
     name: String,

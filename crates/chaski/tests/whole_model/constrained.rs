@@ -151,7 +151,8 @@ fn answer(engine: &mut Engine, options: GenerateOptions) -> (Found, Option<&'sta
     (found, g.on_cpu(), read() - before, g.stats().n_submit as u64)
 }
 
-/// Device, CPU, and CPU backend choose the same tokens; the device without a readback of logits and with nothing made anew.
+/// Device, CPU, and CPU backend choose the same tokens; the device without a readback of logits and with nothing made
+/// anew.
 #[test]
 fn masks_on_the_device_give_the_text_of_the_cpu() {
     let _t = Timed::new("constrained, on the device and on the CPU");

@@ -420,8 +420,8 @@ const NOT_SAVED: &[&str] = &[
 /// Keys that llama.cpp does not read in a family, and therefore saves at a default of its own: fixture and key.
 const NOT_READ: &[(&str, &str)] = &[("qwen2vl-dense", "attention.layer_norm_rms_epsilon")];
 
-/// When llama.cpp saves a model it writes every key that it knows, mostly at its default. It computes the same logits from
-/// such files.
+/// When llama.cpp saves a model it writes every key that it knows, mostly at its default. It computes the same logits
+/// from such files.
 #[test]
 fn files_that_llama_cpp_saved_again_are_the_same_models() {
     let saved = read_json(&fixture("saved.json"));

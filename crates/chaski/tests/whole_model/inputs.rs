@@ -18,8 +18,8 @@ use crate::serve::outcome;
 use crate::stages::gpus;
 use crate::streaming::bits;
 
-/// Fixtures, and whether embeddings are multiplied by the square root of their width: dense, windows, learned positions,
-/// MoE, recurrent state.
+/// Fixtures, and whether embeddings are multiplied by the square root of their width: dense, windows, learned
+/// positions, MoE, recurrent state.
 const FIXTURES: &[(&str, bool)] = &[
     ("llama-gqa-rope_freqs", false),
     ("gemma3-dense", true),

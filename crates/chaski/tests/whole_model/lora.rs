@@ -353,8 +353,8 @@ fn sequences_have_their_own_lora_scales() {
     assert!(together[0] != together[1] && together[0] == together[3] && together[1] == together[4]);
 }
 
-/// Requests of different scales at once, in several orders of arrival, while others leave: each has the tokens that it has
-/// alone, though the device runs steps ahead.
+/// Requests of different scales at once, in several orders of arrival, while others leave: each has the tokens that it
+/// has alone, though the device runs steps ahead.
 #[test]
 fn requests_of_several_lora_scales_do_not_change_each_other() {
     let _t = Timed::new("LoRAs, requests");

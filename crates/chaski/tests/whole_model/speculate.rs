@@ -81,8 +81,8 @@ fn guesses_change_no_text() {
     }
 }
 
-/// Several requests draft at once, each in a sequence of the draft model, and stop while more run; their texts are those
-/// without drafts.
+/// Several requests draft at once, each in a sequence of the draft model, and stop while more run; their texts are
+/// those without drafts.
 #[test]
 fn requests_draft_side_by_side_while_few_run() {
     let _t = Timed::new("speculation, side by side");

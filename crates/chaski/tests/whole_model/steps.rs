@@ -231,8 +231,8 @@ fn a_step_without_rows_and_a_read_without_a_step_are_errors() {
     }
 }
 
-/// Several sequences keep their tokens ahead on the device as one does: a step of any number of tokens is one submission and
-/// one wait.
+/// Several sequences keep their tokens ahead on the device as one does: a step of any number of tokens is one
+/// submission and one wait.
 #[test]
 fn sequences_together_wait_as_often_as_one() {
     let f = Fixture::load("llama-plain");

@@ -31,7 +31,8 @@ pub struct HfArch {
 pub enum Proof {
     /// Tensors, keys and logits of a checkpoint are those of transformers and of llama.cpp's converter.
     Tested,
-    /// Logits of a small checkpoint are those of transformers; its tensors were not compared with those of llama.cpp's converter.
+    /// Logits of a small checkpoint are those of transformers; its tensors were not compared with those of llama.cpp's
+    /// converter.
     Logits,
     /// Another class, which is tested, has the same tensors and keys.
     Like(&'static str),

@@ -68,7 +68,8 @@ impl Config {
         }
     }
 
-    /// Adds values of keys that the file leaves out, as JSON. A key that is null is there: transformers has no value then.
+    /// Adds values of keys that the file leaves out, as JSON. A key that is null is there: transformers has no value
+    /// then.
     ///
     /// # Errors
     /// As [`Config::parse`].
@@ -104,8 +105,8 @@ impl Config {
         of(&self.text).or_else(|| of(&self.outer))
     }
 
-    /// A value about RoPE in all layers, or in those without windows: in `rope_parameters` (transformers 5), `rope_scaling`, or
-    /// beside them.
+    /// A value about RoPE in all layers, or in those without windows: in `rope_parameters` (transformers 5),
+    /// `rope_scaling`, or beside them.
     pub fn rope<'c>(&'c self, names: &[&str]) -> Option<&'c Value> {
         self.rope_of("full_attention", names).or_else(|| self.get(names))
     }

@@ -95,7 +95,8 @@ pub struct Opened<S> {
 /// Opens a folder: reads config.json, the tokenizer, and the headers of the weights.
 ///
 /// # Errors
-/// For classes without rules, configurations that GGUF cannot describe, and tensors that are missing or that no rule takes.
+/// For classes without rules, configurations that GGUF cannot describe, and tensors that are missing or that no rule
+/// takes.
 pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Result<Opened<S>, HfError> {
     let json = python_json::parse(&folder.read(CONFIG).await?).map_err(ConfigError::Json)?;
     let (arch, config) = prepare(Config::of(json.clone())?, options)?;

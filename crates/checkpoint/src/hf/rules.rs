@@ -8,8 +8,8 @@ use super::part::{Part, PartError, same};
 pub struct Rule {
     /// Its name in GGUF, in layers without `blk.N.`; for a module without `.weight`.
     pub to: &'static str,
-    /// The name in the checkpoint, in layers without the class's prefix; `{e}` is the number of an expert, whose matrices are
-    /// stacked. For a module without `.weight`.
+    /// The name in the checkpoint, in layers without the class's prefix; `{e}` is the number of an expert, whose
+    /// matrices are stacked. For a module without `.weight`.
     pub from: &'static str,
     /// How it is made.
     pub how: How,

@@ -19,8 +19,8 @@ pub(super) struct Format {
 pub(super) enum Kind {
     /// `.weight`, as it is.
     Plain,
-    /// `.q_weight` and `.q_scale`: (code - (2^(bits - 1) - 1)) * scale, for groups of so many neighbours of a row, whose
-    /// codes fill four words.
+    /// `.q_weight` and `.q_scale`: (code - (2^(bits - 1) - 1)) * scale, for groups of so many neighbours of a row,
+    /// whose codes fill four words.
     Groups { bits: u32, group: u64, is_transposed: bool },
     /// `.q_weight` of 8-bit floats, `.q_scale` for all of them.
     Float8,

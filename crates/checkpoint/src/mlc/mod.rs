@@ -1,8 +1,8 @@
 //! Folders of MLC, as web-llm loads them: `mlc-chat-config.json`, `tensor-cache.json` and its shards.
 //!
-//! The tensors of such a folder are those of transformers, some of them fused, in formats of 3, 4 or 8 bits. Here they get their
-//! names and rows back (`Weights`), and the rules of [`HF_ARCHS`](crate::hf::HF_ARCHS) make a GGUF file of them. Four bits in
-//! groups of 32 are exactly q4_0: (q - 7) s = ((q + 1) - 8) s.
+//! The tensors of such a folder are those of transformers, some of them fused, in formats of 3, 4 or 8 bits. Here they
+//! get their names and rows back (`Weights`), and the rules of [`HF_ARCHS`](crate::hf::HF_ARCHS) make a GGUF file of
+//! them. Four bits in groups of 32 are exactly q4_0: (q - 7) s = ((q + 1) - 8) s.
 
 mod chat_config;
 mod error;
@@ -39,8 +39,8 @@ pub(crate) fn is_file(name: &str) -> bool {
     name == chat_config::FILE || index::NAMES.contains(&name)
 }
 
-/// Opens a folder: reads its configuration, the tokenizer and the index of the weights. Sizes of files are compared with
-/// the index, hashes by [`verify`] only: they take as long as reading all weights.
+/// Opens a folder: reads its configuration, the tokenizer and the index of the weights. Sizes of files are compared
+/// with the index, hashes by [`verify`] only: they take as long as reading all weights.
 ///
 /// # Errors
 /// For families and formats that are not known, damaged files, and tensors that are missing or that no rule takes.

@@ -18,8 +18,8 @@ const SYSTEM: &str = "{system_message}";
 /// The template as Jinja; `None` for one that is only a name. `texts` are the tokens of the vocabulary.
 ///
 /// # Source
-/// `Conversation.as_prompt` of mlc-llm: system text, then for each message role, separator, text and the separator of the
-/// turn, which is the second one behind the assistant.
+/// `Conversation.as_prompt` of mlc-llm: system text, then for each message role, separator, text and the separator of
+/// the turn, which is the second one behind the assistant.
 pub(super) fn jinja(template: &Value, texts: &[String]) -> Option<String> {
     let template = template.as_object()?;
     let text = |key: &str| template.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -71,7 +71,8 @@ pub(super) fn jinja(template: &Value, texts: &[String]) -> Option<String> {
     Some(out)
 }
 
-/// Tokens that end an answer: `stop_token_ids`, and those whose texts are in `stop_str`; and stop texts that are no tokens.
+/// Tokens that end an answer: `stop_token_ids`, and those whose texts are in `stop_str`; and stop texts that are no
+/// tokens.
 pub(super) fn ends<'t>(template: &'t Value, texts: &[String]) -> (Vec<u32>, Vec<&'t str>) {
     let list = |key: &str| template.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let mut ids: Vec<u32> = list(STOPS).iter().filter_map(|id| Some(id_of(id, texts)? as u32)).collect();

@@ -1,7 +1,7 @@
 //! Recipes: how the rows of a tensor are made of ranges of files.
 //!
-//! A [`Recipe`] is plain data. It gives any rows of a matrix (a tensor of more dimensions is a matrix whose rows are those of
-//! its last dimension) as f32, and often as the bytes of a ggml type, without rounding: [`Recipe::native`].
+//! A [`Recipe`] is plain data. It gives any rows of a matrix (a tensor of more dimensions is a matrix whose rows are
+//! those of its last dimension) as f32, and often as the bytes of a ggml type, without rounding: [`Recipe::native`].
 
 mod blocks;
 mod context;
@@ -243,8 +243,8 @@ impl Recipe {
     /// Matrices of `n_row` rows below each other, each transposed. The native type stays if it has no blocks.
     ///
     /// # Errors
-    /// [`RecipeError`] unless the rows are whole matrices, for columns of more than [`MAX_ROW`] values, and for more than three
-    /// transpositions within each other.
+    /// [`RecipeError`] unless the rows are whole matrices, for columns of more than [`MAX_ROW`] values, and for more
+    /// than three transpositions within each other.
     pub fn transpose(self, n_row: u64) -> Result<Recipe, RecipeError> {
         if n_row == 0 || !self.n_row.is_multiple_of(n_row) || n_row > MAX_ROW {
             return wrong(

@@ -32,7 +32,8 @@ impl View {
     /// A tensor as rows of its last dimension.
     pub fn of(file: usize, tensor: &TensorEntry) -> View {
         let n_col = tensor.shape.last().copied().unwrap_or(1);
-        // An empty tensor has no rows, whichever size is 0; the sizes of others were multiplied when the header was read.
+        // An empty tensor has no rows, whichever size is 0; the sizes of others were multiplied when the header was
+        // read.
         let n_row = match tensor.shape.split_last() {
             Some(_) if tensor.shape.contains(&0) => 0,
             Some((_, outer)) => outer.iter().fold(1, |n: u64, &size| n.saturating_mul(size)),

@@ -32,8 +32,8 @@ const NAMES: &[&str] = &[
 /// The folder of templates with names, and their extension.
 const TEMPLATES: (&str, &str) = ("additional_chat_templates/", ".jinja");
 
-/// The contents of the files that describe a tokenizer, by path. All but one of `tokenizer.json` and `tokenizer.model` may
-/// be missing.
+/// The contents of the files that describe a tokenizer, by path. All but one of `tokenizer.json` and `tokenizer.model`
+/// may be missing.
 #[derive(Clone, Debug, Default)]
 pub struct TokenizerFiles {
     files: BTreeMap<String, Vec<u8>>,

@@ -1,8 +1,9 @@
 //! Tokenizers and chat templates of Hugging Face folders as the `tokenizer.*` keys of a GGUF file.
 //!
-//! [`TokenizerKeys::read`] is a function of the contents of some files. Byte-level BPE (`tokenizer.json`) becomes the model
-//! `gpt2`, SentencePiece with merges (`tokenizer.model`, or `tokenizer.json` with byte fallback) the model `llama`. Whatever
-//! would change the ids of a text is honoured, or it is an error; [`TokenizerKeys::notes`] has the rest.
+//! [`TokenizerKeys::read`] is a function of the contents of some files. Byte-level BPE (`tokenizer.json`) becomes the
+//! model `gpt2`, SentencePiece with merges (`tokenizer.model`, or `tokenizer.json` with byte fallback) the model
+//! `llama`. Whatever would change the ids of a text is honoured, or it is an error; [`TokenizerKeys::notes`] has the
+//! rest.
 
 mod bpe_vocabulary;
 mod byte_level;

@@ -1,5 +1,5 @@
-//! The rule by which texts are split into words before they are merged: known by its expressions, or by a hash of the ids of
-//! a text, else made of its expressions.
+//! The rule by which texts are split into words before they are merged: known by its expressions, or by a hash of the
+//! ids of a text, else made of its expressions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,8 +33,8 @@ pub enum PreTokenizer {
     },
     /// llama.cpp knows the vocabulary by a hash, under this name.
     KnownVocabulary(String),
-    /// The expressions of the file. Only this program runs them (`tokenizer.chaski.pre_expressions`): a GGUF file for others
-    /// needs a name from the caller.
+    /// The expressions of the file. Only this program runs them (`tokenizer.chaski.pre_expressions`): a GGUF file for
+    /// others needs a name from the caller.
     Expressions(Vec<String>),
 }
 
@@ -90,7 +90,8 @@ impl Steps {
         Ok(steps)
     }
 
-    /// The rule of a byte-level tokenizer with these steps. `spec` is called for its vocabulary if only a hash can tell.
+    /// The rule of a byte-level tokenizer with these steps. `spec` is called for its vocabulary if only a hash can
+    /// tell.
     pub(super) fn rule(
         &self,
         ignore_merges: bool,

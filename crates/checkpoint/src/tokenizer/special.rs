@@ -84,8 +84,8 @@ fn text_of(value: &Value) -> Option<&str> {
 }
 
 impl Special {
-    /// Finds the special tokens. Texts of `tokenizer_config.json` come before ids of `config.json`; what a text begins and
-    /// ends with is decided by the template of `tokenizer.json` before flags.
+    /// Finds the special tokens. Texts of `tokenizer_config.json` come before ids of `config.json`; what a text begins
+    /// and ends with is decided by the template of `tokenizer.json` before flags.
     pub(super) fn find(configs: &Configs, file: Option<&TokenizerJson>, vocabulary: &Vocabulary) -> Special {
         let n_token = vocabulary.tokens.len() as u32;
         let by_text = vocabulary.by_text();

@@ -168,8 +168,9 @@ fn adds_prefix(json: &TokenizerJson) -> Result<bool, TokenizerFileError> {
     }
 }
 
-/// Sets the score of each token to minus the rank of the first merge that makes it. True if tokens made by merges are then
-/// made by scores, too: all pairs of tokens that make a token are merges, and none of another token ranks between them.
+/// Sets the score of each token to minus the rank of the first merge that makes it. True if tokens made by merges are
+/// then made by scores, too: all pairs of tokens that make a token are merges, and none of another token ranks between
+/// them.
 fn set_scores(vocabulary: &mut Vocabulary, merges: &[Merge]) -> bool {
     let n_merge = merges.len();
     // The first and the last rank, and the number of merges that make a text.

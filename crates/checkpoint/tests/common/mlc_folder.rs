@@ -1,5 +1,5 @@
-//! The golden folders of MLC's converter, whole: they come without configuration and tokenizer. The tests of whole models
-//! include this file, too.
+//! The golden folders of MLC's converter, whole: they come without configuration and tokenizer. The tests of whole
+//! models include this file, too.
 
 use std::collections::BTreeMap;
 use std::path::Path;

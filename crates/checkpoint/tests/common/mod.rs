@@ -9,8 +9,8 @@ use chaski_text::Tokenizer;
 use ggml_format::{Gguf, GgufWriter, MemorySource};
 use serde_json::Value;
 
-/// A folder of golden data: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the repository. Says that the
-/// test is skipped if it is missing.
+/// A folder of golden data: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the repository. Says that
+/// the test is skipped if it is missing.
 pub(crate) fn data(name: &str) -> Option<PathBuf> {
     let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
     let base = base.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));

@@ -144,7 +144,8 @@ impl Sources {
     }
 }
 
-/// Parses a command line again, with the values of the sources as defaults of a `fresh` command; `root` is the same, built.
+/// Parses a command line again, with the values of the sources as defaults of a `fresh` command; `root` is the same,
+/// built.
 ///
 /// # Errors
 /// [`Usage`] for a value that an option cannot have, with its origin, and values of one source that exclude each other.
@@ -246,8 +247,8 @@ fn check_number(value: &Value, arg: &Arg) -> Result<(), Usage> {
     Err(Usage(format!("{}: `{}` takes {expected}, found {found}", value.origin, value.option)))
 }
 
-/// True if the positional arguments name a model: two of them do, and one does if it is a file, called like one, or a name.
-/// Otherwise one is a text for the model of the configuration.
+/// True if the positional arguments name a model: two of them do, and one does if it is a file, called like one, or a
+/// name. Otherwise one is a text for the model of the configuration.
 fn names_model(given: &ArgMatches, aliases: &Aliases) -> bool {
     let word = |id: &str| match given.try_get_raw(id) {
         Ok(Some(mut words)) => words.next(),

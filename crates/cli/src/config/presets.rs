@@ -34,8 +34,8 @@ pub(crate) struct Preset<T> {
 }
 
 impl Again {
-    /// The tables of a file: what they say comes after the command line, and before variables and the configuration. Keys
-    /// outside of tables are for all models.
+    /// The tables of a file: what they say comes after the command line, and before variables and the configuration.
+    /// Keys outside of tables are for all models.
     ///
     /// # Errors
     /// If the file cannot be read, or has keys or values that the command does not.

@@ -26,7 +26,8 @@ The output is fit for a bug report: it has no paths of yours and no user name. T
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Test this device only: cpu, gpu, or the name or index of a GPU; several, such as 0,1, or all [default: all devices]
+    /// Test this device only: cpu, gpu, or the name or index of a GPU; several, such as 0,1, or all [default: all
+    /// devices]
     #[arg(long, alias = "devices", value_name = "DEVICE", value_parser = devices)]
     device: Option<DeviceChoice>,
     /// Output format

@@ -1,4 +1,5 @@
-//! Command lines as people type them for llama.cpp: its options become ours, change nothing, or are refused with a reason.
+//! Command lines as people type them for llama.cpp: its options become ours, change nothing, or are refused with a
+//! reason.
 
 mod table;
 
@@ -54,8 +55,8 @@ pub(crate) fn names_of(long: &str) -> impl Iterator<Item = &str> {
     TABLE.iter().filter(is_it).flat_map(|row| row.names).filter_map(|name| name.strip_prefix("--"))
 }
 
-/// The command line in our own options, for the subcommand that it names. A spelling that the subcommand has itself stays,
-/// as does the value of an option, whatever it begins with, and everything after `--`.
+/// The command line in our own options, for the subcommand that it names. A spelling that the subcommand has itself
+/// stays, as does the value of an option, whatever it begins with, and everything after `--`.
 ///
 /// # Errors
 /// [`Instead`] for an option that is refused, or a value that it cannot have.

@@ -10,7 +10,8 @@ use ggml_format::{ByteSource, ModelFile};
 /// A model in files of this kind.
 pub(crate) type Model = ModelFile<AnySource>;
 
-/// Opens the model whose first file is `path`, or that is the folder `path`: then codes that ggml has no type for are f32.
+/// Opens the model whose first file is `path`, or that is the folder `path`: then codes that ggml has no type for are
+/// f32.
 pub(crate) fn open(path: &Path) -> Result<Model> {
     if folder::is_checkpoint(path) {
         let options = OpenOptions { types: Types::Exact, ..OpenOptions::default() };

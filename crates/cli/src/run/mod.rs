@@ -110,8 +110,8 @@ pub(crate) struct AnswerArgs {
     /// Stop sequence: end the answer before this text; may be repeated
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     stop: Vec<String>,
-    /// Parse special tokens in messages, the system prompt and tools; otherwise they are text, and only those of the chat
-    /// template are tokens
+    /// Parse special tokens in messages, the system prompt and tools; otherwise they are text, and only those of the
+    /// chat template are tokens
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_possible_values = true)]
     parse_special: Option<bool>,

@@ -22,7 +22,8 @@ use crate::variables::VariableArgs;
 /// The models.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ModelsArgs {
-    /// GGUF files, or names such as hf:org/repo:Q4_K_M; the first answers requests that name no model [default: the built-in model]
+    /// GGUF files, or names such as hf:org/repo:Q4_K_M; the first answers requests that name no model [default: the
+    /// built-in model]
     #[arg(value_name = "MODEL")]
     models: Vec<PathBuf>,
     /// The same, instead of MODEL; may be repeated
@@ -46,8 +47,8 @@ pub(crate) struct ModelsArgs {
     /// Load models only at POST /models/load
     #[arg(long)]
     no_models_autoload: bool,
-    /// Time for which a model stays loaded after its last request, such as 5m; below 0: always [default: always for MODEL, 5m
-    /// for others]
+    /// Time for which a model stays loaded after its last request, such as 5m; below 0: always [default: always for
+    /// MODEL, 5m for others]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) keep_alive: Option<KeepAlive>,
     /// Load models at the start, instead of when requests ask for them [default: true for MODEL, false for others]
@@ -125,8 +126,8 @@ pub(crate) struct Args {
     /// Keys of clients, with commas between them; without any, everybody on this machine may ask
     #[arg(long, value_name = "KEYS", env = "CHASKI_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
-    /// File of keys, a line each: KEY, NAME:KEY, or NAME:KEY:admin for one that may load and free models; the key may be
-    /// sha256:HASH; SIGHUP reads it again
+    /// File of keys, a line each: KEY, NAME:KEY, or NAME:KEY:admin for one that may load and free models; the key may
+    /// be sha256:HASH; SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
     /// Requests that each key may have at once

@@ -129,8 +129,8 @@ fn load_first(catalogue: &Catalogue, args: &Args, control: &Control, ui: &Ui) ->
     Ok(())
 }
 
-/// Reads the files of keys and models again at each SIGHUP, if there are any. One that cannot be read changes nothing. Without
-/// them, the signal ends the process, as when its terminal is closed. Never ready.
+/// Reads the files of keys and models again at each SIGHUP, if there are any. One that cannot be read changes nothing.
+/// Without them, the signal ends the process, as when its terminal is closed. Never ready.
 async fn renew(args: &Args, catalogue: &Catalogue, control: &Control, ui: &Ui) {
     #[cfg(unix)]
     if args.has_files() {

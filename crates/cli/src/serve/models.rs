@@ -199,8 +199,8 @@ impl Catalogue {
         Ok(items)
     }
 
-    /// The files of the model and the draft of a preset. While the server starts, they are fetched; later `None` for those
-    /// that have to be, which join the list once they are here.
+    /// The files of the model and the draft of a preset. While the server starts, they are fetched; later `None` for
+    /// those that have to be, which join the list once they are here.
     fn files_of(
         &self,
         preset: &str,

@@ -41,8 +41,8 @@ pub(crate) struct Args {
     chunk: u32,
     #[command(flatten)]
     experts: ExpertArgs,
-    /// Estimate the memory for this device, and say whether the model fits: auto, gpu, cpu, or the name or index of a GPU;
-    /// several, such as 0,1, or all share the layers [default: any GPU; none is opened]
+    /// Estimate the memory for this device, and say whether the model fits: auto, gpu, cpu, or the name or index of a
+    /// GPU; several, such as 0,1, or all share the layers [default: any GPU; none is opened]
     #[arg(long, alias = "devices", value_name = "DEVICE", value_parser = devices)]
     device: Option<DeviceChoice>,
     /// With several GPUs: the share of the model on each, such as 3,1 (also -ts) [default: by free memory]

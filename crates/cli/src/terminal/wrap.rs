@@ -7,8 +7,8 @@ const TAB: usize = 8;
 
 /// A cursor in a text that is wrapped at words.
 ///
-/// A word is written once the character after it is known, so lines break only between words. Spaces where a line breaks are
-/// left out, all others stay.
+/// A word is written once the character after it is known, so lines break only between words. Spaces where a line
+/// breaks are left out, all others stay.
 #[derive(Debug, Default)]
 pub(crate) struct Wrap {
     /// The cursor's column: that many are taken in its line.
@@ -24,8 +24,8 @@ pub(crate) struct Wrap {
 }
 
 impl Wrap {
-    /// Takes a piece of text, and returns what to write: for a terminal of this many columns, which may change from piece
-    /// to piece. Without columns nothing is wrapped.
+    /// Takes a piece of text, and returns what to write: for a terminal of this many columns, which may change from
+    /// piece to piece. Without columns nothing is wrapped.
     pub(crate) fn push(&mut self, text: &str, columns: Option<usize>) -> String {
         let Some(n_column) = columns.filter(|n| *n > 0) else {
             self.n_column = usize::MAX;
@@ -73,8 +73,8 @@ impl Wrap {
         }
     }
 
-    /// True if a line may break between the word and this character: beside characters of scripts without spaces, and in words
-    /// longer than a line.
+    /// True if a line may break between the word and this character: beside characters of scripts without spaces, and
+    /// in words longer than a line.
     fn breaks_before(&self, c: char) -> bool {
         let Some(last) = self.word.chars().next_back() else { return false };
         let is_wide = |c: char| c.width() == Some(2) && c.is_alphanumeric();

@@ -42,8 +42,8 @@ impl F16 {
     /// The exact value, including subnormal numbers.
     #[inline(always)]
     pub fn to_f32(self) -> f32 {
-        // Without branches, so that loops over it vectorise, and without operations on subnormal numbers, which take CPUs
-        // a hundred times as long.
+        // Without branches, so that loops over it vectorise, and without operations on subnormal numbers, which take
+        // CPUs a hundred times as long.
         const REBIAS: u32 = 127 - 15;
         let bits = u32::from(u16::from_le_bytes(self.0));
         let magnitude = (bits & 0x7fff) << 13;

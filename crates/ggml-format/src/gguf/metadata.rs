@@ -207,7 +207,8 @@ impl Metadata {
     /// writer.set("llama.rope.freq_base", 10_000f32).unwrap();
     /// let bytes = writer.begin(Vec::new()).unwrap().finish().unwrap();
     /// let file = Gguf::parse(bytes.clone().into(), bytes.len() as u64).unwrap();
-    /// let changed = file.metadata().with([("llama.rope.freq_base", Value::F32(1e6)), ("general.name", Value::Str("x"))]);
+    /// let changes = [("llama.rope.freq_base", Value::F32(1e6)), ("general.name", Value::Str("x"))];
+    /// let changed = file.metadata().with(changes);
     /// assert_eq!(changed.f32("llama.rope.freq_base").unwrap(), 1e6);
     /// assert_eq!(changed.str("general.name").unwrap(), "x");
     /// ```

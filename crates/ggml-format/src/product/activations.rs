@@ -42,7 +42,8 @@ pub(super) struct Rounded {
     pub(super) sums: [Vec<f32>; 2],
 }
 
-/// Order of four codes in the bytes of a word: the even bytes are the first two, so that the bytes of each kind are a pair.
+/// Order of four codes in the bytes of a word: the even bytes are the first two, so that the bytes of each kind are a
+/// pair.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) const QUAD_ORDER: [usize; 4] = [0, 2, 1, 3];
 
@@ -79,8 +80,8 @@ impl Run {
     }
 }
 
-/// The columns of each part of `n` columns: panels of `lanes`, and few columns at the end one by one, because a panel takes
-/// as long as the products of a quarter of its columns.
+/// The columns of each part of `n` columns: panels of `lanes`, and few columns at the end one by one, because a panel
+/// takes as long as the products of a quarter of its columns.
 pub(super) fn division(n: usize, lanes: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let rest = n % lanes;
     let panels = n / lanes + usize::from(4 * rest > lanes);

@@ -1,8 +1,9 @@
 //! The products, for vectors of any instruction set.
 //!
-//! [`ROWS`] rows of weights are unpacked chunk by chunk. With a panel of columns each lane is a column: a pair of codes of
-//! a row is multiplied with the pairs of all columns. With a single column each lane is a row. Both add the products of a
-//! group of codes as integers and then the groups in order, so a column's result does not depend on how many there are.
+//! [`ROWS`] rows of weights are unpacked chunk by chunk. With a panel of columns each lane is a column: a pair of codes
+//! of a row is multiplied with the pairs of all columns. With a single column each lane is a row. Both add the products
+//! of a group of codes as integers and then the groups in order, so a column's result does not depend on how many there
+//! are.
 #![allow(unsafe_code, reason = "functions compiled for the kernel's instructions")]
 
 use std::cell::Cell;
@@ -269,7 +270,8 @@ fn put<S: Lanes>(s: S, square: S::Square, to: &mut [[f32; ROWS]], r: usize) {
     }
 }
 
-/// Products of formats without codes that are summed up before they are added to the sum of all: long sums are less exact.
+/// Products of formats without codes that are summed up before they are added to the sum of all: long sums are less
+/// exact.
 pub(super) const GROUP: usize = 16;
 
 /// Multiplies with a format without codes, in f32, `R` rows at once with panels.

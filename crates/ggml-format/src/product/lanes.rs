@@ -61,7 +61,8 @@ pub(super) trait Lanes: Copy {
     fn mul_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
     /// `c - a * b`, rounded as in [`Self::mul_add`].
     fn mul_sub(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
-    /// Dot products of a run of each of [`Self::N`] rows with `x`, a row in each lane: of the first and the second half.
+    /// Dot products of a run of each of [`Self::N`] rows with `x`, a row in each lane: of the first and the second
+    /// half.
     fn run_dots(self, rows: &[Chunk], run: usize, x: &[Pair; PAIRS]) -> [Self::Ints; 2];
     /// [`Self::N`] values of each of as many rows, a row in each lane.
     fn transposed<'a>(self, row: impl Fn(usize) -> &'a [f32]) -> Self::Square;

@@ -153,8 +153,8 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Multiplies with the contiguous rows in `bytes`: `out[r * n + c]`, for as many rows as fit in `out`. The columns are
-    /// prepared in [`Self::form`].
+    /// Multiplies with the contiguous rows in `bytes`: `out[r * n + c]`, for as many rows as fit in `out`. The columns
+    /// are prepared in [`Self::form`].
     ///
     /// # Panics
     /// If `bytes` has fewer rows, the type has no dequantiser, or the columns are not prepared.

@@ -73,8 +73,8 @@ with_avx512! {
     }
 }
 
-/// The operations that are one instruction: width and types; of integers load, splat, zero, add and conversion; of floats
-/// load, store, splat, product, `a * b + c`, `c - a * b`.
+/// The operations that are one instruction: width and types; of integers load, splat, zero, add and conversion; of
+/// floats load, store, splat, product, `a * b + c`, `c - a * b`.
 macro_rules! operations {
     ($n:literal, $ints:ty, $floats:ty;
      $load_ints:ident, $splat_ints:ident, $zero:ident, $add:ident, $float:ident;

@@ -44,8 +44,9 @@ impl Scope {
     }
 }
 
-/// Removes files of snapshots, and the blobs that only they named. Of the whole repository, blobs that no snapshot names
-/// and incomplete downloads go, too. Those whose lock another program holds stay, as contents that repositories share.
+/// Removes files of snapshots, and the blobs that only they named. Of the whole repository, blobs that no snapshot
+/// names and incomplete downloads go, too. Those whose lock another program holds stay, as contents that repositories
+/// share.
 ///
 /// # Errors
 /// [`HubError::File`], before the first removal if a folder cannot be read.

@@ -2,8 +2,8 @@
 
 use crate::data::Data;
 
-/// All values of y, outputs, then states, of values `v` and states `s`. `step` brings a row of the state forward by a token,
-/// given the row, the token's value for it, and head and token; it returns the output.
+/// All values of y, outputs, then states, of values `v` and states `s`. `step` brings a row of the state forward by a
+/// token, given the row, the token's value for it, and head and token; it returns the output.
 pub(crate) fn outputs_and_states(
     v: &Data,
     s: &Data,

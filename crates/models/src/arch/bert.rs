@@ -1,7 +1,7 @@
 //! BERT and encoders after it: E5, BGE, MiniLM, XLM-RoBERTa, Nomic Embed, Jina Embeddings.
 //!
-//! Attention in both directions, norms after the sums with the residual stream. BERT has a table of positions, Jina 2 ALiBi, the
-//! others RoPE. All tokens are of type 0.
+//! Attention in both directions, norms after the sums with the residual stream. BERT has a table of positions, Jina 2
+//! ALiBi, the others RoPE. All tokens are of type 0.
 
 use chaski_graph::{Act, Function, Gate, NormKind, Op, RopePairing, Routing, Score, ValueId};
 

@@ -1,7 +1,7 @@
 //! ModernBERT, and Granite Embedding R2.
 //!
-//! Attention in both directions, windows but in every third layer, RoPE, layer norms without biases before each part, gated
-//! feed-forward parts.
+//! Attention in both directions, windows but in every third layer, RoPE, layer norms without biases before each part,
+//! gated feed-forward parts.
 
 use chaski_graph::{Act, Rope, RopePairing, Score};
 

@@ -1,7 +1,7 @@
 //! NeoBERT.
 //!
-//! Attention in both directions, RoPE of adjacent channels, RMS norms before each part, SiLU gates stored with the rows that they
-//! multiply.
+//! Attention in both directions, RoPE of adjacent channels, RMS norms before each part, SiLU gates stored with the rows
+//! that they multiply.
 
 use chaski_graph::{Act, RopePairing};
 

@@ -134,8 +134,8 @@ impl Builder<'_> {
         self.graph.states.len() - 1
     }
 
-    /// The result of an encoder: the final hidden states. It has no logits, so that their normalised values stand in for them,
-    /// which nothing reads.
+    /// The result of an encoder: the final hidden states. It has no logits, so that their normalised values stand in
+    /// for them, which nothing reads.
     pub fn encoded(&mut self, x: ValueId) {
         self.graph.hidden = Some(x);
         self.graph.logits = Some(self.plain_norm(x, NormKind::L2));

@@ -102,7 +102,8 @@ impl FromStr for KvType {
     }
 }
 
-/// Layers whose experts are not loaded, because others compute them ([`Runner::set_experts`](crate::Runner::set_experts)).
+/// Layers whose experts are not loaded, because others compute them
+/// ([`Runner::set_experts`](crate::Runner::set_experts)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AbsentExperts {
     /// None: all experts are loaded.
@@ -136,9 +137,9 @@ pub struct RunnerConfig {
     pub chunk: u32,
     /// Prefill may round activations to f16.
     pub f16_tiles: bool,
-    /// Precision of activations in products with quantised weights during decode; `None`: [`ActivationPrecision::I16`] if
-    /// the device has dot products of four bytes, else [`ActivationPrecision::F32`]. On the CPU, `I8` means `I16`, and
-    /// `F32` runs the references for all operations, which is slow.
+    /// Precision of activations in products with quantised weights during decode; `None`: [`ActivationPrecision::I16`]
+    /// if the device has dot products of four bytes, else [`ActivationPrecision::F32`]. On the CPU, `I8` means `I16`,
+    /// and `F32` runs the references for all operations, which is slow.
     pub inputs: Option<ActivationPrecision>,
     /// A tuner's measurements of this device.
     pub tuning: Tuning,
@@ -158,11 +159,11 @@ pub struct RunnerConfig {
     pub expert_slots: u32,
     /// Layers whose experts are not loaded.
     pub absent_experts: AbsentExperts,
-    /// Take rows of embeddings in place of tokens, and positions of three components where the model has M-RoPE. On a GPU
-    /// this costs a dispatch per step; the CPU always takes them.
+    /// Take rows of embeddings in place of tokens, and positions of three components where the model has M-RoPE. On a
+    /// GPU this costs a dispatch per step; the CPU always takes them.
     pub rows: bool,
-    /// Share of weights and KV cache per device ([`Target::Gpus`]), in any unit; empty: in proportion to the devices' free
-    /// memory ([`DeviceMemory::shares`]). Models are cut between steps of the plan, so shares are approximate.
+    /// Share of weights and KV cache per device ([`Target::Gpus`]), in any unit; empty: in proportion to the devices'
+    /// free memory ([`DeviceMemory::shares`]). Models are cut between steps of the plan, so shares are approximate.
     pub shares: Vec<f32>,
     /// Threads that compute on the CPU.
     pub threads: Threads,

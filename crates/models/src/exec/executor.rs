@@ -14,8 +14,8 @@ use crate::heads::Heads;
 /// The outputs of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outputs {
-    /// Chosen tokens: of all choosing rows (masked ones included), in order, repetition by repetition. An out-of-range id
-    /// means that no logit was finite.
+    /// Chosen tokens: of all choosing rows (masked ones included), in order, repetition by repetition. An out-of-range
+    /// id means that no logit was finite.
     pub chosen: Vec<u32>,
     /// Logits of the rows that want them, in order: `[n_row, n_vocab]`.
     pub logits: Vec<f32>,
@@ -96,13 +96,14 @@ pub trait Executor: MaybeSend {
     /// Submits a step. It may start only when it is read.
     ///
     /// # Errors
-    /// A step without rows or beyond the limits, or with inputs that the executor does not take ([`Self::row_input`]). If the device
-    /// fails: then [`Self::recover`] is called, and no step is read before that.
+    /// A step without rows or beyond the limits, or with inputs that the executor does not take ([`Self::row_input`]).
+    /// If the device fails: then [`Self::recover`] is called, and no step is read before that.
     fn submit(&mut self, step: &Step) -> Result<(), ModelError>;
 
-    /// Provides the masks of the last submitted step, of all rows with [`Want::ChooseMasked`](chaski_schedule::Want::ChooseMasked)
-    /// in order: bit `t % 32` of word `t / 32` is 1 if token `t` is allowed. Until then the step runs only up to its logits, no
-    /// other step is submitted, and it is not read.
+    /// Provides the masks of the last submitted step, of all rows with
+    /// [`Want::ChooseMasked`](chaski_schedule::Want::ChooseMasked) in order: bit `t % 32` of word `t / 32` is 1 if
+    /// token `t` is allowed. Until then the step runs only up to its logits, no other step is submitted, and it is not
+    /// read.
     ///
     /// # Errors
     /// As for [`Self::submit`].
@@ -125,8 +126,8 @@ pub trait Executor: MaybeSend {
     /// Maximum number of submitted, unread steps.
     fn max_under_way(&self) -> usize;
 
-    /// After an error of [`Self::read`]: true if the executor is as it was before that step, which it drops with all later ones.
-    /// The same rows can be submitted again. By default false.
+    /// After an error of [`Self::read`]: true if the executor is as it was before that step, which it drops with all
+    /// later ones. The same rows can be submitted again. By default false.
     fn undo(&mut self, _error: &ModelError) -> bool {
         false
     }

@@ -1,4 +1,5 @@
-//! The decoder of most families: embeddings, layers of attention and feed-forward parts around a residual stream, logits.
+//! The decoder of most families: embeddings, layers of attention and feed-forward parts around a residual stream,
+//! logits.
 
 use chaski_graph::{Function, NormKind, Op, RowNorm, ValueId};
 

@@ -18,7 +18,8 @@ pub struct GenerateOptions {
     /// Tokens that run on the device between two readbacks; 0 adapts to the device's speed. Without effect if the CPU
     /// samples ([`Event::Started`](crate::serve::Event)), or with a grammar.
     pub interval: u32,
-    /// A grammar for the text. Each token is read back for the mask of the next one, which runs on the device meanwhile.
+    /// A grammar for the text. Each token is read back for the mask of the next one, which runs on the device
+    /// meanwhile.
     pub grammar: Option<Grammar>,
     /// The grammar is that of the text after this one, such as the end of reasoning; everything before it is free.
     pub grammar_after: Option<String>,
@@ -28,10 +29,10 @@ pub struct GenerateOptions {
     /// Log probabilities are those of the candidates that samplers left, from which the token was drawn, instead of the
     /// model's own.
     pub logprobs_after_sampling: bool,
-    /// Speculative decoding: drafts of the next tokens, verified several at once. It is exact, and faster where many drafts
-    /// are accepted, as in text that repeats itself. The CPU then samples. While more than [`Speculation::MAX_RUNNING`]
-    /// requests run, there are no drafts, and the device samples where it can. Without effect in models with recurrent state,
-    /// which cannot be truncated by a few tokens.
+    /// Speculative decoding: drafts of the next tokens, verified several at once. It is exact, and faster where many
+    /// drafts are accepted, as in text that repeats itself. The CPU then samples. While more than
+    /// [`Speculation::MAX_RUNNING`] requests run, there are no drafts, and the device samples where it can. Without
+    /// effect in models with recurrent state, which cannot be truncated by a few tokens.
     pub speculate: Option<Speculation>,
     /// When the context is full, drop the older half of it except for this many tokens at its start, and continue;
     /// otherwise the answer ends ([`Finish::Context`]). The rest is processed again like a prompt.
@@ -117,8 +118,8 @@ pub struct Stats {
     pub n_dropped: usize,
     /// The stop string that ended it ([`Finish::StopText`]), an index of [`GenerateOptions::stop`].
     pub stop: Option<usize>,
-    /// The answer ended before its text was complete by the grammar ([`GenerateOptions::grammar`]): its length, the context
-    /// or a stop string cut it.
+    /// The answer ended before its text was complete by the grammar ([`GenerateOptions::grammar`]): its length, the
+    /// context or a stop string cut it.
     pub is_incomplete: bool,
 }
 

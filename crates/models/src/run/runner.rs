@@ -85,9 +85,10 @@ impl Runner {
         })
     }
 
-    /// Sets experts elsewhere, for steps that are submitted from now on; `None`: all are computed here. Results do not change
-    /// if theirs are those of the model. After an error ([`RuntimeError::Experts`](chaski_runtime::RuntimeError::Experts)) the
-    /// sequences are as before the call that failed, which can be repeated.
+    /// Sets experts elsewhere, for steps that are submitted from now on; `None`: all are computed here. Results do not
+    /// change if theirs are those of the model. After an error
+    /// ([`RuntimeError::Experts`](chaski_runtime::RuntimeError::Experts)) the sequences are as before the call that
+    /// failed, which can be repeated.
     ///
     /// # Errors
     /// [`ModelError::NeedsCpu`] for a model on a GPU.

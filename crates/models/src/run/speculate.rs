@@ -14,8 +14,8 @@ pub struct Speculation {
     pub n_max: usize,
     /// Shorter drafts are not verified.
     pub n_min: usize,
-    /// With a draft model: a draft ends before a token that this model gives a lower probability, from 0 to 1. Above 0 each of
-    /// its tokens is read back.
+    /// With a draft model: a draft ends before a token that this model gives a lower probability, from 0 to 1. Above 0
+    /// each of its tokens is read back.
     pub p_min: f32,
     /// Prompt lookup (without a draft model): length of the match that makes the following tokens a draft.
     pub n_match: usize,
@@ -28,7 +28,8 @@ impl Speculation {
     /// The most requests at once that leave room for a draft of a token for each.
     pub const MAX_RUNNING: usize = MAX_DRAFT.div_ceil(2);
 
-    /// Tokens per draft while `n_running` requests run, of `most` for one alone: all rows of a step fit in those of one.
+    /// Tokens per draft while `n_running` requests run, of `most` for one alone: all rows of a step fit in those of
+    /// one.
     pub(crate) fn n_max_beside(most: usize, n_running: usize) -> usize {
         ((most + 1) / n_running.max(1)).saturating_sub(1)
     }

@@ -113,8 +113,9 @@ impl<E: Executor> Driver<E> {
     }
 
     /// Sets the draft model for requests that speculate ([`GenerateOptions::speculate`](crate::GenerateOptions)); it
-    /// needs the same vocabulary. As many requests draft at once without running their tokens again as it has sequences;
-    /// [`Speculation::MAX_RUNNING`](crate::Speculation::MAX_RUNNING) are enough. After a device loss, drafts come from lookup.
+    /// needs the same vocabulary. As many requests draft at once without running their tokens again as it has
+    /// sequences; [`Speculation::MAX_RUNNING`](crate::Speculation::MAX_RUNNING) are enough. After a device loss, drafts
+    /// come from lookup.
     ///
     /// # Errors
     /// [`ModelError::Draft`](crate::ModelError::Draft) if the vocabularies differ in size.

@@ -62,13 +62,14 @@ impl Fold for Text {
 }
 
 impl Handle {
-    /// Queues texts, whose embeddings run in the same steps as answers, pooled in this way, whatever their options say. If one
-    /// text is refused, so are the others.
+    /// Queues texts, whose embeddings run in the same steps as answers, pooled in this way, whatever their options say.
+    /// If one text is refused, so are the others.
     ///
     /// Only [`Pooling::Last`] uses prefixes in the KV cache, since it needs no other row of the prompt.
     ///
     /// # Errors
-    /// [`PoolingError::NoScores`](crate::PoolingError::NoScores) for [`Pooling::Rank`] without a head; otherwise as [`Handle::generate`].
+    /// [`PoolingError::NoScores`](crate::PoolingError::NoScores) for [`Pooling::Rank`] without a head; otherwise as
+    /// [`Handle::generate`].
     pub fn embed(&self, request: EmbedRequest, pooling: Pooling) -> Result<Readings<Embedding>, ServeError> {
         let EmbedRequest { texts, options: EmbedOptions { norm, .. }, lora, priority, client } = request;
         let by = self.pooling(pooling)?;

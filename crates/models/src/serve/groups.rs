@@ -12,8 +12,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The group of requests with these scales. A set that was not used for long gets another number when it returns: its
-    /// requests then share neither steps nor prefixes with earlier ones, which changes no result.
+    /// The group of requests with these scales. A set that was not used for long gets another number when it returns:
+    /// its requests then share neither steps nor prefixes with earlier ones, which changes no result.
     pub(super) fn of(&mut self, scales: &[f32]) -> u64 {
         // 0 and -0 scale alike.
         let bits: Vec<u32> = scales.iter().map(|s| (s + 0.0).to_bits()).collect();

@@ -24,9 +24,9 @@ use crate::run::{GenerateOptions, Stats, Writer};
 pub struct Request {
     /// Tokens of the prompt.
     pub prompt: Vec<u32>,
-    /// Rows of embeddings in place of the prompt's tokens from these positions, in order; the tokens there are placeholders
-    /// that nothing reads. Prompts share a cached prefix with rows if they have clones of the same object. A request with
-    /// embeddings ends when its context is full ([`GenerateOptions::shift`] does not apply).
+    /// Rows of embeddings in place of the prompt's tokens from these positions, in order; the tokens there are
+    /// placeholders that nothing reads. Prompts share a cached prefix with rows if they have clones of the same object.
+    /// A request with embeddings ends when its context is full ([`GenerateOptions::shift`] does not apply).
     pub embeddings: Vec<(usize, Embeddings)>,
     /// Options. The smallest [`GenerateOptions::interval`] of all running requests applies.
     pub options: GenerateOptions,
@@ -78,8 +78,8 @@ impl Handle {
     ///
     /// # Errors
     /// [`ServeError::Refused`] for a prompt that is empty or longer than the context, or embeddings outside it;
-    /// [`ServeError::Model`] for unknown tokens, sampling parameters outside their ranges, embeddings that the model does not
-    /// take, or an unusable grammar; [`ModelError::Encoder`];
+    /// [`ServeError::Model`] for unknown tokens, sampling parameters outside their ranges, embeddings that the model
+    /// does not take, or an unusable grammar; [`ModelError::Encoder`];
     /// [`ServeError::Busy`] if the queue is full; the device's error once it is lost for good.
     pub fn generate(&self, request: Request) -> Result<Answer, ServeError> {
         let Request { prompt, embeddings, options, priority, client } = request;

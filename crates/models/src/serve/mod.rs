@@ -2,9 +2,9 @@
 //!
 //! [`serve`] splits an [`Executor`] into a [`Handle`] and a [`Driver`]. Callers hold the handle: [`Handle::generate`]
 //! takes a [`Request`] and returns an [`Answer`], a stream of [`Event`]s that cancels its request when dropped;
-//! [`Handle::embed`] takes texts and returns [`Readings`], a future of their embeddings. The driver owns the executor, the scheduler and one entry per request, and is a future: it runs on its own thread
-//! (`Driver::spawn`), or as a task where there are no threads. Nothing here depends on a device, so all of it is tested
-//! over a small fake executor.
+//! [`Handle::embed`] takes texts and returns [`Readings`], a future of their embeddings. The driver owns the executor,
+//! the scheduler and one entry per request, and is a future: it runs on its own thread (`Driver::spawn`), or as a task
+//! where there are no threads. Nothing here depends on a device, so all of it is tested over a small fake executor.
 
 mod drafter;
 mod driver;

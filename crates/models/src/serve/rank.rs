@@ -85,8 +85,8 @@ fn probability([first, second]: [f64; 2]) -> f64 {
 }
 
 impl Handle {
-    /// Queues prompts for their scores, which run in the same steps as answers. A score is a probability if it is one of words or
-    /// of a model with several labels; otherwise it is any number.
+    /// Queues prompts for their scores, which run in the same steps as answers. A score is a probability if it is one
+    /// of words or of a model with several labels; otherwise it is any number.
     ///
     /// # Errors
     /// [`PoolingError::NoScores`] without a head; otherwise as [`Handle::generate`].

@@ -76,8 +76,8 @@ impl<F: Fold> Drop for Sender<F> {
 
 /// Results of prompts, in order: a future. Dropping it ends their requests within a step.
 ///
-/// Prompts run together, as many as there are sequences. No more than four for each sequence are submitted at once, so that
-/// those of other callers get their turn between them.
+/// Prompts run together, as many as there are sequences. No more than four for each sequence are submitted at once, so
+/// that those of other callers get their turn between them.
 pub struct Readings<T> {
     shared: Arc<Shared>,
     /// Also keeps the driver running.
@@ -105,8 +105,8 @@ pub(super) struct Shares {
 }
 
 impl Handle {
-    /// Queues prompts that have been checked, whose rows are read from a position on: `(prompt, first, fold)`. They count as
-    /// one request.
+    /// Queues prompts that have been checked, whose rows are read from a position on: `(prompt, first, fold)`. They
+    /// count as one request.
     ///
     /// # Errors
     /// [`ServeError::Busy`] if the queue is full.

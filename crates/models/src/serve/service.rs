@@ -224,8 +224,8 @@ impl<E: Executor> Service<E> {
         Ok(())
     }
 
-    /// Provides the masks of the newest step once all earlier ones have been read; the device runs it meanwhile. Returns false if
-    /// it still waits.
+    /// Provides the masks of the newest step once all earlier ones have been read; the device runs it meanwhile.
+    /// Returns false if it still waits.
     fn mask(&mut self) -> Result<bool, ModelError> {
         let n_under_way = self.under_way.len();
         let Some(step) = self.under_way.back_mut().filter(|step| !step.masked.is_empty()) else {
@@ -423,7 +423,8 @@ impl<E: Executor> Service<E> {
         Some(served.into_entry())
     }
 
-    /// Sends the rows of undone steps again; after several attempts, their requests fail, and their prefixes stay cached.
+    /// Sends the rows of undone steps again; after several attempts, their requests fail, and their prefixes stay
+    /// cached.
     fn undone(&mut self, error: Arc<ModelError>) {
         self.under_way.clear();
         self.scheduler.undo();

@@ -24,8 +24,8 @@ pub struct Load {
     pub n_recovered: u64,
     /// Number of submitted steps.
     pub n_step: u64,
-    /// Number of their rows that choose a token or have logits: answers in a step, summed over the steps. Hidden states of
-    /// embeddings do not count.
+    /// Number of their rows that choose a token or have logits: answers in a step, summed over the steps. Hidden states
+    /// of embeddings do not count.
     pub n_row: u64,
     /// Tokens per page.
     pub page: usize,

@@ -14,7 +14,8 @@ use crate::experts::{ExpertCall, ExpertError, ExpertFuture, Experts, Home, Pair}
 use crate::graph::{ExpertLayer, Graph};
 use crate::step::{Column, ColumnOutput, StepOutputs};
 
-/// A model in a step. If the step does not end, because it fails or its future is dropped, sequences are as they were before.
+/// A model in a step. If the step does not end, because it fails or its future is dropped, sequences are as they were
+/// before.
 struct InStep<'a> {
     model: &'a mut CpuModel,
     before: Vec<Kept>,
@@ -37,8 +38,8 @@ struct Waiting {
 }
 
 impl CpuModel {
-    /// As [`Self::run_step`], with experts elsewhere. Outputs are equal to the bit if the rows are. The step can be run again
-    /// after an error, or after its future was dropped.
+    /// As [`Self::run_step`], with experts elsewhere. Outputs are equal to the bit if the rows are. The step can be run
+    /// again after an error, or after its future was dropped.
     ///
     /// # Errors
     /// As [`Self::run_step`]; [`RuntimeError::Experts`]; [`RuntimeError::Limit`] for more than 65,536 columns.
@@ -109,8 +110,8 @@ impl CpuModel {
         Ok(self.outputs(outputs, &rows, &picks, logits, hidden))
     }
 
-    /// Sends the pairs of a layer that are away, and computes the others; `None` if all are here, where the layer's nodes
-    /// run as usual.
+    /// Sends the pairs of a layer that are away, and computes the others; `None` if all are here, where the layer's
+    /// nodes run as usual.
     fn depart(
         &mut self,
         graph: &Graph,

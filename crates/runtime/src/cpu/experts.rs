@@ -1,5 +1,5 @@
-//! Layers of experts on the CPU, pair by pair: the pairs of a step that are computed here while others are away, or those
-//! of a call.
+//! Layers of experts on the CPU, pair by pair: the pairs of a step that are computed here while others are away, or
+//! those of a call.
 
 use ggml_format::product::Columns;
 
@@ -101,8 +101,8 @@ impl CpuModel {
         parted.map_or(Ok(()), |l| Err(ExpertError::NotHere { layer: l.layer, expert: 0 }))
     }
 
-    /// The result of a layer for pairs of loaded experts, ascending by expert: `[n_pair, n_out]`. Its input is among the
-    /// values.
+    /// The result of a layer for pairs of loaded experts, ascending by expert: `[n_pair, n_out]`. Its input is among
+    /// the values.
     pub(super) fn expert_rows(
         &mut self,
         graph: &Graph,

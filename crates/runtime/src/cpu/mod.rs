@@ -59,8 +59,8 @@ pub struct CpuConfig {
     /// and the operating system loads them when they are used. The files must not change meanwhile.
     pub map: bool,
     /// Copy matrices into the order of products while they load: answers come up to twice as fast, for memory that the
-    /// process does not share. Products round activations to 16 bits then ([`CpuModel::set_inputs_in_16_bits`]). Nothing is copied in
-    /// browsers.
+    /// process does not share. Products round activations to 16 bits then ([`CpuModel::set_inputs_in_16_bits`]).
+    /// Nothing is copied in browsers.
     pub repack: bool,
 }
 
@@ -210,8 +210,8 @@ impl CpuModel {
         Self::load_without(graph, config, &[], tensors, progress).await
     }
 
-    /// The same without the experts of some layers ([`ExpertLayer::layer`]), which [`Self::run_step_away`] computes elsewhere,
-    /// or with those that are added ([`Self::add_expert`]).
+    /// The same without the experts of some layers ([`ExpertLayer::layer`]), which [`Self::run_step_away`] computes
+    /// elsewhere, or with those that are added ([`Self::add_expert`]).
     ///
     /// # Errors
     /// As [`Self::load`]; [`ExpertError::NoLayer`].
@@ -306,8 +306,8 @@ impl CpuModel {
 
     /// Enables the fast path: products with formats that have codes ([`ggml_format::Codes`]) round activations to 16
     /// bits with a scale per 32 values; other products and attention run in f32. It is several times as fast as the
-    /// references, and as accurate as kernels on a device. Default: [`CpuConfig::repack`]; off, everything runs through the
-    /// references, with sums in f64.
+    /// references, and as accurate as kernels on a device. Default: [`CpuConfig::repack`]; off, everything runs through
+    /// the references, with sums in f64.
     ///
     /// # Panics
     /// If it is turned off with [`CpuConfig::repack`]: the references read the bytes of the file.

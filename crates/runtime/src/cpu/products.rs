@@ -24,8 +24,8 @@ impl CpuModel {
         }
     }
 
-    /// Multiplies columns with rows of a matrix, `rows` in a task: `[rows, n]`, from its tiles or from the bytes of the file. Both give
-    /// the same to the bit.
+    /// Multiplies columns with rows of a matrix, `rows` in a task: `[rows, n]`, from its tiles or from the bytes of the
+    /// file. Both give the same to the bit.
     fn multiply(&self, x: &mut Columns<'_>, m: &Matrix<'_>, rows: usize, out: &mut [f32]) {
         let (info, bytes, row0, n) = (m.info, m.bytes, m.row0, x.n());
         #[cfg(not(target_arch = "wasm32"))]

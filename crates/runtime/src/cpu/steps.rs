@@ -79,8 +79,8 @@ impl CpuModel {
         Ok(())
     }
 
-    /// Sets the masks of the next step, of all columns with [`ColumnOutput::MaskedChoice`] in order: bit `t % 32` of word
-    /// `t / 32` is 1 if token `t` is allowed.
+    /// Sets the masks of the next step, of all columns with [`ColumnOutput::MaskedChoice`] in order: bit `t % 32` of
+    /// word `t / 32` is 1 if token `t` is allowed.
     pub fn set_masks(&mut self, masks: &[u32]) {
         self.masks = masks.to_vec();
     }
@@ -88,7 +88,8 @@ impl CpuModel {
     /// As [`Self::run_step`], once; passes the inputs of every product to `watch`.
     ///
     /// # Errors
-    /// As [`Self::run_step`]; [`ExpertError::NotHere`](crate::ExpertError::NotHere) for a model that was loaded without some experts.
+    /// As [`Self::run_step`]; [`ExpertError::NotHere`](crate::ExpertError::NotHere) for a model that was loaded without
+    /// some experts.
     ///
     /// # Panics
     /// If a column has no mask ([`Self::set_masks`]) that needs one.

@@ -1,5 +1,5 @@
-//! Matrices in the order of products ([`ggml_format::product::Packed`]), beside the mapped bytes of the file or in place of those
-//! that were read.
+//! Matrices in the order of products ([`ggml_format::product::Packed`]), beside the mapped bytes of the file or in
+//! place of those that were read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,8 +18,8 @@ const TASK: usize = 16;
 pub(super) struct Tiles(HashMap<WeightId, Packed>);
 
 impl Tiles {
-    /// Bytes of a graph's matrices in tiles, less those of the file that they stand for: all if it is mapped, otherwise those of
-    /// matrices whose rows are not read, too. Of the matrices that `is_whole`.
+    /// Bytes of a graph's matrices in tiles, less those of the file that they stand for: all if it is mapped, otherwise
+    /// those of matrices whose rows are not read, too. Of the matrices that `is_whole`.
     pub(super) fn n_byte_of(graph: &Graph, map: bool, is_whole: impl Fn(&WeightId) -> bool) -> i64 {
         let Uses { multiplied, read } = Uses::of(graph);
         let more = |id: &WeightId| {

@@ -91,8 +91,8 @@ impl ExpertWorker {
     /// Computes a call: `[n_pair, width]`.
     ///
     /// # Errors
-    /// [`ExpertError::NoLayer`]; [`ExpertError::NotHere`]; [`ExpertError::Size`] or [`ExpertError::Order`] for a call that is
-    /// not one of the layer.
+    /// [`ExpertError::NoLayer`]; [`ExpertError::NotHere`]; [`ExpertError::Size`] or [`ExpertError::Order`] for a call
+    /// that is not one of the layer.
     pub fn compute(&mut self, call: &ExpertCall) -> Result<Vec<f32>, ExpertError> {
         let (graph, layer) = (self.model.graph.clone(), self.model.expert_layer(call.layer)?);
         call.check(&graph, &layer)?;
@@ -105,8 +105,8 @@ impl ExpertWorker {
         Ok(out)
     }
 
-    /// The sha256 of an expert's rows for fixed inputs ([`ExpertCall::canary`]) of few and many columns: workers with equal digests
-    /// compute equal bits.
+    /// The sha256 of an expert's rows for fixed inputs ([`ExpertCall::canary`]) of few and many columns: workers with
+    /// equal digests compute equal bits.
     ///
     /// # Errors
     /// [`ExpertError::NoLayer`], [`ExpertError::NotHere`], [`ExpertError::Size`].

@@ -110,8 +110,8 @@ fn instance() -> wgpu::Instance {
     instance
 }
 
-/// Keeps the drivers in the process for as long as it lives. With its last instance a driver is unloaded, and a thread that
-/// used it and ends later calls what is no longer there: NVIDIA's then crashes at the end of a service.
+/// Keeps the drivers in the process for as long as it lives. With its last instance a driver is unloaded, and a thread
+/// that used it and ends later calls what is no longer there: NVIDIA's then crashes at the end of a service.
 #[cfg(not(target_arch = "wasm32"))]
 fn keep_drivers(instance: &wgpu::Instance) {
     static FIRST: std::sync::OnceLock<wgpu::Instance> = std::sync::OnceLock::new();
@@ -325,7 +325,8 @@ impl Gpu {
     /// Opens a device with every feature that kernels can use and the adapter's limits.
     ///
     /// # Errors
-    /// [`RuntimeError::NoAdapter`], [`RuntimeError::NoSuchAdapter`], [`RuntimeError::Software`], [`RuntimeError::Open`].
+    /// [`RuntimeError::NoAdapter`], [`RuntimeError::NoSuchAdapter`], [`RuntimeError::Software`],
+    /// [`RuntimeError::Open`].
     pub async fn open(options: &GpuOptions) -> Result<Gpu, RuntimeError> {
         let all = list().await;
         let adapter = choose(&all, options)?;

@@ -1,7 +1,7 @@
 //! Masks of allowed tokens, for columns of a step that choose under one.
 //!
-//! A step is sent up to the logits of such columns. The CPU computes the masks meanwhile; they and the choices follow in a
-//! second submission. Steps without masks take one, as before.
+//! A step is sent up to the logits of such columns. The CPU computes the masks meanwhile; they and the choices follow
+//! in a second submission. Steps without masks take one, as before.
 
 use chaski_kernels::ops::mask;
 
@@ -26,8 +26,9 @@ impl Steps {
 }
 
 impl GpuModel {
-    /// Provides the masks of the newest step, of all columns with [`ColumnOutput::MaskedChoice`](crate::ColumnOutput::MaskedChoice)
-    /// in order: bit `t % 32` of word `t / 32` is 1 if token `t` is allowed. No other step can be sent before that.
+    /// Provides the masks of the newest step, of all columns with
+    /// [`ColumnOutput::MaskedChoice`](crate::ColumnOutput::MaskedChoice) in order: bit `t % 32` of word `t / 32` is 1
+    /// if token `t` is allowed. No other step can be sent before that.
     ///
     /// # Errors
     /// Device errors.

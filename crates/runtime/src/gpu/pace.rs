@@ -104,7 +104,8 @@ impl Pace {
         self.last = seen.then_some(end);
     }
 
-    /// Records a step that took this long, with all waits. Less than a tile takes as long as one, so it is an upper bound.
+    /// Records a step that took this long, with all waits. Less than a tile takes as long as one, so it is an upper
+    /// bound.
     pub(super) fn took(&mut self, n_col: usize, time: Duration) {
         let cost = (time.as_secs_f64() / n_col.max(1) as f64).max(1e-9);
         self.cost = Some(self.cost.filter(|_| n_col < self.tile).map_or(cost, |known| known.min(cost)));

@@ -6,7 +6,8 @@ use crate::step::ColumnOutput;
 
 /// Columns of a step with outputs.
 pub(super) struct Picks {
-    /// Columns with logits: first those that choose under a mask, then others that choose, then those whose logits are read.
+    /// Columns with logits: first those that choose under a mask, then others that choose, then those whose logits are
+    /// read.
     head: Vec<u32>,
     n_masked: u32,
     n_choice: u32,

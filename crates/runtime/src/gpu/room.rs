@@ -9,14 +9,16 @@
 pub struct DeviceMemory {
     /// Bytes of the device's largest heap of its own; of main memory on devices without one.
     pub n_byte: u64,
-    /// Bytes that this process can still allocate there, as the driver estimates it; [`Self::n_byte`] where it does not.
+    /// Bytes that this process can still allocate there, as the driver estimates it; [`Self::n_byte`] where it does
+    /// not.
     pub n_free: u64,
 }
 
 impl DeviceMemory {
     /// Shares of a model for devices with this memory, in proportion to what is free
-    /// ([`PlanConfig::shares`](crate::plan::PlanConfig::shares)); empty, which means equal ones, if that is not known of
-    /// all. They are whole parts of 64, so that a model is cut the same way while other programs take and free a little.
+    /// ([`PlanConfig::shares`](crate::plan::PlanConfig::shares)); empty, which means equal ones, if that is not known
+    /// of all. They are whole parts of 64, so that a model is cut the same way while other programs take and free a
+    /// little.
     pub fn shares(devices: &[Option<DeviceMemory>]) -> Vec<f32> {
         let free: Option<Vec<f64>> =
             devices.iter().map(|memory| Some(memory.as_ref()?.n_free as f64)).collect();
@@ -40,7 +42,8 @@ pub(super) fn of(adapter: &wgpu::Adapter) -> Option<DeviceMemory> {
     let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
     // Drivers without the extension do not touch the structure.
     let mut properties = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
-    // SAFETY: the physical device belongs to the instance; wgpu requires Vulkan 1.1 or the extension that has this function.
+    // SAFETY: the physical device belongs to the instance; wgpu requires Vulkan 1.1 or the extension that has this
+    // function.
     unsafe {
         instance.get_physical_device_memory_properties2(vulkan.raw_physical_device(), &mut properties);
     }

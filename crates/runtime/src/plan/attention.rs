@@ -221,8 +221,8 @@ impl Expander<'_> {
             ("step", Slot::Step),
             ("sinks", Slot::Aux(sinks)),
         ];
-        // Tiles would process columns of several sequences one after the other along all keys. The plans for few columns
-        // have at most twice as many.
+        // Tiles would process columns of several sequences one after the other along all keys. The plans for few
+        // columns have at most twice as many.
         let few = n_col <= mul_mat_vec::FewColumns::MAX;
         let has_few = n_col <= 2 * mul_mat_vec::FewColumns::MAX || self.config.n_seq > 1;
         if !self.caps.alone && has_few {
@@ -310,8 +310,8 @@ impl Expander<'_> {
     }
 }
 
-/// Bytes per token of the sequence, and operations per pair of a column and a token that it sees: keys and values are read
-/// once for all heads that share them; a score and its value are two products each.
+/// Bytes per token of the sequence, and operations per pair of a column and a token that it sees: keys and values are
+/// read once for all heads that share them; a score and its value are two products each.
 fn work_of(call: &Attention) -> (u64, u64) {
     let kv = &call.kv;
     (kv.token_bytes(), 2 * u64::from(call.n_head) * u64::from(kv.d + kv.d_v))

@@ -66,8 +66,8 @@ impl Cutter<'_> {
         &self.body[self.marks[i].dispatch..end]
     }
 
-    /// Bytes that the steps before each cut keep on a device, and those of body and head; weights bound by several steps
-    /// count for the first. An output matrix that is also the table of embeddings is on two devices.
+    /// Bytes that the steps before each cut keep on a device, and those of body and head; weights bound by several
+    /// steps count for the first. An output matrix that is also the table of embeddings is on two devices.
     fn bytes_before(&self) -> (Vec<u64>, u64) {
         let (mut seen, mut sum, mut out) = (HashSet::new(), 0, vec![0]);
         for i in 0..self.marks.len() {

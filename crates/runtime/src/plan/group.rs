@@ -135,7 +135,8 @@ impl Groups {
     ///
     /// # Errors
     /// [`PlanError::Format`] for a tensor in a type that is no weight format, [`PlanError::Row`] for rows that do not
-    /// fit a binding, [`PlanError::NoExperts`] and [`PlanError::ExpertSlots`] for experts that cannot be offloaded to the CPU.
+    /// fit a binding, [`PlanError::NoExperts`] and [`PlanError::ExpertSlots`] for experts that cannot be offloaded to
+    /// the CPU.
     pub fn new(graph: &Graph, steps: &Steps, caps: &Caps, experts: &Streaming) -> Result<Self, PlanError> {
         Groups::of_devices(graph, steps, &[caps], experts)
     }

@@ -12,7 +12,8 @@ pub enum BufferSlot {
     Bound(Slot),
     /// Scratch for copies of pages: one page of the largest layer.
     PageCopy,
-    /// The recurrent state of a layer in a snapshot, of [`PlanConfig::n_snapshot`](crate::plan::PlanConfig::n_snapshot).
+    /// The recurrent state of a layer in a snapshot, of
+    /// [`PlanConfig::n_snapshot`](crate::plan::PlanConfig::n_snapshot).
     StateCopy {
         /// Index of the snapshot.
         copy: usize,

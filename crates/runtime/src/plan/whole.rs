@@ -35,9 +35,9 @@ const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 25
 
 /// Maximum numbers of columns of the smaller prefill plans, in addition to that for a full chunk.
 ///
-/// The best kernels for a full chunk leave the device idle at the end of a prompt or with a short one: a few columns use
-/// teams of threads that read each weight once, some more use smaller tiles and split K. More such plans would save less
-/// than compiling their kernels costs.
+/// The best kernels for a full chunk leave the device idle at the end of a prompt or with a short one: a few columns
+/// use teams of threads that read each weight once, some more use smaller tiles and split K. More such plans would save
+/// less than compiling their kernels costs.
 fn smaller(devices: &[&Caps], config: &PlanConfig) -> Vec<u32> {
     // Alone kernels are the same for any number of columns.
     let shares = !devices.iter().all(|c| c.alone);

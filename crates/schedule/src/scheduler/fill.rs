@@ -84,8 +84,8 @@ impl Scheduler {
         }
     }
 
-    /// The group that has waited longest for a step, of those with a row to send: groups take turns, so that neither the long
-    /// prompts of one nor a stream of new ones stops the others.
+    /// The group that has waited longest for a step, of those with a row to send: groups take turns, so that neither
+    /// the long prompts of one nor a stream of new ones stops the others.
     fn next_group(&mut self) -> Option<u64> {
         let running = || self.slots.iter().flatten().map(|r| r.request.group);
         self.turns.retain(|(group, _)| running().any(|g| g == *group));

@@ -83,8 +83,8 @@ pub struct Work {
     pub before: Vec<Change>,
     /// The step.
     pub step: Step,
-    /// Requests of the rows that choose under a mask, in order. Their masks are due once all earlier steps have been read, and
-    /// before the next call of [`Scheduler::next`].
+    /// Requests of the rows that choose under a mask, in order. Their masks are due once all earlier steps have been
+    /// read, and before the next call of [`Scheduler::next`].
     pub masked: Vec<RequestId>,
 }
 
@@ -393,8 +393,9 @@ impl Scheduler {
         self.limits.max_guess.min(n_token.saturating_sub(1)).min(n_place.saturating_sub(1))
     }
 
-    /// Lets another party choose the tokens of a request: the device, the device under masks, or the caller. It does so once all
-    /// tokens that have been sent are known, from the [`Change::Start`] that says so; until then, nothing more is sent.
+    /// Lets another party choose the tokens of a request: the device, the device under masks, or the caller. It does so
+    /// once all tokens that have been sent are known, from the [`Change::Start`] that says so; until then, nothing more
+    /// is sent.
     ///
     /// Without effect for a request that has ended, or whose tokens nobody chooses.
     pub fn set_chooser(&mut self, id: RequestId, chooser: Chooser) {
@@ -487,10 +488,11 @@ impl Scheduler {
         held.for_each(|p| self.pool.release(p));
     }
 
-    /// Takes back all steps in flight, which the device dropped: it is as before the first of them, and their rows are sent again.
+    /// Takes back all steps in flight, which the device dropped: it is as before the first of them, and their rows are
+    /// sent again.
     ///
-    /// If a request left since, or pages were named, others could find tokens that did not run: then everything restarts
-    /// ([`Self::restart`]).
+    /// If a request left since, or pages were named, others could find tokens that did not run: then everything
+    /// restarts ([`Self::restart`]).
     pub fn undo(&mut self) {
         let steps = std::mem::take(&mut self.under_way);
         let mut is_known = true;

@@ -40,7 +40,8 @@ fn limits(r: &mut Random) -> Limits {
     }
 }
 
-/// Most tokens of a prompt that runs whole: all may be read, and the room for hidden states is a multiple of that for outputs.
+/// Most tokens of a prompt that runs whole: all may be read, and the room for hidden states is a multiple of that for
+/// outputs.
 fn most_whole(limits: &Limits) -> usize {
     let n_hidden = limits.max_hidden / limits.max_output * limits.max_output;
     limits.n_ctx.min(limits.max_row).min(n_hidden)

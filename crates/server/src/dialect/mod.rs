@@ -1,5 +1,5 @@
-//! The dialects of the API. Each reads bodies into an [`Ask`] and writes events as its clients expect them; neither knows
-//! of sockets.
+//! The dialects of the API. Each reads bodies into an [`Ask`] and writes events as its clients expect them; neither
+//! knows of sockets.
 
 pub(crate) mod anthropic;
 mod conversation;

@@ -17,8 +17,8 @@ pub(super) struct Begun<S> {
     rest: std::ops::Range<usize>,
 }
 
-/// Reads until the version is known. The library that serves connections does the same without a limit of time: a client that
-/// sends nothing would stay for ever.
+/// Reads until the version is known. The library that serves connections does the same without a limit of time: a
+/// client that sends nothing would stay for ever.
 ///
 /// # Errors
 /// Those of the stream.

@@ -237,8 +237,8 @@ fn is_local_page(origin: &str) -> bool {
     origin.split_once("://").is_some_and(|(_, rest)| is_loopback(host_name(rest)))
 }
 
-/// True for a page of this server: its origin is the host of the request, and that is a name of this server, or a key is
-/// required. A host that only `*` allows may be any page's that leads here by a name of its own.
+/// True for a page of this server: its origin is the host of the request, and that is a name of this server, or a key
+/// is required. A host that only `*` allows may be any page's that leads here by a name of its own.
 fn is_own_page(app: &App, request: &Request, origin: &HeaderValue) -> bool {
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     let host = host(request);

@@ -28,8 +28,8 @@ use crate::config::Listen;
 /// Time for the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// Connections that wait to be accepted, if the system allows as many. One that finds no room tries again after a second: with
-/// the usual 128 a burst delays all clients.
+/// Connections that wait to be accepted, if the system allows as many. One that finds no room tries again after a
+/// second: with the usual 128 a burst delays all clients.
 const BACKLOG: u32 = 4096;
 
 /// A bound socket.

@@ -82,8 +82,8 @@ pub struct Offer {
     pub created: u64,
     /// How long it stays loaded.
     pub keep_alive: KeepAlive,
-    /// Its program loads it when the server starts ([`Control::load`](crate::Control::load)); until then the server is not
-    /// ready.
+    /// Its program loads it when the server starts ([`Control::load`](crate::Control::load)); until then the server is
+    /// not ready.
     pub load_at_start: bool,
     /// Requests that name no model mean it. The first of several counts.
     pub is_default: bool,

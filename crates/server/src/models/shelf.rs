@@ -31,8 +31,8 @@ pub(crate) enum State<T> {
     /// The part that is done.
     Loading(f32),
     Loaded(Loaded<T>),
-    /// Its requests may end, others wait until it is loaded again. If it leaves only to make room, it stays after all if
-    /// nobody needs that any more.
+    /// Its requests may end, others wait until it is loaded again. If it leaves only to make room, it stays after all
+    /// if nobody needs that any more.
     Leaving {
         loaded: Loaded<T>,
         for_room: bool,

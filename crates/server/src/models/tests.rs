@@ -259,8 +259,8 @@ const IDS: [&str; 4] = ["a", "b", "c", "d"];
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever happens: no model in use is freed, no more models have a place than there are, and everybody who waits is
-    /// served in the end.
+    /// Whatever happens: no model in use is freed, no more models have a place than there are, and everybody who waits
+    /// is served in the end.
     #[test]
     fn everybody_is_served(events in prop::collection::vec(event(), 0..60), n_model in 1..4usize) {
         let mut now = Instant::now();

@@ -224,7 +224,8 @@ pub(crate) fn at(path: &str) -> impl Iterator<Item = &'static Operation> {
     ALL.iter().copied().filter(move |operation| route.is_some_and(|route| operation.paths.contains(&route)))
 }
 
-/// The dialect of a path's errors: that of the operation there, else of one above it; ollama's paths are all below `/api`.
+/// The dialect of a path's errors: that of the operation there, else of one above it; ollama's paths are all below
+/// `/api`.
 pub(crate) fn errors_of(path: &str) -> Errors {
     let is_above = |pattern: &&str| after(pattern, path).is_some_and(|rest| rest.starts_with('/'));
     let above = || ALL.iter().copied().find(|operation| operation.paths.iter().any(is_above));

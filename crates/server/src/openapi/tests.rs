@@ -86,8 +86,8 @@ impl Row<'_> {
         })
     }
 
-    /// The paths that are read of bodies with each of the fields alone. Of values whose fields are not declared, the paths in
-    /// them are left out.
+    /// The paths that are read of bodies with each of the fields alone. Of values whose fields are not declared, the
+    /// paths in them are left out.
     fn paths(&self) -> BTreeSet<String> {
         recorded::take();
         self.smallest.iter().for_each(|smallest| drop(self.read(smallest.clone())));
@@ -108,7 +108,8 @@ impl Row<'_> {
         in_list.filter(|path| !is_open(path)).collect()
     }
 
-    /// Number of values at and beside the bounds of a field, and those that are not refused exactly where they are outside.
+    /// Number of values at and beside the bounds of a field, and those that are not refused exactly where they are
+    /// outside.
     fn check_bounds(&self, field: &Field) -> (usize, Vec<String>) {
         let (mut n, mut wrong) = (0, Vec::new());
         for Bounded { path, value, is_outside } in bounded(field) {

@@ -57,8 +57,8 @@ impl Spans {
     }
 }
 
-/// The span of a request, if it has one. It is sent when nobody holds it any more: then both the response and the answers have
-/// ended, or will not come.
+/// The span of a request, if it has one. It is sent when nobody holds it any more: then both the response and the
+/// answers have ended, or will not come.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Span(Option<Arc<Request>>);
 

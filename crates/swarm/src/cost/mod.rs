@@ -1,8 +1,8 @@
 //! Time of a token for ways to split a model over machines, and a planner that chooses one.
 //!
-//! A model of sums: weights are read once at the rate of the machine that holds them, rows travel at the rate of the link,
-//! every exchange takes a round trip and readbacks. It leaves out what hides behind what, queues and tails (`order` has
-//! the latter), so it errs to the long side.
+//! A model of sums: weights are read once at the rate of the machine that holds them, rows travel at the rate of the
+//! link, every exchange takes a round trip and readbacks. It leaves out what hides behind what, queues and tails
+//! (`order` has the latter), so it errs to the long side.
 
 mod order;
 mod plan;
@@ -180,8 +180,8 @@ impl ModelSize {
         Cost { weights, overhead: OVERHEAD * f64::from(self.n_layer), ..Cost::default() }
     }
 
-    /// A step of the hub alone, which reads the experts that it needs at a rate of its own: from a disk, over a bus, or by
-    /// its processor.
+    /// A step of the hub alone, which reads the experts that it needs at a rate of its own: from a disk, over a bus, or
+    /// by its processor.
     pub fn alone(&self, expert_rate: f64, rates: Rates, columns: u32) -> Cost {
         let layers = f64::from(self.n_moe_layer);
         Cost {

@@ -27,8 +27,8 @@ pub fn phase_time(h: u32, k: u32, median: f64, sigma: f64) -> f64 {
     sum
 }
 
-/// The best number of workers to share the `k` experts of a layer, and the seconds of the layer: the slowest of `f` round
-/// trips, and `k / f` experts one after another.
+/// The best number of workers to share the `k` experts of a layer, and the seconds of the layer: the slowest of `f`
+/// round trips, and `k / f` experts one after another.
 ///
 /// # Units
 /// Seconds; `sigma` is the standard deviation of the logarithm of the round trip.

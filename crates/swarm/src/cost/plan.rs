@@ -210,8 +210,8 @@ fn with_experts(
     all
 }
 
-/// The cost of experts at workers that differ: layers are shared by memory, and a layer that several share takes the time of
-/// the slowest.
+/// The cost of experts at workers that differ: layers are shared by memory, and a layer that several share takes the
+/// time of the slowest.
 fn mean_cost(
     model: &ModelSize,
     workers: &[WorkerRates],

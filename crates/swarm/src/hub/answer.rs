@@ -86,8 +86,8 @@ impl Hub {
         actions: &mut Vec<Action>,
     ) {
         if !self.is_of(task, peer) {
-            // Answers come after their CANCEL, and after the hub has ceased to wait; only ids that were never given out,
-            // or to somebody else, are wrong.
+            // Answers come after their CANCEL, and after the hub has ceased to wait; only ids that were never given
+            // out, or to somebody else, are wrong.
             if task >= self.next_task || self.flights.contains_key(&task) {
                 self.strike(now, peer, task, "the task is not this worker's", actions);
             }
@@ -400,8 +400,8 @@ impl Hub {
         }
     }
 
-    /// The answer of a task is overdue: its worker is suspect. An answer that is not wanted any more and does not come is
-    /// forgotten.
+    /// The answer of a task is overdue: its worker is suspect. An answer that is not wanted any more and does not come
+    /// is forgotten.
     pub(super) fn overdue(&mut self, now: Duration, task: u64, actions: &mut Vec<Action>) {
         if !self.flights.contains_key(&task) {
             return;

@@ -184,8 +184,8 @@ impl Hub {
         }
     }
 
-    /// A worker has lied: it is expelled for good, parts of open calls that it made are made again, and the engine learns
-    /// from where on its answers are in doubt.
+    /// A worker has lied: it is expelled for good, parts of open calls that it made are made again, and the engine
+    /// learns from where on its answers are in doubt.
     pub(super) fn accuse(&mut self, now: Duration, by: By, actions: &mut Vec<Action>) {
         let By::Worker { peer, worker, .. } = by else { return };
         if !self.quarantined.insert(worker) {

@@ -284,8 +284,8 @@ impl Hub {
         self.timers.set(Timer::Drift, now + DRIFT_TIME);
     }
 
-    /// Places all units anew, and tells each worker what it should hold: what is placed there, and what it holds that is
-    /// not held yet by those who should.
+    /// Places all units anew, and tells each worker what it should hold: what is placed there, and what it holds that
+    /// is not held yet by those who should.
     pub(super) fn rebalance(&mut self, now: Duration, actions: &mut Vec<Action>) {
         if self.class.is_none() && self.config.exact {
             self.choose_class();
@@ -344,8 +344,8 @@ impl Hub {
         wished
     }
 
-    /// Chooses the class that serves, in exact mode without products of the hub: one whose memory has room for everything,
-    /// and that holds most.
+    /// Chooses the class that serves, in exact mode without products of the hub: one whose memory has room for
+    /// everything, and that holds most.
     pub(super) fn choose_class(&mut self) {
         let classes: BTreeSet<Class> = self.peers.values().map(|p| p.joined.class).collect();
         let shape = &self.config.shape;

@@ -1,11 +1,12 @@
 //! The hub: takes calls of the engine, has workers answer them, and keeps the swarm in order.
 //!
-//! [`Hub::on`] takes an [`Event`] and appends [`Action`]s. The caller owns sockets, clock and weights: it decodes frames,
-//! performs actions in their order, and sends [`Event::Timer`] when the moment of the last [`Action::Wake`] has come.
+//! [`Hub::on`] takes an [`Event`] and appends [`Action`]s. The caller owns sockets, clock and weights: it decodes
+//! frames, performs actions in their order, and sends [`Event::Timer`] when the moment of the last [`Action::Wake`] has
+//! come.
 //!
-//! A [`Call`] is cut into parts, one for each unit (`call`). Parts that need an answer are given to workers, one task a worker
-//! (`dispatch`); late ones are hedged; answers complete parts and calls (`answer`); some are made again (`check`). `member`
-//! has workers that come and go, their health, and the placement of units.
+//! A [`Call`] is cut into parts, one for each unit (`call`). Parts that need an answer are given to workers, one task a
+//! worker (`dispatch`); late ones are hedged; answers complete parts and calls (`answer`); some are made again
+//! (`check`). `member` has workers that come and go, their health, and the placement of units.
 
 mod answer;
 mod call;
@@ -44,8 +45,9 @@ pub struct HubConfig {
     pub replicas: usize,
     /// Every answer comes from workers of one class, so that bits do not depend on who answers.
     pub exact: bool,
-    /// Class of the hub's own products, if it can make them ([`Action::Compute`]): it does where no worker can, and decides
-    /// who lies. In exact mode workers of its class alone serve; without it, those of the class that holds most.
+    /// Class of the hub's own products, if it can make them ([`Action::Compute`]): it does where no worker can, and
+    /// decides who lies. In exact mode workers of its class alone serve; without it, those of the class that holds
+    /// most.
     pub local: Option<Class>,
     /// Number format of inputs. Exact mode needs [`Dtype::F32`].
     pub input: Dtype,
@@ -201,8 +203,8 @@ pub enum Action {
         /// The frame.
         frame: Frame,
     },
-    /// Send an ASSIGN: all units that the worker should hold, the most wanted first. The caller adds where their weights
-    /// come from.
+    /// Send an ASSIGN: all units that the worker should hold, the most wanted first. The caller adds where their
+    /// weights come from.
     Assign {
         /// Connection.
         peer: PeerId,
@@ -245,8 +247,8 @@ pub enum Action {
         /// Pairs.
         pairs: Vec<CallPair>,
     },
-    /// Answers of a worker that is found to lie, used since the last one that was checked, are wrong perhaps: the engine
-    /// should go back behind the first of these calls.
+    /// Answers of a worker that is found to lie, used since the last one that was checked, are wrong perhaps: the
+    /// engine should go back behind the first of these calls.
     Tainted {
         /// The worker.
         worker: WorkerId,

@@ -120,8 +120,8 @@ impl Hub {
         }
     }
 
-    /// Numbers of entries in the hub's tables: calls in progress, parts that wait, tasks in flight, timers. All are bounded
-    /// by [`super::Bounds`].
+    /// Numbers of entries in the hub's tables: calls in progress, parts that wait, tasks in flight, timers. All are
+    /// bounded by [`super::Bounds`].
     pub fn sizes(&self) -> [usize; 4] {
         [self.calls.len(), self.waiting.len(), self.flights.len(), self.timers.len()]
     }

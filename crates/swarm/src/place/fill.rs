@@ -87,8 +87,8 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// The holder that gives its unit to a worker that joined: one that holds too much, or the one of the lowest score if the
-    /// joined worker has a higher one.
+    /// The holder that gives its unit to a worker that joined: one that holds too much, or the one of the lowest score
+    /// if the joined worker has a higher one.
     fn giver(&self, u: usize, w: usize, is_heavy: bool) -> Option<usize> {
         let score = |h: usize| self.scores[u][h];
         let old = self.holders[u].iter().copied().filter(|&h| !self.joined[h]);

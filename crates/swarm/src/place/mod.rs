@@ -1,10 +1,10 @@
 //! Placement of units on workers: weighted rendezvous hashing with bounded load.
 //!
-//! Every worker has a score for every unit, `-capacity / ln(hash(unit, worker))`, so that the best scores of a unit fall
-//! on workers in proportion to their capacity (Thaler and Ravishankar 1998, with weights as Schindelhauer and Schomaker
-//! 2005). A unit goes to its best workers on distinct hosts whose load stays within a bound of their share
-//! (Mirrokni, Thorup, Zadimoghaddam 2016). A placement follows from the one before it: units whose workers stay where they
-//! are move to nobody but a worker that joins with a better score, or away from one that holds too much.
+//! Every worker has a score for every unit, `-capacity / ln(hash(unit, worker))`, so that the best scores of a unit
+//! fall on workers in proportion to their capacity (Thaler and Ravishankar 1998, with weights as Schindelhauer and
+//! Schomaker 2005). A unit goes to its best workers on distinct hosts whose load stays within a bound of their share
+//! (Mirrokni, Thorup, Zadimoghaddam 2016). A placement follows from the one before it: units whose workers stay where
+//! they are move to nobody but a worker that joins with a better score, or away from one that holds too much.
 
 mod fill;
 
@@ -76,8 +76,8 @@ impl Assignment {
     }
 }
 
-/// Places units on workers, with `replicas` of each on distinct hosts as far as there are hosts and memory, and one more
-/// of hot units where memory is left.
+/// Places units on workers, with `replicas` of each on distinct hosts as far as there are hosts and memory, and one
+/// more of hot units where memory is left.
 ///
 /// `before` is the placement to go on from, [`Assignment::default`] for none. The epoch grows if anything changes.
 /// Equal arguments give equal placements.

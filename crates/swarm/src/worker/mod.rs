@@ -1,7 +1,7 @@
 //! The worker: holds units of experts and answers tasks for them, one at a time.
 //!
-//! [`Worker::on`] takes a [`WorkerEvent`] and appends [`WorkerAction`]s. The caller owns the socket, the clock, the store of
-//! weights and the device: it connects and proves the token, loads units, computes tasks.
+//! [`Worker::on`] takes a [`WorkerEvent`] and appends [`WorkerAction`]s. The caller owns the socket, the clock, the
+//! store of weights and the device: it connects and proves the token, loads units, computes tasks.
 
 mod queue;
 mod units;

@@ -1,4 +1,5 @@
-//! The body of the fuzz target `swarm`: any events give actions, within bounds. `tests/random.rs` and the fuzzer run it.
+//! The body of the fuzz target `swarm`: any events give actions, within bounds. `tests/random.rs` and the fuzzer run
+//! it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -15,8 +15,8 @@ const BY_NAME: [&str; 3] = ["properties", "$defs", "definitions"];
 const INNER: [&str; 5] = ["items", "prefixItems", "additionalProperties", "anyOf", "oneOf"];
 
 /// A schema whose objects have the properties that it names, and others only where it says so with
-/// `additionalProperties`. Without that, small models write properties until their tokens run out. A schema with `allOf`
-/// stays as it is: one of its parts would forbid the properties of the others.
+/// `additionalProperties`. Without that, small models write properties until their tokens run out. A schema with
+/// `allOf` stays as it is: one of its parts would forbid the properties of the others.
 #[cfg(feature = "constraint")]
 pub(crate) fn closed(schema: &Value) -> Value {
     let mut closed = schema.clone();

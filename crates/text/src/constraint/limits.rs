@@ -21,8 +21,8 @@ const MAX_LEVELS: usize = 100;
 const MAX_PROPERTIES: usize = 1000;
 /// Maximum number of references in a schema that are not followed here; they may form a chain.
 const MAX_ANCHORS: usize = 30;
-/// Maximum of the least common multiple of all `multipleOf` in a schema, as an integer: the compiler has a state for each
-/// remainder.
+/// Maximum of the least common multiple of all `multipleOf` in a schema, as an integer: the compiler has a state for
+/// each remainder.
 const MAX_MULTIPLE: u64 = 100_000;
 /// Maximum of the same if it is a power of ten, for which few remainders matter; they are computed in 32 bits.
 const MAX_POWER: u64 = 100_000_000;

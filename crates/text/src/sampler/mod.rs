@@ -357,8 +357,8 @@ impl Sampler {
         self.state.history.push(token);
     }
 
-    /// The uniform numbers that decide the next tokens, for a device that draws them in the place of [`Self::sample`]; the
-    /// sampler keeps its own ([`Self::skip_draws`]).
+    /// The uniform numbers that decide the next tokens, for a device that draws them in the place of [`Self::sample`];
+    /// the sampler keeps its own ([`Self::skip_draws`]).
     ///
     /// They decide the tokens of chains that end with a plain draw, one number each: not of Mirostat or adaptive-p.
     pub fn draws(&self) -> Draws {

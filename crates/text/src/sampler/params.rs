@@ -114,8 +114,8 @@ impl SamplerParams {
     /// Checks parameters of any origin before the first token: extreme ones would make logits infinite or NaN.
     ///
     /// # Errors
-    /// [`SampleError::Parameter`] for a number outside its range, [`SampleError::Bias`] for a token outside the vocabulary
-    /// or a bias that is no number.
+    /// [`SampleError::Parameter`] for a number outside its range, [`SampleError::Bias`] for a token outside the
+    /// vocabulary or a bias that is no number.
     pub fn check(&self, n_vocab: usize) -> Result<(), SampleError> {
         let wrong = |name, found, expected| Err(SampleError::Parameter { name, found, expected });
         if !(self.penalty_repeat > 0.0 && self.penalty_repeat.is_finite()) {

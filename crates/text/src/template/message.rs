@@ -82,8 +82,8 @@ pub struct TemplateOptions {
     pub tools: Vec<Value>,
     /// Additional template variables; they override all others.
     pub extra: Map<String, Value>,
-    /// Parse the texts of special tokens in messages, tools and [`Self::extra`] as these tokens, so that a message can end
-    /// its turn and begin another. Otherwise they are text. Read by those who tokenize the prompt.
+    /// Parse the texts of special tokens in messages, tools and [`Self::extra`] as these tokens, so that a message can
+    /// end its turn and begin another. Otherwise they are text. Read by those who tokenize the prompt.
     pub parse_special: bool,
     /// The time that `strftime_now` formats; if `None`, the function is undefined, and templates that check
     /// for it use a date of their own.

@@ -82,8 +82,9 @@ impl ChatTemplate {
         Ok(self.render_traced(messages, options)?.text)
     }
 
-    /// The same with the parts of the text that come from the messages, tools and [`TemplateOptions::extra`], whatever the
-    /// template does to them: there, the text of a special token is no special token ([`Tokenizer::encode_traced`]).
+    /// The same with the parts of the text that come from the messages, tools and [`TemplateOptions::extra`], whatever
+    /// the template does to them: there, the text of a special token is no special token
+    /// ([`Tokenizer::encode_traced`]).
     ///
     /// Roles and types of parts that are a word count as text of the template, which may make a token of them.
     ///
@@ -101,13 +102,13 @@ impl ChatTemplate {
         self.render_variables(&prepare::prepare(messages, capabilities), options)
     }
 
-    /// [`Self::render_traced`] up to the end of the last message's content, which has to be the assistant's, so that the
-    /// answer continues it.
+    /// [`Self::render_traced`] up to the end of the last message's content, which has to be the assistant's, so that
+    /// the answer continues it.
     ///
     /// # Errors
     ///
-    /// As [`ChatTemplate::render`]; [`TemplateError::Continue`] if the last message is another's, or the template changes
-    /// its text.
+    /// As [`ChatTemplate::render`]; [`TemplateError::Continue`] if the last message is another's, or the template
+    /// changes its text.
     pub fn render_open(
         &self,
         messages: &[Message],

@@ -66,8 +66,8 @@ mod engine {
 
     use regex::{Regex, RegexBuilder};
 
-    /// Upper limit on the compiled size of an expression that comes with a model, in bytes. The largest of the table takes
-    /// a twentieth.
+    /// Upper limit on the compiled size of an expression that comes with a model, in bytes. The largest of the table
+    /// takes a twentieth.
     const MAX_SIZE: usize = 8 << 20;
 
     /// The expressions of all tokenizers so far: one takes a millisecond to compile, and there are few.

@@ -241,8 +241,9 @@ impl Tokenizer {
         self.encode_parts(text, add, parse, &[])
     }
 
-    /// Converts a pair of texts to ids, as rerankers read a query and a document: BOS, the first text, EOS, the separator, the
-    /// second text, EOS; of these tokens, those that the file says. Control tokens in the texts are plain text.
+    /// Converts a pair of texts to ids, as rerankers read a query and a document: BOS, the first text, EOS, the
+    /// separator, the second text, EOS; of these tokens, those that the file says. Control tokens in the texts are
+    /// plain text.
     ///
     /// # Errors
     ///
@@ -261,8 +262,9 @@ impl Tokenizer {
         Ok(ids)
     }
 
-    /// Converts a prompt of a chat template to ids. Control tokens are those of the template: in data, such as messages,
-    /// their texts are plain text ([`ChatTemplate::render_traced`]). Otherwise the ids are those of [`Self::encode`].
+    /// Converts a prompt of a chat template to ids. Control tokens are those of the template: in data, such as
+    /// messages, their texts are plain text ([`ChatTemplate::render_traced`]). Otherwise the ids are those of
+    /// [`Self::encode`].
     ///
     /// # Errors
     ///

@@ -12,14 +12,14 @@ pub struct TokenizerSpec {
     pub model: String,
     /// `pre`: name of the rule that splits text into words before BPE.
     pub pre: Option<String>,
-    /// `tokenizer.chaski.pre_expressions`: the rule itself in place of its name, as expressions in the syntax of Hugging
-    /// Face's `tokenizer.json`; each splits what the one before left. No other engine knows this key.
+    /// `tokenizer.chaski.pre_expressions`: the rule itself in place of its name, as expressions in the syntax of
+    /// Hugging Face's `tokenizer.json`; each splits what the one before left. No other engine knows this key.
     pub pre_expressions: Vec<String>,
     /// `tokenizer.chaski.ignore_merges`: a word that is itself a token is not merged from its bytes, whatever the rule
     /// says.
     pub ignore_merges: Option<bool>,
-    /// `tokenizer.chaski.normalizer`: the form of Unicode that texts are brought into (`nfc`, `nfd`, `nfkc` or `nfkd`); BPE
-    /// only.
+    /// `tokenizer.chaski.normalizer`: the form of Unicode that texts are brought into (`nfc`, `nfd`, `nfkc` or `nfkd`);
+    /// BPE only.
     pub normalizer: Option<String>,
     /// `tokenizer.chaski.eog_token_ids`: tokens that end a generation, besides `eos` and those known by their texts.
     pub eog: Vec<u32>,

@@ -23,8 +23,8 @@ fn outside(name: &str) -> Option<PathBuf> {
     Some(base.unwrap_or_else(|| root().join("../shared/data")).join(name)).filter(|folder| folder.is_dir())
 }
 
-/// A folder of golden data that a test cannot do without. `None` if it is missing, with the line by which `cargo xtask test`
-/// counts this test as skipped.
+/// A folder of golden data that a test cannot do without. `None` if it is missing, with the line by which `cargo xtask
+/// test` counts this test as skipped.
 pub(crate) fn test_data(name: &str) -> Option<PathBuf> {
     let found = outside(name);
     if found.is_none() {

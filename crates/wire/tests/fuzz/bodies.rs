@@ -2,7 +2,8 @@
 
 use chaski_wire::{Assembler, Body, Frame, Limits};
 
-/// Reads messages by [`Frame::decode`] and by an assembler of small limits. A message that is read is written as the same bytes.
+/// Reads messages by [`Frame::decode`] and by an assembler of small limits. A message that is read is written as the
+/// same bytes.
 pub(crate) fn wire(mut bytes: &[u8]) {
     let limits = Limits { message: 1 << 16, pending: 1 << 16, n_pending: 3, ..Limits::default() };
     let mut assembler = Assembler::new(limits);

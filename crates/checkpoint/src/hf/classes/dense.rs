@@ -1,6 +1,7 @@
 //! Families that differ from Llama in norms, biases or the feed-forward part.
 //!
-//! No file of llama.cpp's converter is there to compare with; logits of small checkpoints are those of transformers 5.23.
+//! No file of llama.cpp's converter is there to compare with; logits of small checkpoints are those of transformers
+//! 5.23.
 
 use ggml_format::OwnedValue;
 

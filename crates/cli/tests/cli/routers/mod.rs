@@ -1,5 +1,5 @@
-//! Two servers behind routers, as `check.py` tries them, in full runs (`CHASKI_TEST_FULL=1`), since the routers are installed
-//! from the net.
+//! Two servers behind routers, as `check.py` tries them, in full runs (`CHASKI_TEST_FULL=1`), since the routers are
+//! installed from the net.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -131,8 +131,8 @@ mod x86 {
     use crate::product::lanes::Lanes;
     use crate::product::x86::{Avx2, Avx512, whole};
 
-    /// The operations of a width that are one or two instructions: types; of integers load, splat, shifts, and, or, of bytes table and
-    /// shuffle; of floats the loads and conversions.
+    /// The operations of a width that are one or two instructions: types; of integers load, splat, shifts, and, or, of
+    /// bytes table and shuffle; of floats the loads and conversions.
     macro_rules! operations {
         ($ints:ty, $floats:ty;
          $words:ident, $splat:ident, $srl:ident, $sll:ident, $and:ident, $or:ident, $table:ident, $shuffle:ident;
@@ -157,8 +157,8 @@ mod x86 {
         (@ $name:ident($($arg:ident: $ty:ty),*) -> $out:ty, $call:expr) => {
             #[inline(always)]
             fn $name(self, $($arg: $ty),*) -> $out {
-                // SAFETY: A value of the type exists only if the CPU has the instructions, and `whole` checks that there are as many
-                // bytes as are loaded. Loads are unaligned.
+                // SAFETY: A value of the type exists only if the CPU has the instructions, and `whole` checks that
+                // there are as many bytes as are loaded. Loads are unaligned.
                 unsafe { $call }
             }
         };

@@ -1,8 +1,8 @@
-//! Weights in an order for products: tiles of [`TILE_ROWS`] rows whose codes lie side by side, so that each lane of a vector is a
-//! row, and a column is multiplied without moving anything between lanes.
+//! Weights in an order for products: tiles of [`TILE_ROWS`] rows whose codes lie side by side, so that each lane of a
+//! vector is a row, and a column is multiplied without moving anything between lanes.
 //!
-//! A tile holds the codes in planes of 1, 2, 4 or 8 bits ([`planes`]), and the scales as the format has them, so it takes about
-//! as many bytes as the blocks. Products equal those of the blocks to the bit.
+//! A tile holds the codes in planes of 1, 2, 4 or 8 bits ([`planes`]), and the scales as the format has them, so it
+//! takes about as many bytes as the blocks. Products equal those of the blocks to the bit.
 
 mod codes;
 mod floats;
@@ -116,8 +116,8 @@ impl Packed {
         lines.checked_mul(n_row.div_ceil(TILE_ROWS) as u64)?.checked_mul(size_of::<Line>() as u64)
     }
 
-    /// A matrix of `n_row` rows; `fill(lines of a tile, tiles)` fills the tiles, each by [`Self::pack`], in parallel if it can.
-    /// `None` as in [`Self::tile_lines`].
+    /// A matrix of `n_row` rows; `fill(lines of a tile, tiles)` fills the tiles, each by [`Self::pack`], in parallel if
+    /// it can. `None` as in [`Self::tile_lines`].
     pub fn new(
         ty: GgmlType,
         k: usize,
@@ -164,8 +164,8 @@ impl Packed {
 }
 
 impl Columns<'_> {
-    /// Multiplies with the rows from `first`, a multiple of [`TILE_ROWS`]: `out[r * n + c]`, for as many rows as fit in `out`. The
-    /// columns are prepared in [`Packed::form`].
+    /// Multiplies with the rows from `first`, a multiple of [`TILE_ROWS`]: `out[r * n + c]`, for as many rows as fit in
+    /// `out`. The columns are prepared in [`Packed::form`].
     ///
     /// # Panics
     /// If there are fewer rows, `first` is in the middle of a tile, or the columns are not prepared.
@@ -189,8 +189,8 @@ impl Columns<'_> {
     }
 }
 
-/// [`Packing::compiled`] of `$multiply::<vectors, format, columns at once>(vectors, job)`, which is inlined, with as many columns at
-/// once by AVX2 and by AVX-512.
+/// [`Packing::compiled`] of `$multiply::<vectors, format, columns at once>(vectors, job)`, which is inlined, with as
+/// many columns at once by AVX2 and by AVX-512.
 macro_rules! compiled {
     ($multiply:ident, $generic:ident: $bound:path, $avx2:literal, $avx512:literal) => {{
         #[cfg(target_arch = "x86_64")]
@@ -228,8 +228,9 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Multiplies tiles with single columns: `$tile::<vectors, format, V, C>(s, tiles, k, columns)` gives the products of `V` vectors of rows
-/// with `C` columns. Weights are unpacked once for two vectors and as many columns as registers allow.
+/// Multiplies tiles with single columns: `$tile::<vectors, format, V, C>(s, tiles, k, columns)` gives the products of
+/// `V` vectors of rows with `C` columns. Weights are unpacked once for two vectors and as many columns as registers
+/// allow.
 macro_rules! multiply_tiles {
     ($s:ident, $lanes:ident, $job:ident, $data:path, $tile:ident::<$generic:ident>, $many:ident) => {{
         let n_vector = $job.n_vector($lanes::N);

@@ -1,8 +1,8 @@
 //! Codes of a tile in planes of bits.
 //!
-//! A run of 32 codes of each row, `BITS` bits each, takes `BITS` words of 32 bits a row; the words of all rows lie side by side.
-//! Codes of 3, 5 and 6 bits are split into two planes. In a plane of `p` bits a word has four codes for each multiple of `p` below
-//! 8: a shift and a mask give them as bytes ([`quad`]).
+//! A run of 32 codes of each row, `BITS` bits each, takes `BITS` words of 32 bits a row; the words of all rows lie side
+//! by side. Codes of 3, 5 and 6 bits are split into two planes. In a plane of `p` bits a word has four codes for each
+//! multiple of `p` below 8: a shift and a mask give them as bytes ([`quad`]).
 
 use super::TILE_ROWS;
 use super::lanes::TileLanes;
@@ -45,8 +45,8 @@ pub(super) fn put(bits: u32, codes: &[u8; RUN], row: usize, run: &mut [u8]) {
     }
 }
 
-/// Codes `4 j` to `4 j + 3` of a run, as bytes in [`QUAD_ORDER`], of each row of a vector whose first row is `4 * at` bytes from
-/// the start.
+/// Codes `4 j` to `4 j + 3` of a run, as bytes in [`QUAD_ORDER`], of each row of a vector whose first row is `4 * at`
+/// bytes from the start.
 #[inline(always)]
 pub(super) fn quad<S: TileLanes>(s: S, bits: u32, run: &[u8], at: usize, j: usize) -> S::Ints {
     let [low, high] = planes(bits);

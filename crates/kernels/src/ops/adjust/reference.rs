@@ -2,8 +2,8 @@
 
 use super::AdjustParams;
 
-/// Changes `logits` after the tokens `recent`, the newest last: `y += bias`; for each of the last `last_n` tokens, once,
-/// `y = y <= 0 ? y * repeat : y / repeat`, then `y -= count * freq + present`.
+/// Changes `logits` after the tokens `recent`, the newest last: `y += bias`; for each of the last `last_n` tokens,
+/// once, `y = y <= 0 ? y * repeat : y / repeat`, then `y -= count * freq + present`.
 pub fn adjust(logits: &mut [f32], p: &AdjustParams, recent: &[u32]) {
     let window = &recent[recent.len().saturating_sub(p.last_n as usize)..];
     for (token, y) in (0u32..).zip(logits) {

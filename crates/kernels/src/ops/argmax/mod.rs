@@ -1,4 +1,5 @@
-//! `argmax`: greedy choice of the next token of every row of logits, in two dispatches, and the largest value of every row of a tensor.
+//! `argmax`: greedy choice of the next token of every row of logits, in two dispatches, and the largest value of every
+//! row of a tensor.
 
 mod cases;
 

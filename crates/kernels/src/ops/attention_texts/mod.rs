@@ -1,7 +1,8 @@
 //! `attention_texts`: attention of encoders, which see the whole text.
 //!
-//! Keys and values are activations of the step, in f32: a text is in one step, so there is no cache. Workgroups take tiles of
-//! rows (query heads of columns) and walk over the columns that these see, as `attention_tiles` does over a cache.
+//! Keys and values are activations of the step, in f32: a text is in one step, so there is no cache. Workgroups take
+//! tiles of rows (query heads of columns) and walk over the columns that these see, as `attention_tiles` does over a
+//! cache.
 
 mod cases;
 
@@ -58,7 +59,8 @@ impl AttentionTexts {
     /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if query heads are no multiple of KV heads, or channels or column strides no multiple of 4.
+    /// [`DispatchError::Shape`] if query heads are no multiple of KV heads, or channels or column strides no multiple
+    /// of 4.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         self.check()?;
         let (heads, groups) = self.heads();

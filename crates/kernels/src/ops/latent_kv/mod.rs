@@ -36,7 +36,8 @@ pub struct LatentKv {
     pub d_q: u32,
     /// Pairing of channels in RoPE.
     pub pairing: RopePairing,
-    /// Sections of pairs, and the word of the step at which the shifts of columns begin; `None`: all pairs follow the position.
+    /// Sections of pairs, and the word of the step at which the shifts of columns begin; `None`: all pairs follow the
+    /// position.
     pub sections: Option<(Sections, u32)>,
     /// Added to the mean square of the latent.
     pub eps: f32,

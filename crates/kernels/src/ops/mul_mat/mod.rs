@@ -208,8 +208,8 @@ pub struct MulMat {
     pub w: Matrix,
     /// The matrix holds experts, and columns are pairs of a column and a slot.
     pub experts: Option<MatExperts>,
-    /// Precision of x: [`ActivationPrecision::I8`] uses int8 dot products for formats of integers with scales, without cooperative
-    /// matrices and experts. The others apply to a few columns only; `None` leaves those to the tuning.
+    /// Precision of x: [`ActivationPrecision::I8`] uses int8 dot products for formats of integers with scales, without
+    /// cooperative matrices and experts. The others apply to a few columns only; `None` leaves those to the tuning.
     pub act: Option<ActivationPrecision>,
     /// y += r rather than y = r; not supported by experts.
     pub add: bool,
@@ -375,9 +375,9 @@ impl MulMat {
         n_col > Self::few(caps) && Self::can_coop(caps, k)
     }
 
-    /// Up to this many columns, teams of `mul_mat_vec` replace tiles: they read as many weights and stage none. Tiles of 16
-    /// columns with cooperative matrices take as long for any number (on an H200, a step of 8B Q4_K: teams 7 ms for 2 to
-    /// 4 columns and 11 for 8, tiles 9).
+    /// Up to this many columns, teams of `mul_mat_vec` replace tiles: they read as many weights and stage none. Tiles
+    /// of 16 columns with cooperative matrices take as long for any number (on an H200, a step of 8B Q4_K: teams 7 ms
+    /// for 2 to 4 columns and 11 for 8, tiles 9).
     pub fn few(caps: &Caps) -> u32 {
         if caps.uses_coop() { 4 } else { FewColumns::MAX }
     }

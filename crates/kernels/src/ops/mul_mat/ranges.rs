@@ -8,13 +8,13 @@ pub(super) const fn range_len(k: u32, n: u32) -> u32 {
     k.div_ceil(n).next_multiple_of(64)
 }
 
-/// Threads that saturate a device: with tiles of cooperative matrices of more and of at most 64 columns, and with register
-/// tiles (measured on an H200).
+/// Threads that saturate a device: with tiles of cooperative matrices of more and of at most 64 columns, and with
+/// register tiles (measured on an H200).
 const ENOUGH_THREADS: [u32; 3] = [1 << 16, 1 << 15, 1 << 17];
 /// Minimum length of a range of K: the reduction of shorter ranges costs more than they save.
 const LEAST_RUN: u32 = 256;
-/// Minimum number of ranges where two or three cost as much as they gain, in register tiles and in tiles of many columns,
-/// and maximum for all.
+/// Minimum number of ranges where two or three cost as much as they gain, in register tiles and in tiles of many
+/// columns, and maximum for all.
 const SPLITS: [u32; 2] = [4, 16];
 /// Number of the largest tiles of cooperative matrices that run at once on an H200.
 const AT_ONCE: u32 = 132;

@@ -124,11 +124,11 @@ pub struct RopeNd {
     pub sections: [u32; 4],
     /// Input, f32 or f16: channels, heads, tokens, sequences; `None` to work on y in place.
     pub a: Option<Tensor>,
-    /// Positions, i32, below `n_pos`: one per token; with sections four per token, section by section, or one per token if
-    /// there are shifts.
+    /// Positions, i32, below `n_pos`: one per token; with sections four per token, section by section, or one per token
+    /// if there are shifts.
     pub pos: Tensor,
-    /// [`Mode::Mrope`] and [`Mode::Imrope`]: word of the buffer `pos` where the shifts begin, three per token, added to its
-    /// position; the fourth section uses the first component.
+    /// [`Mode::Mrope`] and [`Mode::Imrope`]: word of the buffer `pos` where the shifts begin, three per token, added to
+    /// its position; the fourth section uses the first component.
     pub shifts: Option<u32>,
     /// Number of positions in the buffer `rope`.
     pub n_pos: u32,

@@ -93,8 +93,8 @@ impl SoftMax {
     /// Chooses the kernels, in order.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not match or values overlap; [`DispatchError::Type`] if a, y or sinks are not
-    /// f32; [`DispatchError::NoKernel`] for other types of the mask.
+    /// [`DispatchError::Shape`] if sizes do not match or values overlap; [`DispatchError::Type`] if a, y or sinks are
+    /// not f32; [`DispatchError::NoKernel`] for other types of the mask.
     pub fn dispatch(&self, caps: &Caps) -> Result<Vec<Step>, DispatchError> {
         let [ne0, ne1, ne2, ne3] = self.y.ne;
         self.y.check_type(OP.name, "y", GgmlType::F32)?;

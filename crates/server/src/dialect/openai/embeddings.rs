@@ -27,8 +27,8 @@ pub(crate) struct EmbedAsk {
     is_base64: bool,
 }
 
-/// Reads the body of OpenAI's endpoint; of llama-server's, whose texts may be `content`; or of ollama's: the older one has a
-/// `prompt`, and `truncate` cuts texts to the context.
+/// Reads the body of OpenAI's endpoint; of llama-server's, whose texts may be `content`; or of ollama's: the older one
+/// has a `prompt`, and `truncate` cuts texts to the context.
 pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAsk, ApiError> {
     let fields = Fields::of(body, "")?;
     let name = ["input", "content", "prompt"].into_iter().find(|name| fields.get(name).is_some());

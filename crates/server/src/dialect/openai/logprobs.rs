@@ -39,8 +39,8 @@ pub(crate) fn probabilities(facts: &Facts, tokens: &[Token]) -> Vec<Value> {
     with.map(|(id, found)| found.to_json(id, "top_probs", entry)).collect()
 }
 
-/// The lists of completions: of a prompt, if it is echoed, whose first token has no probability, and of tokens from this
-/// place of the text.
+/// The lists of completions: of a prompt, if it is echoed, whose first token has no probability, and of tokens from
+/// this place of the text.
 pub(super) fn lists(facts: &Facts, prompt: Option<&Read>, tokens: &[Token], from: usize) -> Value {
     let mut lists = Lists::default();
     if let Some(prompt) = prompt {

@@ -12,8 +12,8 @@ use crate::tokenizer::Tokenizer;
 /// White space around calls, as a regular expression.
 const CALL_SPACE: &str = r" |(\r?\n){1,2}[ \t]{0,4}";
 
-/// White space within arguments: less than in other JSON, since nobody reads it, and a small model that has to call goes on
-/// with blanks where it can.
+/// White space within arguments: less than in other JSON, since nobody reads it, and a small model that has to call
+/// goes on with blanks where it can.
 const ARGUMENT_SPACE: &str = r" |\r?\n";
 
 /// A grammar under construction: its rules and terminals, each with a name of its own.

@@ -1,12 +1,13 @@
-//! Expressions of pre-tokenizers as model authors write them (Hugging Face's `tokenizer.json`), in the form of the table.
+//! Expressions of pre-tokenizers as model authors write them (Hugging Face's `tokenizer.json`), in the form of the
+//! table.
 
 use super::Cut;
 use super::rules::{Pattern, RULES};
 
 /// An expression of a model in a canonical spelling, comparable with those of the table.
 ///
-/// Oniguruma, the engine of Hugging Face's tokenizers, has look-ahead and possessive repetition. The few forms in use are
-/// rewritten; see [`Cut`] for white space and digits.
+/// Oniguruma, the engine of Hugging Face's tokenizers, has look-ahead and possessive repetition. The few forms in use
+/// are rewritten; see [`Cut`] for white space and digits.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct Given {
     text: String,
@@ -90,8 +91,8 @@ impl Given {
     }
 }
 
-/// The expression with one spelling for each character, for contractions and for counts of one; and true if something was
-/// possessive, which is left out.
+/// The expression with one spelling for each character, for contractions and for counts of one; and true if something
+/// was possessive, which is left out.
 fn spelled(expression: &str) -> (String, bool) {
     let (mut out, mut is_possessive) = (String::with_capacity(expression.len()), false);
     // Depth of nested classes, and true after something that repeats.

@@ -126,8 +126,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Answers the conversation with new messages at its end. False if it failed or was stopped before the answer began;
-    /// the conversation is unchanged then.
+    /// Answers the conversation with new messages at its end. False if it failed or was stopped before the answer
+    /// began; the conversation is unchanged then.
     ///
     /// # Errors
     /// If the terminal is gone, or a lost device cannot be opened again.
@@ -203,7 +203,8 @@ impl<'a> Session<'a> {
         Ok(true)
     }
 
-    /// The tokens to continue, and the prompt with the messages that the context has no more room for, if it is of a chat.
+    /// The tokens to continue, and the prompt with the messages that the context has no more room for, if it is of a
+    /// chat.
     fn prompt(
         &self,
         new: &[Message],
