@@ -120,10 +120,9 @@ impl Hub {
     /// A holder of the unit on a host without a claim, the least loaded one.
     fn referee(&self, now: Duration, case: &Case) -> Option<PeerId> {
         let hosts: Vec<HostId> = case.claims.iter().filter_map(|(by, _)| by.host()).collect();
-        let n_byte = self.bytes_of(case.pairs.len());
-        let free = self
-            .holders_of(case.unit)
-            .filter(|p| p.health.is_up() && !hosts.contains(&p.joined.host) && self.has_room(p, n_byte));
+        let free = self.holders_of(case.unit).filter(|p| {
+            p.health.is_up() && !hosts.contains(&p.joined.host) && self.has_room(p, 0, case.pairs.len())
+        });
         free.min_by(|a, b| a.predicted(now, 1, 0).total_cmp(&b.predicted(now, 1, 0))).map(|p| p.id)
     }
 

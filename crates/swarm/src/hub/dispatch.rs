@@ -117,7 +117,7 @@ impl Hub {
             }
             is_any = true;
             let with: usize = plan.get(&peer.id).map_or(0, |parts| self.n_pair_of(id, parts));
-            if with > 0 || self.has_room(peer, n_byte) {
+            if self.has_room(peer, with, n_pair) {
                 let predicted = peer.predicted(now, with + n_pair, self.bytes_of(with) + n_byte);
                 best.push((!peer.is_placed(), predicted, peer.id));
             }
@@ -155,11 +155,16 @@ impl Hub {
         is_flying || wanted.answers.iter().any(|(by, _)| *by == By::Hub)
     }
 
-    /// True if a worker can take another task of so many bytes.
-    pub(super) fn has_room(&self, peer: &Peer, n_byte: u64) -> bool {
+    /// True if a worker that is about to get `with` pairs can take so many more: in tasks and bytes, of which one task may
+    /// have any number.
+    pub(super) fn has_room(&self, peer: &Peer, with: usize, n_pair: usize) -> bool {
         let bounds = &self.config.bounds;
-        let is_below = peer.flights.is_empty() || peer.n_byte + n_byte <= bounds.n_byte;
-        peer.flights.len() < bounds.n_task && is_below
+        let n_byte = self.bytes_of(with + n_pair);
+        // Tasks are at least half full where parts are large.
+        let n_task = (2 * n_byte).div_ceil(TASK_BYTES).max(1);
+        let is_alone = peer.flights.is_empty() && with == 0;
+        let is_below = peer.n_byte + n_byte <= bounds.n_byte;
+        peer.flights.len() as u64 + n_task <= bounds.n_task as u64 && (is_alone || is_below)
     }
 
     /// Bytes of rows of so many pairs, both ways, at most.
@@ -183,11 +188,18 @@ impl Hub {
         // A part that wants two answers is planned twice.
         let parts: BTreeSet<u16> = plan.values().flatten().copied().collect();
         for part in parts {
-            let n_byte = self.bytes_of(self.calls[&id].parts[usize::from(part)].pairs.len());
+            let n_pair = self.n_pair_of(id, &[part]);
             let suits = |p: &&Peer| {
                 let is_free =
                     is_always || (p.is_idle(now) && p.load(now) < IDLE && !plan.contains_key(&p.id));
-                is_free && p.is_placed() && (second.contains_key(&p.id) || self.has_room(p, n_byte))
+                // A first task to the same worker is one more.
+                let n_task = p.flights.len() + usize::from(plan.contains_key(&p.id));
+                let planned = [plan, &second].into_iter().filter_map(|plan| plan.get(&p.id));
+                let with = planned.map(|parts| self.n_pair_of(id, parts)).sum();
+                is_free
+                    && p.is_placed()
+                    && n_task < self.config.bounds.n_task
+                    && self.has_room(p, with, n_pair)
             };
             if let Some(peer) = self.next_replica(now, id, part, plan, suits) {
                 second.entry(peer).or_default().push(part);
@@ -375,8 +387,9 @@ impl Hub {
         let parts: Vec<u16> = flight.parts.iter().map(|p| p.part).filter(|&p| part_is_open(p)).collect();
         let mut plan = Plan::new();
         for part in parts {
-            let n_byte = self.bytes_of(self.calls[&id].parts[usize::from(part)].pairs.len());
-            let suits = |p: &&Peer| plan.contains_key(&p.id) || self.has_room(p, n_byte);
+            let n_pair = self.n_pair_of(id, &[part]);
+            let with = |p: &Peer| plan.get(&p.id).map_or(0, |parts| self.n_pair_of(id, parts));
+            let suits = |p: &&Peer| self.has_room(p, with(p), n_pair);
             if let Some(peer) = self.next_replica(now, id, part, &Plan::new(), suits) {
                 plan.entry(peer).or_default().push(part);
             }
