@@ -61,6 +61,7 @@ pub static OPS: &[Op] = &delivered([
     ops::mul_mat::ALONE,
     ops::mul_mat_join::OP,
     ops::mul_mat_vec::OP,
+    ops::mul_mat_vec::FEW,
     ops::norm::OP,
     ops::pool::OP,
     ops::rms_norm::OP,

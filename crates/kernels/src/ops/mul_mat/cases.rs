@@ -47,6 +47,19 @@ pub(super) fn coop_cases() -> Vec<Case> {
                 );
             }
         }
+        // Tiles that are all whole have kernels of their own.
+        let whole = |x_f16| Shape { f16_tiles: true, x_f16, pad: 4, ..Shape::default() };
+        for n in [16, 32, 64] {
+            out.push(whole(true).case(f, 128, n, 512));
+            if TELLING.contains(&f.name) {
+                out.push(Shape { add: true, ..whole(false) }.case(f, 64, n, 256));
+                out.push(Shape { splits: 4, ..whole(true) }.case(f, 192, n, 1024));
+                out.push(Shape { add: true, affine: true, splits: 2, ..whole(true) }.case(f, 64, n, 512));
+            }
+        }
+        if f.name == "q4_K" {
+            out.push(whole(true).case(f, 24_576, 64, 256));
+        }
     }
     out
 }

@@ -18,7 +18,7 @@ use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::Grid;
 use crate::op::{Op, Value, Variant};
 use crate::ops::mul_mat_join::MulMatJoin;
-use crate::ops::mul_mat_vec::{ActivationPrecision, Epilogue, FewColumns, MulMatVec};
+use crate::ops::mul_mat_vec::{ActivationPrecision, Epilogue, FewColumns, MulMatVec, few};
 use crate::route::Experts;
 
 /// The same product with cooperative matrices; a separate row because its template is separate.
@@ -30,12 +30,15 @@ pub const COOP: Op = Op {
         for f in FORMATS {
             for x in ["f32", "f16"] {
                 for epi in ["store", "add"] {
-                    for (bm, bn) in COOP_TILES {
-                        out.push(coop_variant(f, x, epi, (bm, bn), "none"));
+                    for tile in COOP_TILES {
+                        out.push(coop_variant(f, x, epi, tile, "none", true));
+                    }
+                    for tile in WHOLE_TILES {
+                        out.push(coop_variant(f, x, epi, tile, "none", false));
                     }
                 }
                 for tile in EXPERT_TILES {
-                    out.push(coop_variant(f, x, "store", tile, "each"));
+                    out.push(coop_variant(f, x, "store", tile, "each", true));
                 }
             }
         }
@@ -52,6 +55,7 @@ fn coop_variant(
     epi: &'static str,
     (bm, bn): (u32, u32),
     ids: &'static str,
+    has_border: bool,
 ) -> Variant {
     vec![
         ("a", Value::Word(f.name)),
@@ -60,6 +64,7 @@ fn coop_variant(
         ("bm", Value::Int(bm)),
         ("bn", Value::Int(bn)),
         ("ids", Value::Word(ids)),
+        ("border", Value::Word(if has_border { "yes" } else { "no" })),
     ]
 }
 
@@ -68,6 +73,13 @@ const EXPERT_TILES: [(u32, u32); 2] = [(64, 64), (64, 32)];
 
 /// Rows and columns of a workgroup's tile with cooperative matrices, large to small.
 const COOP_TILES: [(u32, u32); 5] = [(128, 128), (64, 128), (64, 64), (32, 32), (32, 16)];
+
+/// Those of products of which all tiles are whole: kernels without a border need less workgroup memory.
+const WHOLE_TILES: [(u32, u32); 4] = [(256, 64), (64, 64), (64, 32), (32, 16)];
+/// Bytes of workgroup memory for a row or column of a tile: 64 values and padding.
+const STAGED_BYTES: u32 = 144;
+/// Rows for which the first of them is best: tiles for most multiprocessors (measured on an H100).
+const WHOLE_MANY_ROWS: u32 = 24_576;
 
 /// The row of this operation. Its reference is that of `mul_mat_vec`, column by column; its grid includes products of
 /// few columns, which `mul_mat_vec` computes.
@@ -134,7 +146,7 @@ fn tile_variant(f: &Format, tile: Value, ids: &'static str) -> Variant {
     vec![("a", Value::Word(f.name)), ("tile", tile), ("ids", Value::Word(ids))]
 }
 
-/// Rows and columns of a subgroup's part of a tile; the template chooses the same.
+/// Rows and columns of a subgroup's part of a tile with borders; the template chooses the same.
 const fn coop_part((bm, bn): (u32, u32)) -> (u32, u32) {
     let rows = match (bm, bn) {
         (128, 128) => 64,
@@ -223,7 +235,8 @@ pub struct MulMat {
     pub ldy: u32,
     /// Offset of row 0 in a column of y.
     pub y0: u32,
-    /// Maximum number of columns; the step buffer holds the actual number. By experts, [`Route`](crate::Route) holds
+    /// Maximum number of columns, for which y has room; the step buffer holds the actual number, and columns past it may be
+    /// overwritten. By experts, [`Route`](crate::Route) holds
     /// it.
     pub n_col: u32,
     /// x is f16, two per word, if [`Self::takes_f16`] allows it; otherwise f32.
@@ -331,7 +344,7 @@ impl MulMat {
         }
     }
 
-    /// Teams that read weights once for all columns.
+    /// Few columns: weights are read once for all of them, and nothing is staged but x.
     fn teams(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let call = MulMatVec {
             w: self.w,
@@ -345,7 +358,7 @@ impl MulMat {
             act: self.act,
             tune: None,
         };
-        call.dispatch(caps)
+        few::columns(&call, caps).unwrap_or_else(|| call.dispatch(caps))
     }
 
     /// Rows of the product: all, or those of one expert.
@@ -398,15 +411,31 @@ impl MulMat {
         }
     }
 
+    /// The tile if all tiles are whole and aligned as matrix stores require, and there are few columns: with many, one
+    /// workgroup runs at once, and a border costs nothing.
+    fn whole_tile(&self, caps: &Caps) -> Option<(u32, u32)> {
+        let aligned = self.affine.is_none() && self.ldy % 4 == 0 && self.y0 % 4 == 0;
+        if !aligned || self.tile.is_some() || self.experts.is_some() || caps.max_threads < 512 {
+            return None;
+        }
+        let first = if self.n_row() >= WHOLE_MANY_ROWS { 0 } else { 1 };
+        let fits = |(bm, bn): &(u32, u32)| {
+            let n_byte = STAGED_BYTES * (bm + bn);
+            self.n_col == *bn && self.n_row() % bm == 0 && n_byte <= caps.max_workgroup_bytes
+        };
+        WHOLE_TILES[first..].iter().copied().find(fits)
+    }
+
     /// The cooperative-matrix kernel.
     fn coop(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
         let by_expert = |e: &MatExperts| {
             EXPERT_TILES.into_iter().find(|t| t.1 == e.experts.route.tile).expect("a tile that was checked")
         };
         let tile = self.experts.as_ref().map(by_expert).or(self.tile);
-        let (bm, bn) = tile.unwrap_or_else(|| self.coop_tile(caps));
+        let whole = self.whole_tile(caps);
+        let (bm, bn) = tile.or(whole).unwrap_or_else(|| self.coop_tile(caps));
         let (x, epi) = (if self.x_f16 { "f16" } else { "f32" }, if self.add { "add" } else { "store" });
-        let values = coop_variant(self.w.format, x, epi, (bm, bn), self.ids());
+        let values = coop_variant(self.w.format, x, epi, (bm, bn), self.ids(), whole.is_none());
         let values: Vec<Value> = values.into_iter().map(|(_, v)| v).collect();
         let more = [("BLOCKS", self.w.layout().blocks_per_row.into())];
         let why = format!("cooperative matrices in tiles of {bm} x {bn}");

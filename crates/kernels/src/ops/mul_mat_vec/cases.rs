@@ -24,7 +24,7 @@ pub(crate) fn limit(f: &Format) -> f64 {
 
 /// Formats that are tested in every shape and epilogue, one for each layout of units in a row; one shape covers what is
 /// specific to the others.
-const TELLING: [&str; 5] = ["f32", "f16", "q8_0", "q4_K", "q6_K"];
+pub(super) const TELLING: [&str; 5] = ["f32", "f16", "q8_0", "q4_K", "q6_K"];
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();

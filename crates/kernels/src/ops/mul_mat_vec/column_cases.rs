@@ -1,9 +1,11 @@
-//! Cases of products of a few columns, some of which may be absent.
+//! Cases of products of a few columns, some of which may be absent: by teams, and by subgroups (`few.rs`).
 
-use super::cases::{limit, rows_of, seen};
-use super::{ActivationPrecision, Epilogue, FewColumns, MulMatVec, reference};
+use super::cases::{TELLING, limit, rows_of, seen};
+use super::{ActivationPrecision, Epilogue, FewColumns, MulMatVec, few, reference};
+use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
+use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::ops::get_rows::cases::table;
 use crate::rng::random_values;
@@ -15,21 +17,48 @@ pub(super) fn cases() -> Vec<Case> {
     for act in [ActivationPrecision::F32, ActivationPrecision::I16, ActivationPrecision::I8] {
         for f in FORMATS.iter().filter(|f| act == ActivationPrecision::F32 || f.run > 0) {
             let tune = |fill, team| Some(MatVecTune { fill, team, act, doubled: false });
-            out.push(case(f, 33, 512, (8, 8), Epilogue::Add, true, act, None));
+            out.push(case(f, 33, 512, (8, 8), Epilogue::Add, true, act, None, by_teams));
             if act == ActivationPrecision::I8 {
                 continue;
             }
-            out.push(case(f, 10, 256, (7, 5), Epilogue::Store, false, act, None));
-            out.push(case(f, 9, 2048, (4, 3), Epilogue::Add, false, act, tune(64, 64)));
-            out.push(case(f, 64, 512, (2, 1), Epilogue::Store, true, act, tune(64, 512)));
+            out.push(case(f, 10, 256, (7, 5), Epilogue::Store, false, act, None, by_teams));
+            out.push(case(f, 9, 2048, (4, 3), Epilogue::Add, false, act, tune(64, 64), by_teams));
+            out.push(case(f, 64, 512, (2, 1), Epilogue::Store, true, act, tune(64, 512), by_teams));
             if act == ActivationPrecision::F32 && f.is_plain() {
                 for k in [65, 588, 3] {
-                    out.push(case(f, 5, k, (8, 6), Epilogue::Store, true, act, None));
+                    out.push(case(f, 5, k, (8, 6), Epilogue::Store, true, act, None, by_teams));
                 }
             }
         }
     }
     out
+}
+
+pub(super) fn few_cases() -> Vec<Case> {
+    let by = |call: &MulMatVec, caps: &Caps| {
+        let what = "subgroups of one size, and x in whole numbers";
+        few::columns(call, caps).unwrap_or(Err(DispatchError::Lacks { op: few::OP.name, what }))
+    };
+    let mut out = Vec::new();
+    for act in [ActivationPrecision::I16, ActivationPrecision::I8] {
+        for f in FORMATS.iter().filter(|f| f.run > 0) {
+            let case = |m, k, n, epilogue, affine| case(f, m, k, n, epilogue, affine, act, None, by);
+            // Rows that end in the midst of a chunk; columns of two steps; rows of the last subgroup that do not exist.
+            out.push(case(33, 2304, (4, 4), Epilogue::Add, true));
+            out.push(case(10, 256, (7, 5), Epilogue::Store, false));
+            if TELLING.contains(&f.name) {
+                out.push(case(64, 512, (2, 1), Epilogue::Store, true));
+                out.push(case(17, 1024, (4, 3), Epilogue::Add, false));
+                out.push(case(16_397, 256, (4, 2), Epilogue::Store, false));
+                out.push(case(16_384, 256, (4, 4), Epilogue::Add, false));
+            }
+        }
+    }
+    out
+}
+
+fn by_teams(call: &MulMatVec, caps: &Caps) -> Result<Dispatch, DispatchError> {
+    call.dispatch(caps)
 }
 
 /// `n`: maximum number of columns, and actual number.
@@ -42,6 +71,7 @@ fn case(
     affine: bool,
     act: ActivationPrecision,
     tune: Option<MatVecTune>,
+    by: fn(&MulMatVec, &Caps) -> Result<Dispatch, DispatchError>,
 ) -> Case {
     let (mu, ku) = (m as usize, k as usize);
     let blocks = table(f, mu, ku, 3);
@@ -83,7 +113,7 @@ fn case(
             "{} {m}x{k} {n_col} of {max_col} columns {epilogue:?} affine{affine} {act:?} {tune:?}",
             f.name
         ),
-        move |caps| call.dispatch(caps),
+        move |caps| by(&call, caps),
         vec![
             CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),
             CaseBuffer::input("x", &x),

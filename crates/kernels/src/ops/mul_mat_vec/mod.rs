@@ -4,9 +4,12 @@ pub(crate) mod alone;
 pub(crate) mod cases;
 mod column_cases;
 mod expert_cases;
+pub(crate) mod few;
 pub mod reference;
 
 pub(crate) use expert_cases::choose;
+
+pub use few::OP as FEW;
 
 pub use crate::act::ActivationPrecision;
 
