@@ -494,7 +494,8 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
                         let (row0, n) = (constant(p, "ROW0"), constant(p, "ROWS"));
                         table.push((row0.expect("ROW0"), n.expect("ROWS")));
                     }
-                    "mul_mat_vec" | "mul_mat" | "mul_mat_coop" | "mul_mat_id" | "mul_mat_alone" => {
+                    "mul_mat_vec" | "mul_mat_few" | "mul_mat" | "mul_mat_coop" | "mul_mat_id"
+                    | "mul_mat_alone" => {
                         for s in [shard("w"), shard("w2")].into_iter().flatten() {
                             *products.entry(s).or_default() += 1;
                         }
