@@ -6,15 +6,16 @@
 #
 # CHASKI is the command, OUT the folder for one JSON file a measurement and the files `summary.txt` and `failed`, which is
 # there if texts differ or a command failed. The model is written to WORK (by default a temporary folder) and removed.
-# SEVERAL (0/1) are the devices, as `chaski bench` names them. REPETITIONS (3), PROMPTS (512,2048) and ANSWER (64) make it
-# shorter. With LLAMA_BENCH, the path of llama.cpp's llama-bench, that runs on the same file, too. SECONDS_LEFT (520) is the
-# time after which nothing new starts.
+# SEVERAL (0/1) are the devices, as `chaski bench` names them, SMALL (llama3.2-1b:q4_k_m) the first model. REPETITIONS (3),
+# PROMPTS (512,2048) and ANSWER (64) make it shorter. With LLAMA_BENCH, the path of llama.cpp's llama-bench, that runs on
+# the same file, too. SECONDS_LEFT (520) is the time after which nothing new starts.
 set -eu
-[ $# -ge 2 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2; }
 chaski=$(readlink -f "$1")
 mkdir -p "$2"
 out=$(readlink -f "$2")
 model=${3:-llama3.3-70b:q4_k_m}
+small=${SMALL:-llama3.2-1b:q4_k_m}
 n=${REPETITIONS:-3} p=${PROMPTS:-512,2048} t=${ANSWER:-64} several=${SEVERAL:-0/1}
 first=${several%%/*} list=$(printf %s "$several" | tr / ,)
 work=${WORK:-$(mktemp -d)}
@@ -73,10 +74,10 @@ texts() {
 "$chaski" devices -o json >"$out/devices.json"
 prompt="Once upon a time there was a girl who lived in a small house at the edge of a large forest. One day she"
 texts storyteller -n 48 -p "$prompt"
-"$chaski" synth --preset llama3.2-1b --mix q4_k_m --out small.gguf -q
-texts llama3.2-1b small.gguf -n 24 -p "$prompt $prompt $prompt $prompt $prompt $prompt $prompt $prompt $prompt"
-keep small-one "$chaski" bench -m small.gguf --device "$first" -p 512,2048 -n 64 -r 3 -q -o json
-keep small-several "$chaski" bench -m small.gguf --device "$several" -p 512,2048 -n 64 -r 3 -q -o json
+"$chaski" synth --preset "${small%:*}" --mix "${small#*:}" --out small.gguf -q
+texts "$small" small.gguf -n 24 -p "$prompt $prompt $prompt $prompt $prompt $prompt $prompt $prompt $prompt"
+keep small-one "$chaski" bench -m small.gguf --device "$first" -p "$p" -n "$t" -r "$n" -q -o json
+keep small-several "$chaski" bench -m small.gguf --device "$several" -p "$p" -n "$t" -r "$n" -q -o json
 rates small-one
 rates small-several
 rm -f small.gguf

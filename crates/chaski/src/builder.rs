@@ -9,7 +9,7 @@ use chaski_runtime::gpu::{AdapterSummary, Gpu, Progress};
 use chaski_runtime::kernels::{ActivationPrecision, FeatureSet, Tuning};
 use ggml_format::{MaybeSend, MaybeSync, OwnedValue};
 
-use crate::device::DeviceChoice;
+use crate::device::{DeviceChoice, Wanted};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::executor::ModelExecutor;
@@ -301,7 +301,7 @@ impl EngineBuilder {
         for (file, scale) in &self.loras {
             lora::attach(&mut model, file, *scale).await?;
         }
-        let (mut runner, target, device) = self.loader.load(&model).await?;
+        let (mut runner, target, device) = self.loader.load(&model, Wanted::All).await?;
         runner.set_experts(self.experts)?;
         let max_waiting = self.max_waiting;
         Engine::new(ModelExecutor::new(self.loader, model, runner, target, device), max_waiting)

@@ -59,6 +59,67 @@ pub async fn self_test_of(gpu: &Gpu) -> Result<usize, RuntimeError> {
 pub(crate) struct Opened {
     pub(crate) target: Target,
     pub(crate) info: DeviceInfo,
+    /// Of several devices those that are missing: their indices in the choice, and names.
+    pub(crate) missing: Vec<(usize, String)>,
+}
+
+/// The devices of several that a model needs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// All of them, as when a model is loaded first.
+    All,
+    /// Those that are left after one was lost: at least one.
+    Left,
+}
+
+/// True for errors of a device that is lost or gone.
+fn is_gone(error: &Error) -> bool {
+    let gone = |e: &RuntimeError| {
+        matches!(
+            e,
+            RuntimeError::DeviceLost { .. }
+                | RuntimeError::NoSuchAdapter { .. }
+                | RuntimeError::NoAdapter { .. }
+                | RuntimeError::Open { .. }
+        )
+    };
+    error.runtime().is_some_and(gone)
+}
+
+/// Several devices that are opened one after the other.
+struct Several {
+    wanted: Wanted,
+    found: Vec<(Arc<Gpu>, DeviceInfo)>,
+    missing: Vec<(usize, String)>,
+    /// Why the first of these is missing.
+    why: Option<Error>,
+}
+
+impl Several {
+    fn new(wanted: Wanted) -> Several {
+        Several { wanted, found: Vec::new(), missing: Vec::new(), why: None }
+    }
+
+    fn add(&mut self, name: String, opened: Result<(Arc<Gpu>, DeviceInfo), Error>) -> Result<(), Error> {
+        match opened {
+            Ok(found) => self.found.push(found),
+            Err(e) if self.wanted == Wanted::Left && is_gone(&e) => {
+                tracing::warn!(device = name, error = %e, "the model goes on without a device");
+                self.missing.push((self.found.len() + self.missing.len(), name));
+                self.why.get_or_insert(e);
+            }
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    /// Those that are there, as one target.
+    fn together(self) -> Result<Opened, Error> {
+        match self.why {
+            Some(why) if self.found.is_empty() => Err(why),
+            _ => Ok(Opened { missing: self.missing, ..together(self.found) }),
+        }
+    }
 }
 
 /// Uses already open devices. `trusted` returns true if a device's kernels need no self-test.
@@ -67,16 +128,19 @@ pub(crate) struct Opened {
 /// Errors reported by a device earlier; [`RuntimeError::SelfTest`] if it computes wrong values.
 pub(crate) async fn share(
     gpus: &[Arc<Gpu>],
+    wanted: Wanted,
     trusted: impl Fn(&AdapterSummary) -> bool,
 ) -> Result<Opened, Error> {
+    let mut several = Several::new(wanted);
     for gpu in gpus {
-        gpu.check_alive()?;
-        if !trusted(gpu.summary()) {
-            self_test(gpu, &probes()).await?;
+        let mut checked = gpu.check_alive();
+        if checked.is_ok() && !trusted(gpu.summary()) {
+            checked = self_test(gpu, &probes()).await;
         }
+        let opened = checked.map(|()| (gpu.clone(), describe(gpu, None)));
+        several.add(gpu.summary().name.clone(), opened.map_err(Error::from))?;
     }
-    let opened = gpus.iter().map(|gpu| (gpu.clone(), describe(gpu, None)));
-    Ok(together(opened.collect()))
+    several.together()
 }
 
 /// Open devices as one target.
@@ -103,13 +167,14 @@ fn together(opened: Vec<(Arc<Gpu>, DeviceInfo)>) -> Opened {
             Target::Gpus(gpus)
         }
     };
-    Opened { target, info }
+    Opened { target, info, missing: Vec::new() }
 }
 
 /// Opens a device. `trusted` returns true if its kernels need no self-test.
 pub(crate) async fn open(
     choice: &DeviceChoice,
     options: &mut GpuOptions,
+    wanted: Wanted,
     trusted: impl Fn(&AdapterSummary) -> bool,
 ) -> Result<Opened, Error> {
     let test = |gpu: Arc<Gpu>| {
@@ -128,16 +193,18 @@ pub(crate) async fn open(
         }
         _ => return open_tested(choice, options, test).await,
     };
-    let mut all = Vec::new();
+    let mut several = Several::new(wanted);
     for name in &names {
         // A device that fails its test has fewer features; the others keep theirs.
         let mut options = options.clone();
-        let opened = open_tested(&DeviceChoice::Gpu(Some(name.clone())), &mut options, &test).await?;
-        if let Target::Gpu(gpu) = opened.target {
-            all.push((gpu, opened.info));
-        }
+        let opened = open_tested(&DeviceChoice::Gpu(Some(name.clone())), &mut options, &test).await;
+        let as_gpu = |opened: Opened| match opened.target {
+            Target::Gpu(gpu) => (gpu, opened.info),
+            Target::Gpus(_) | Target::Cpu => unreachable!("a named GPU is one"),
+        };
+        several.add(name.clone(), opened.map(as_gpu))?;
     }
-    Ok(together(all))
+    several.together()
 }
 
 /// Indices of the GPUs of [`DeviceChoice::AllGpus`]. A GPU is listed once for each graphics API.
@@ -178,7 +245,7 @@ async fn open_tested<F: Future<Output = Result<(), RuntimeError>>>(
         };
         let Err(e) = test(gpu.clone()).await else {
             let info = describe(&gpu, distrust);
-            return Ok(Opened { target: Target::Gpu(gpu), info });
+            return Ok(Opened { target: Target::Gpu(gpu), info, missing: Vec::new() });
         };
         tracing::warn!(adapter = gpu.summary().name, %e, "the self-test failed");
         options.set = match gpu.caps().most() {
@@ -205,7 +272,8 @@ fn describe(gpu: &Gpu, distrust: Option<String>) -> DeviceInfo {
 
 fn cpu(fallback: Option<String>) -> Opened {
     let (name, driver) = ("CPU".into(), Isa::best().name().into());
-    Opened { target: Target::Cpu, info: DeviceInfo { name, driver, caps: None, fallback, distrust: None } }
+    let info = DeviceInfo { name, driver, caps: None, fallback, distrust: None };
+    Opened { target: Target::Cpu, info, missing: Vec::new() }
 }
 
 #[cfg(test)]
@@ -253,7 +321,7 @@ mod tests {
     fn a_gpu_that_is_a_program_is_taken_if_it_is_asked_for() {
         let open = |choice: &DeviceChoice, set| {
             let mut options = GpuOptions { set, ..GpuOptions::default() };
-            pollster::block_on(open(choice, &mut options, |_| true)).expect("a device").info
+            pollster::block_on(open(choice, &mut options, Wanted::All, |_| true)).expect("a device").info
         };
         let gpu = open(&DeviceChoice::Gpu(None), None);
         let software = gpu.caps.as_ref().is_some_and(|caps| caps.software);
@@ -282,7 +350,8 @@ mod tests {
     fn the_device_here_passes_its_test() {
         for set in [None, Some(FeatureSet::Base)] {
             let mut options = GpuOptions { set, ..GpuOptions::default() };
-            let opened = pollster::block_on(open(&DeviceChoice::Gpu(None), &mut options, |_| false));
+            let opened =
+                pollster::block_on(open(&DeviceChoice::Gpu(None), &mut options, Wanted::All, |_| false));
             assert_eq!(opened.expect("a GPU").info.distrust, None);
         }
     }

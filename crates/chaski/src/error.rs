@@ -71,7 +71,7 @@ impl Error {
 
     /// True if the device is lost; [`crate::Engine::rebuild`] opens a new one.
     pub fn is_device_lost(&self) -> bool {
-        matches!(self.runtime(), Some(RuntimeError::DeviceLost { .. }))
+        matches!(self.runtime(), Some(RuntimeError::DeviceLost { .. } | RuntimeError::Missing { .. }))
     }
 
     /// A stable identifier for programs, independent of the message: `bad_file`, `bad_request`, `busy`,
@@ -129,7 +129,7 @@ fn code_of_runtime(e: &RuntimeError) -> Option<&'static str> {
         | RuntimeError::Software { .. }
         | RuntimeError::Open { .. } => "no_device",
         RuntimeError::OutOfMemory { .. } => "out_of_memory",
-        RuntimeError::DeviceLost { .. } => "device_lost",
+        RuntimeError::DeviceLost { .. } | RuntimeError::Missing { .. } => "device_lost",
         RuntimeError::Limit { what: "tokens of the sequence", .. } => "context_overflow",
         RuntimeError::Limit { .. } | RuntimeError::Shape { .. } => "bad_request",
         RuntimeError::SelfTest { .. } | RuntimeError::Refused { .. } | RuntimeError::WrongResult { .. } => {

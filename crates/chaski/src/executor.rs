@@ -9,7 +9,7 @@ use chaski_runtime::{RowInput, RuntimeError};
 use chaski_schedule::{Change, Found, Limits, Step};
 use chaski_text::Sampler;
 
-use crate::device::DeviceInfo;
+use crate::device::{DeviceInfo, Wanted};
 use crate::error::Error;
 use crate::loader::{Loader, gpus_of};
 use crate::source::AnySource;
@@ -17,7 +17,8 @@ use crate::source::AnySource;
 /// Drives a [`Handle`](crate::Handle): a future to poll while answers are needed.
 pub type Driver = serve::Driver<ModelExecutor>;
 
-/// A model on a device. After device loss it opens another device and loads the model again; a device of
+/// A model on a device. After device loss it opens another device and loads the model again, or goes on over the rest of
+/// several; a device of
 /// [`EngineBuilder::gpu`](crate::EngineBuilder::gpu) can only be opened by its owner.
 pub struct ModelExecutor {
     loader: Loader,
@@ -80,12 +81,13 @@ impl ModelExecutor {
         &self.device
     }
 
-    /// Opens the device and loads the model again.
+    /// Opens the device and loads the model again; of several devices over those that are left.
     pub(crate) async fn reload(&mut self) -> Result<(), Error> {
+        self.runner.release_lost();
         // Keep the current scales.
         self.model.set_lora_scales(self.runner.lora_scales())?;
         let experts = self.runner.take_experts();
-        (self.runner, self.target, self.device) = self.loader.load(&self.model).await?;
+        (self.runner, self.target, self.device) = self.loader.load(&self.model, Wanted::Left).await?;
         Ok(self.runner.set_experts(experts)?)
     }
 }

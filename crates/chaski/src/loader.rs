@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use chaski_models::{Model, Runner, RunnerConfig, Target};
+use chaski_models::{Model, ModelError, Runner, RunnerConfig, Target};
+use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{Gpu, GpuOptions};
 use chaski_runtime::kernels::Tuning;
 
-use crate::device::{self, DeviceChoice, DeviceInfo, Opened};
+use crate::device::{self, DeviceChoice, DeviceInfo, Opened, Wanted};
 use crate::error::Error;
 use crate::hooks::{IsTrusted, OnProgress, TuningFor};
 use crate::source::{AnySource, Source};
@@ -48,14 +49,15 @@ impl Loader {
         }
     }
 
-    /// Opens the device and loads the model onto it.
+    /// Opens the device, or those of several that are wanted, and loads the model there.
     pub(crate) async fn load(
         &mut self,
         model: &Model<AnySource>,
+        wanted: Wanted,
     ) -> Result<(Runner, Target, DeviceInfo), Error> {
-        let Opened { target, info } = match self.shared.is_empty() {
-            false => device::share(&self.shared, &self.trusted).await?,
-            true => device::open(&self.device, &mut self.gpu, &self.trusted).await?,
+        let Opened { target, info, missing } = match self.shared.is_empty() {
+            false => device::share(&self.shared, wanted, &self.trusted).await?,
+            true => device::open(&self.device, &mut self.gpu, wanted, &self.trusted).await?,
         };
         let gpus = gpus_of(&target);
         if let Some(first) = gpus.first() {
@@ -64,7 +66,17 @@ impl Loader {
             let is_alike = gpus.iter().all(|gpu| of(gpu) == of(first));
             self.config.tuning = if is_alike { (self.tuning)(first.summary()) } else { Tuning::default() };
         }
-        let runner = Runner::load(model, &target, &self.config, &mut self.progress).await?;
+        let is_there = |i: &usize| missing.iter().all(|(nth, _)| nth != i);
+        let shares = (0..self.config.shares.len()).filter(is_there).map(|i| self.config.shares[i]).collect();
+        let config = RunnerConfig { shares, ..self.config.clone() };
+        let loaded = Runner::load(model, &target, &config, &mut self.progress).await;
+        let runner = loaded.map_err(|e| match e {
+            ModelError::Runtime(e) if !missing.is_empty() => {
+                let missing = missing.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
+                ModelError::Runtime(RuntimeError::Missing { missing, source: Box::new(e) })
+            }
+            e => e,
+        })?;
         Ok((runner, target, info))
     }
 }

@@ -54,6 +54,15 @@ pub enum RuntimeError {
         /// The driver's message.
         reason: String,
     },
+    /// A model over several devices does not run on those that are left.
+    #[error("{missing} is missing, and the model does not run on the other devices")]
+    Missing {
+        /// The names of the lost devices.
+        missing: String,
+        /// The failure on the rest.
+        #[source]
+        source: Box<RuntimeError>,
+    },
     /// Worker threads of the CPU backend did not start.
     #[error("could not start {n} threads: {reason}")]
     Threads {

@@ -27,6 +27,14 @@ impl<T> Keeper<T> {
     }
 }
 
+impl<T> Promise<T> {
+    /// The value, if it has been delivered.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn take(&self) -> Option<T> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).0.take()
+    }
+}
+
 impl<T> Future for Promise<T> {
     type Output = T;
 
@@ -55,19 +63,33 @@ pub(crate) fn settle(device: &wgpu::Device, index: Option<wgpu::SubmissionIndex>
     }
 }
 
-/// Polls a device that may be lost; the loss callback runs before this returns.
+/// Waits until the device has finished a submission, at most for this time; false if it has not. Of a lost device, true.
 #[cfg(not(target_arch = "wasm32"))]
-fn poll(device: &wgpu::Device, how: wgpu::PollType) {
+pub(crate) fn wait(
+    device: &wgpu::Device,
+    index: &wgpu::SubmissionIndex,
+    timeout: Option<std::time::Duration>,
+) -> bool {
+    poll(device, wgpu::PollType::Wait { submission_index: Some(index.clone()), timeout })
+}
+
+/// Polls a device that may be lost; the loss callback runs before this returns. False after a timeout.
+#[cfg(not(target_arch = "wasm32"))]
+fn poll(device: &wgpu::Device, how: wgpu::PollType) -> bool {
     // wgpu 30 panics here if the driver reports device loss (`handle_error_fatal` in `Device::poll`), after it has
     // called the callback. It holds no locks then, neither wgpu's nor ours.
     let polled = std::panic::AssertUnwindSafe(|| device.poll(how));
     match std::panic::catch_unwind(polled) {
         // A submission that a destroyed device rejected cannot be waited for, and then no callback runs at all.
         Ok(Err(wgpu::PollError::WrongSubmissionIndex(..))) => {
-            poll(device, wgpu::PollType::Wait { submission_index: None, timeout: None });
+            poll(device, wgpu::PollType::Wait { submission_index: None, timeout: None })
         }
-        Ok(_) => {}
-        Err(_) => tracing::error!("wgpu panicked when the device was polled: it is lost"),
+        Ok(Err(wgpu::PollError::Timeout)) => false,
+        Ok(Ok(_)) => true,
+        Err(_) => {
+            tracing::error!("wgpu panicked when the device was polled: it is lost");
+            true
+        }
     }
 }
 

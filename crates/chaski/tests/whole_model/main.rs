@@ -37,6 +37,7 @@ mod sequences;
 mod serve;
 mod speculate;
 mod stages;
+mod stages_at_work;
 mod steps;
 mod streaming;
 mod threads;

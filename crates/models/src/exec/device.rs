@@ -312,6 +312,12 @@ impl DeviceExecutor {
         }
     }
 
+    pub(crate) fn release_lost(&mut self) {
+        if let Ok(model) = self.gpu_mut("a lost device") {
+            model.release_lost();
+        }
+    }
+
     pub(crate) fn set_prompt_bound(&mut self, bound: Duration) {
         if let Ok(model) = self.gpu_mut("a bound on submissions") {
             model.set_prompt_bound(bound);

@@ -96,7 +96,7 @@ impl GpuExecutor {
     }
 
     pub(super) fn max_under_way(&self) -> usize {
-        if self.model.runs_ahead() && self.model.takes_step() { 2 } else { 1 }
+        if self.model.runs_ahead() && self.model.takes_step() { self.model.max_steps() } else { 1 }
     }
 
     pub(super) fn can_choose(&self, sampler: &Sampler) -> Result<(), &'static str> {

@@ -136,6 +136,12 @@ impl Runner {
         self.device.gpu()
     }
 
+    /// Frees the memory of a model one of whose several devices is lost ([`GpuModel::release_lost`]), before it is loaded
+    /// onto the others. No effect while all are there.
+    pub fn release_lost(&mut self) {
+        self.device.release_lost();
+    }
+
     /// Approximate time limit of a submission; default: 100 ms. No effect on the CPU.
     pub fn set_prompt_bound(&mut self, bound: Duration) {
         self.device.set_prompt_bound(bound);

@@ -9,7 +9,9 @@ use super::device::Gpu;
 use super::load::{self, Progress};
 use crate::error::RuntimeError;
 use crate::graph::Graph;
-use crate::plan::{BufferSlot, BufferSpec, BufferUsage, Groups, N_READBACK, PlanConfig, Segments, Slot};
+use crate::plan::{
+    BufferSlot, BufferSpec, BufferUsage, Groups, N_CROSSING, N_READBACK, PlanConfig, Segments, Slot,
+};
 use crate::tensors::Tensors;
 
 /// A device and its part of a model.
@@ -49,8 +51,8 @@ pub(super) struct Buffers {
     /// Readback of the experts that columns use, if experts are offloaded.
     #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "no experts are offloaded there"))]
     pub(super) route_staging: Option<wgpu::Buffer>,
-    /// Readback of values that cross to the next device.
-    pub(super) crossing_staging: Option<wgpu::Buffer>,
+    /// Readback of values that cross to the next device, if there are several.
+    pub(super) crossing_staging: Vec<wgpu::Buffer>,
 }
 
 /// A resource that the device must have, because its dispatches bind it.
@@ -59,9 +61,17 @@ fn own<T>(of: &Option<T>) -> &T {
 }
 
 impl Buffers {
+    /// Frees weights and cache: nothing that binds them can run any more.
+    pub(super) fn free_layers(&self) {
+        let weights = self.groups.iter().flatten().flatten();
+        let cache = self.kv.iter().flatten().map(|(buffer, _)| buffer);
+        let states = self.states.iter().flatten().map(|(buffer, _)| buffer);
+        weights.chain(cache).chain(states).chain(&self.acts).for_each(wgpu::Buffer::destroy);
+    }
+
     /// A staging buffer for any readback.
     pub(super) fn any_staging(&self) -> &wgpu::Buffer {
-        self.crossing_staging.as_ref().unwrap_or(&self.logits_staging)
+        self.crossing_staging.first().unwrap_or(&self.logits_staging)
     }
 
     /// The buffer of a shard of weights on this device.
@@ -216,7 +226,9 @@ impl Made {
             logits_staging: self.or_placeholder(BufferSlot::LogitsReadback),
             ring_staging: (0..N_READBACK).map(|i| self.or_placeholder(BufferSlot::RingReadback(i))).collect(),
             route_staging: self.0.remove(&BufferSlot::RouteReadback),
-            crossing_staging: self.0.remove(&BufferSlot::CrossingReadback),
+            crossing_staging: (0..N_CROSSING)
+                .filter_map(|i| self.0.remove(&BufferSlot::CrossingReadback(i)))
+                .collect(),
             no_aux: self.1,
         };
         assert!(self.0.is_empty(), "no field for {:?}", self.0.keys());
@@ -261,6 +273,6 @@ fn label(slot: BufferSlot, graph: &Graph, groups: &Groups) -> String {
         BufferSlot::RingReadback(_) => "readback of tokens".into(),
         BufferSlot::LogitsReadback => "readback of logits".into(),
         BufferSlot::RouteReadback => "readback of experts".into(),
-        BufferSlot::CrossingReadback => "readback of values for the next device".into(),
+        BufferSlot::CrossingReadback(_) => "readback of values for the next device".into(),
     }
 }

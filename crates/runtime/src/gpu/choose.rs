@@ -18,7 +18,7 @@ impl GpuModel {
     /// Sets the parameters of [`SampleMode::Sample`](crate::gpu::SampleMode::Sample) for a sequence.
     pub fn set_sampler(&mut self, seq: u32, params: &SampleParams) {
         let at = 4 * (seq as usize * sample::N_WORD) as u64;
-        self.gpu.queue.write_buffer(&self.buffers.sampler, at, bytemuck::cast_slice(&params.words()));
+        self.write_main(&self.buffers.sampler, at, bytemuck::cast_slice(&params.words()));
     }
 
     /// Sets the uniform numbers in [0, 1) for the next draws of a sequence, after all draws in flight: at most
@@ -29,7 +29,7 @@ impl GpuModel {
         for (at, part) in around(sample::N_DRAW, self.ring_at[seq as usize], draws) {
             if !part.is_empty() {
                 let at = 4 * (base + at as usize) as u64;
-                self.gpu.queue.write_buffer(&self.buffers.sampler, at, bytemuck::cast_slice(part));
+                self.write_main(&self.buffers.sampler, at, bytemuck::cast_slice(part));
             }
         }
     }
@@ -62,11 +62,10 @@ impl GpuModel {
         // copied by then: the queue preserves order.
         let n = recent.len().min(params.last_n as usize);
         let (tail, first) = (&recent[recent.len() - n..], self.ring_at[seq as usize].wrapping_sub(n as u32));
-        let queue = &self.gpu.queue;
         for (at, part) in around(ring, first, tail) {
             if !part.is_empty() {
                 let at = 4 * u64::from(seq * ring + at);
-                queue.write_buffer(&self.buffers.ring, at, bytemuck::cast_slice(part));
+                self.write_main(&self.buffers.ring, at, bytemuck::cast_slice(part));
             }
         }
         self.write_adjust(seq, &params.words(first));
@@ -84,13 +83,13 @@ impl GpuModel {
 
     fn write_adjust(&self, seq: u32, words: &[u32; adjust::N_WORD]) {
         let at = 4 * (seq as usize * adjust::N_WORD) as u64;
-        self.gpu.queue.write_buffer(&self.buffers.adjust, at, bytemuck::cast_slice(words));
+        self.write_main(&self.buffers.adjust, at, bytemuck::cast_slice(words));
     }
 
     /// Discards tokens that a profile chose in the first sequence: the device continues from the previous ring
     /// position.
     pub(crate) fn forget_choices(&self) {
         let at = 4 * self.config.choice().seq_at(0) as u64;
-        self.gpu.queue.write_buffer(&self.buffers.step, at, bytemuck::bytes_of(&self.ring_at[0]));
+        self.write_main(&self.buffers.step, at, bytemuck::bytes_of(&self.ring_at[0]));
     }
 }

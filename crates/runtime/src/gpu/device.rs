@@ -527,8 +527,7 @@ impl Gpu {
             .map_err(|e| self.failed("a readback", &e.to_string()))?
             .to_vec();
         staging.unmap();
-        self.counters.reads.fetch_add(1, Ordering::Relaxed);
-        self.counters.read_bytes.fetch_add(n_byte, Ordering::Relaxed);
+        self.count_read(n_byte);
         Ok(bytes)
     }
 
@@ -573,8 +572,19 @@ impl Gpu {
 
     /// Submits commands.
     pub(crate) fn submit(&self, encoder: Option<wgpu::CommandEncoder>) -> wgpu::SubmissionIndex {
+        self.submit_recorded(encoder.map(wgpu::CommandEncoder::finish))
+    }
+
+    /// Submits recorded commands.
+    pub(crate) fn submit_recorded(&self, commands: Option<wgpu::CommandBuffer>) -> wgpu::SubmissionIndex {
         self.counters.submits.fetch_add(1, Ordering::Relaxed);
-        self.queue.submit(encoder.map(wgpu::CommandEncoder::finish))
+        self.queue.submit(commands)
+    }
+
+    /// Counts a readback.
+    pub(crate) fn count_read(&self, n_byte: u64) {
+        self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        self.counters.read_bytes.fetch_add(n_byte, Ordering::Relaxed);
     }
 }
 

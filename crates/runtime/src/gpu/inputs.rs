@@ -24,11 +24,11 @@ impl GpuModel {
         if self.has_step_left() {
             return Err(RuntimeError::Limit { what: "steps that were not sent whole", found: 1, limit: 0 });
         }
-        for (gpu, buffers) in self.parts() {
+        for (queue, buffers) in self.parts() {
             let Some(buffer) = &buffers.rows else { continue };
             for (i, row) in rows.chunks_exact(width.max(1) as usize).enumerate() {
                 let at = 4 * u64::from(ld) * i as u64;
-                gpu.queue.write_buffer(buffer, at, bytemuck::cast_slice(row));
+                queue.write(buffer, at, bytemuck::cast_slice(row));
             }
         }
         self.n_row = n;

@@ -7,6 +7,7 @@ use chaski_kernels::{Caps, Dispatch, Op, step};
 
 use super::buffers::{Part, make_buffers};
 use super::device::Gpu;
+use super::lanes::Lanes;
 use super::load::{Progress, Stage};
 use super::model::{GpuModel, LoadTimes, ScalePlace};
 use super::pace::Pace;
@@ -43,7 +44,7 @@ impl GpuModel {
 
     /// The same on several devices: each gets layers with their cache, in proportion to its share
     /// ([`PlanConfig::shares`]). The last has the head and samples. Activations cross to the next device through the
-    /// CPU, so each token waits for the previous one.
+    /// CPU: a token waits for each boundary, while the devices run different pieces of prompts.
     ///
     /// # Errors
     /// As [`Self::load`]; [`PlanError::Cut`] if the model cannot be cut into that many parts, [`PlanError::Shares`] if
@@ -93,9 +94,11 @@ impl GpuModel {
             gpu.queue.write_buffer(&buffers.step, at as u64 * 4, bytemuck::cast_slice(&pages));
             gpu.check()?;
         }
+        let streams = Streams::new(graph, groups.clone(), tensors);
+        let lanes = if streams.is_none() { Lanes::new(&parts) } else { None };
         let mut others = parts;
         let Part { gpu, buffers } = others.pop().expect("a model has a device");
-        let main = Recorder { gpu: &gpu, buffers: &buffers, ablation: Ablation::default() };
+        let main = Recorder { gpu: &gpu, lane: None, buffers: &buffers, ablation: Ablation::default() };
         let ready = ready(Devices { others: &others, main }, &segments)?;
         let times = LoadTimes { compile, upload, total: clock.elapsed() };
         Ok(GpuModel {
@@ -104,7 +107,10 @@ impl GpuModel {
             ready,
             buffers,
             scales: scale_places(graph, &groups),
-            streams: Streams::new(graph, groups, gpus.len(), tensors),
+            streams,
+            lanes,
+            n_step_sent: 0,
+            read_at: None,
             others,
             memory: Memory::of(&segments.buffers),
             specs: segments.buffers,

@@ -59,7 +59,7 @@ impl GpuModel {
         let masks = step.masks.as_ref().expect("choices are recorded once there are masks");
         let masks = &masks[of(picks.masks_at)..][..of(picks.n_masked)];
         // The queue orders the write after all earlier submissions and before the one being recorded.
-        self.gpu.queue.write_buffer(&self.buffers.masks, 0, bytemuck::cast_slice(masks));
+        self.write_main(&self.buffers.masks, 0, bytemuck::cast_slice(masks));
         tape.run(&self.ready.mask, picks.n_masked);
     }
 }

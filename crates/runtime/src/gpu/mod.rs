@@ -6,6 +6,11 @@ mod choose;
 mod compile;
 mod device;
 mod inputs;
+#[cfg(not(target_arch = "wasm32"))]
+mod lanes;
+#[cfg(target_arch = "wasm32")]
+#[path = "no_lanes.rs"]
+mod lanes;
 mod load;
 mod making;
 mod masks;
@@ -14,12 +19,14 @@ mod measure_formats;
 mod model;
 #[cfg(not(target_arch = "wasm32"))]
 mod offload;
+mod over;
 mod pace;
 mod picks;
 mod pipeline;
 #[cfg(not(target_arch = "wasm32"))]
 mod places;
 mod profile;
+mod queue;
 mod reads;
 mod ready;
 mod reports;

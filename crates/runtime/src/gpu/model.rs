@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use web_time::Instant;
+
 use chaski_kernels::ops::mul_mat_vec::MulMatVec;
 use chaski_kernels::{ProductClass, Tuning, step};
 
 use super::buffers::{Buffers, Part};
 use super::device::Gpu;
+use super::lanes::Lanes;
 use super::pace::Pace;
+use super::queue::DeviceQueue;
 use super::reads::ExpertReads;
 use super::ready::{Ablation, Body, Devices, Ready, ReadySegment, ReadySegments, Recorder, make_ready};
 use super::sent::Steps;
@@ -38,8 +42,13 @@ pub struct GpuModel {
     pub(super) buffers: Buffers,
     /// The other devices, with the earlier layers.
     pub(super) others: Vec<Part>,
-    /// Bodies of several stages.
+    /// Bodies with offloaded experts.
     pub(super) streams: Option<Streams>,
+    /// The work of several devices, unless experts are offloaded.
+    pub(super) lanes: Option<Lanes>,
+    /// Steps sent so far, and when the last was read.
+    pub(super) n_step_sent: u64,
+    pub(super) read_at: Option<Instant>,
     pub(super) memory: Memory,
     /// All buffers of all devices.
     pub(super) specs: Vec<BufferSpec>,
@@ -91,9 +100,49 @@ impl GpuModel {
     }
 
     /// All devices in layer order, with their buffers.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (&Gpu, &Buffers)> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = (DeviceQueue<'_>, &Buffers)> {
         let others = self.others.iter().map(|p| (&*p.gpu, &p.buffers));
-        others.chain([(&*self.gpu, &self.buffers)])
+        let all = others.chain([(&*self.gpu, &self.buffers)]).enumerate();
+        all.map(|(device, (gpu, buffers))| (DeviceQueue { gpu, lane: self.lane(device) }, buffers))
+    }
+
+    /// True after [`Self::release_lost`] freed the layers.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lanes.as_ref().is_some_and(|lanes| lanes.check().is_err())
+    }
+
+    fn lane(&self, device: usize) -> Option<(&Lanes, usize)> {
+        self.lanes.as_ref().map(|lanes| (lanes, device))
+    }
+
+    /// Writes to a buffer of the device with the head, after everything sent before.
+    pub(super) fn write_main(&self, buffer: &wgpu::Buffer, at: u64, bytes: &[u8]) {
+        self.recorder().queue().write(buffer, at, bytes);
+    }
+
+    /// Frees the memory of the layers on all devices, if one of several is lost: the others have room for the model again.
+    /// Everything that would run fails with [`RuntimeError::DeviceLost`] from then on. No effect with offloaded experts,
+    /// nor while all devices are there.
+    pub fn release_lost(&mut self) {
+        let lost = self.parts().find_map(|(queue, _)| match queue.gpu.check_alive() {
+            Err(RuntimeError::DeviceLost { reason }) => {
+                Some(format!("{}: {reason}", queue.gpu.summary().name))
+            }
+            _ => None,
+        });
+        let (Some(reason), Some(lanes)) = (lost, &self.lanes) else { return };
+        lanes.close(reason);
+        for (_, buffers) in self.parts() {
+            buffers.free_layers();
+        }
+    }
+
+    /// Waits until every device has been sent all work, for direct access to their buffers.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub(super) fn drain(&self) -> Result<(), RuntimeError> {
+        self.lanes.as_ref().map_or(Ok(()), Lanes::drain)
     }
 
     /// Number of devices with layers.
@@ -123,13 +172,13 @@ impl GpuModel {
 
     /// Cost of offloaded experts so far; `None` if all are on the device.
     pub fn expert_reads(&self) -> Option<ExpertReads> {
-        self.streams.as_ref().and_then(Streams::reads)
+        self.streams.as_ref().map(Streams::reads)
     }
 
-    /// True if it pays to submit tokens before earlier ones are read. Software devices execute during submission, and
-    /// with offloaded experts every token waits anyway.
+    /// True if it pays to submit tokens before earlier ones are read. Software devices execute during submission, but of
+    /// several devices one works while another waits; with offloaded experts every token waits anyway.
     pub fn runs_ahead(&self) -> bool {
-        !self.gpu.caps().software && self.streams.is_none()
+        (!self.gpu.caps().software || self.lanes.is_some()) && self.streams.is_none()
     }
 
     /// Fails with offloaded experts or several devices.
@@ -137,10 +186,10 @@ impl GpuModel {
     /// # Errors
     /// [`RuntimeError::NeedsExperts`] or [`RuntimeError::NeedsOneDevice`], naming the operation.
     pub(super) fn needs_experts(&self, what: &'static str) -> Result<(), RuntimeError> {
-        match &self.streams {
-            Some(s) if s.reads().is_some() => Err(RuntimeError::NeedsExperts { what }),
-            Some(_) => Err(RuntimeError::NeedsOneDevice { what }),
-            None => Ok(()),
+        match (self.streams.is_some(), self.others.is_empty()) {
+            (true, _) => Err(RuntimeError::NeedsExperts { what }),
+            (false, false) => Err(RuntimeError::NeedsOneDevice { what }),
+            (false, true) => Ok(()),
         }
     }
 
@@ -183,7 +232,8 @@ impl GpuModel {
         for r in self.ready.all_mut() {
             let Some(mut call) = r.planned.product else { continue };
             call.tune = tuning.product(&call.class());
-            let main = Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
+            let main =
+                Recorder { gpu: &self.gpu, lane: None, buffers: &self.buffers, ablation: self.ablation };
             let recorder = Devices { others: &self.others, main }.recorder(r.device);
             let dispatch = call.dispatch(recorder.gpu.caps()).map_err(crate::plan::PlanError::from)?;
             let old = &r.planned.dispatch;
@@ -266,22 +316,23 @@ impl GpuModel {
         self.words[step::N_PICK] = n_pick as u32;
         self.words[step::N_EACH] = all.each;
         let words = &self.words[..step::HEADER + step::COLUMN * columns.len()];
-        for (gpu, buffers) in self.parts() {
-            gpu.queue.write_buffer(&buffers.step, 0, bytemuck::cast_slice(words));
+        for (queue, buffers) in self.parts() {
+            queue.write(&buffers.step, 0, bytemuck::cast_slice(words));
             if let Some(at) = self.config.shifts_at() {
-                gpu.queue.write_buffer(&buffers.step, 4 * u64::from(at), bytemuck::cast_slice(&self.shifts));
+                queue.write(&buffers.step, 4 * u64::from(at), bytemuck::cast_slice(&self.shifts));
             }
         }
         if !self.picks.starts_with(&rows[..n_pick]) {
             let at = 4 * u64::from(self.config.choice().picks);
-            self.gpu.queue.write_buffer(&self.buffers.step, at, bytemuck::cast_slice(&rows[..n_pick]));
+            self.write_main(&self.buffers.step, at, bytemuck::cast_slice(&rows[..n_pick]));
             self.picks = rows[..n_pick].to_vec();
         }
         all
     }
 
     pub(super) fn recorder(&self) -> Recorder<'_> {
-        Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation }
+        let lane = self.lane(self.others.len());
+        Recorder { gpu: &self.gpu, lane, buffers: &self.buffers, ablation: self.ablation }
     }
 
     /// Dispatches of a body per submission.
@@ -297,9 +348,9 @@ impl GpuModel {
     pub fn set_lora_scales(&mut self, scales: &[f32]) {
         for p in &self.scales {
             let words = [p.by * scales[p.scale.of], 0.0].repeat(p.n_row);
-            for (gpu, buffers) in self.parts() {
+            for (queue, buffers) in self.parts() {
                 if let Some(aux) = &buffers.aux[p.aux] {
-                    gpu.queue.write_buffer(aux, 4 * p.at as u64, bytemuck::cast_slice(&words));
+                    queue.write(aux, 4 * p.at as u64, bytemuck::cast_slice(&words));
                 }
             }
         }
@@ -310,6 +361,7 @@ impl GpuModel {
     /// # Errors
     /// Device errors.
     pub async fn finish(&self) -> Result<(), RuntimeError> {
+        self.drain()?;
         for part in &self.others {
             part.gpu.finish().await?;
         }

@@ -13,16 +13,11 @@ use crate::tensors::Tensors;
 pub(super) enum Streams {}
 
 impl Streams {
-    pub(super) fn new(
-        _: &Graph,
-        _: Groups,
-        _: usize,
-        _: impl Tensors + Send + Sync + 'static,
-    ) -> Option<Streams> {
+    pub(super) fn new(_: &Graph, _: Groups, _: impl Tensors + Send + Sync + 'static) -> Option<Streams> {
         None
     }
 
-    pub(super) fn reads(&self) -> Option<ExpertReads> {
+    pub(super) fn reads(&self) -> ExpertReads {
         match *self {}
     }
 

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 
 use super::buffers::{Buffers, Part};
 use super::device::Gpu;
+use super::lanes::Lanes;
 use super::pipeline::Compiled;
+use super::queue::DeviceQueue;
 use crate::error::RuntimeError;
 use crate::plan::{Columns, Crossing, Growth, Place, Planned, Stage, dispatches};
 
@@ -32,6 +34,8 @@ pub(super) struct Ready {
 #[derive(Clone, Copy)]
 pub(super) struct Recorder<'a> {
     pub(super) gpu: &'a Gpu,
+    /// The lanes of several devices, and the index of this one.
+    pub(super) lane: Option<(&'a Lanes, usize)>,
     pub(super) buffers: &'a Buffers,
     pub(super) ablation: Ablation,
 }
@@ -47,6 +51,7 @@ impl<'a> Devices<'a> {
     pub(super) fn recorder(&self, device: usize) -> Recorder<'a> {
         self.others.get(device).map_or(self.main, |p| Recorder {
             gpu: &p.gpu,
+            lane: self.main.lane.map(|(lanes, _)| (lanes, device)),
             buffers: &p.buffers,
             ..self.main
         })
@@ -170,7 +175,12 @@ impl ReadySegments {
     }
 }
 
-impl Recorder<'_> {
+impl<'a> Recorder<'a> {
+    /// Where its submissions go.
+    pub(super) fn queue(&self) -> DeviceQueue<'a> {
+        DeviceQueue { gpu: self.gpu, lane: self.lane }
+    }
+
     pub(super) fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], columns: Columns) {
         let mut n = 0;
         for r in segment {

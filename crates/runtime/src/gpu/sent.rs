@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use web_time::Instant;
+
 use super::picks::{Picks, PiecePicks};
 use crate::platform::Promise;
 use crate::step::Column;
@@ -37,6 +39,10 @@ pub(super) struct Sent {
     pub(super) options: StepOptions,
     /// Submitted columns.
     pub(super) n_sent: usize,
+    /// Over several devices: its number, its submitted pieces, when it was sent, and whether it was the only one then.
+    pub(super) id: u64,
+    pub(super) n_piece: usize,
+    pub(super) sent_at: Option<(Instant, bool)>,
     /// Masks of the columns that choose under one; `None` until they are provided.
     pub(super) masks: Option<Vec<u32>>,
     /// Outputs of the last piece that was sent, if its choices wait for masks.

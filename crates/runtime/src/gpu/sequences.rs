@@ -9,8 +9,8 @@ impl GpuModel {
     pub fn set_pages(&mut self, seq: u32, first: u32, pages: &[u32]) {
         let table = step::pages_at(self.config.max_col as usize) as u32 + seq * self.config.pages_per_seq();
         let at = 4 * u64::from(table + first);
-        for (gpu, buffers) in self.parts() {
-            gpu.queue.write_buffer(&buffers.step, at, bytemuck::cast_slice(pages));
+        for (queue, buffers) in self.parts() {
+            queue.write(&buffers.step, at, bytemuck::cast_slice(pages));
         }
     }
 
@@ -36,9 +36,12 @@ impl GpuModel {
 
     /// Copies pages of each layer. A buffer cannot be copied to itself, so they go through a scratch buffer.
     fn copy_pages(&self, of: impl Fn(&KvLayout) -> Option<(u32, u32, u32)>) {
-        for (gpu, buffers) in self.parts() {
+        if self.is_closed() {
+            return;
+        }
+        for (queue, buffers) in self.parts() {
             let Some(on_way) = &buffers.page else { continue };
-            let mut encoder = gpu.encoder();
+            let mut encoder = queue.gpu.encoder();
             for (buffer, layout) in buffers.kv.iter().flatten() {
                 let Some((from, to, n)) = of(layout) else { continue };
                 for i in 0..n {
@@ -54,7 +57,7 @@ impl GpuModel {
                     }
                 }
             }
-            gpu.submit(Some(encoder));
+            queue.submit(encoder);
         }
     }
 
@@ -110,8 +113,11 @@ impl GpuModel {
         at: u32,
         copy: impl Fn(&mut wgpu::CommandEncoder, (&wgpu::Buffer, u64), (&wgpu::Buffer, u64), u64),
     ) {
-        for (gpu, buffers) in self.parts() {
-            let mut encoder = gpu.encoder();
+        if self.is_closed() {
+            return;
+        }
+        for (queue, buffers) in self.parts() {
+            let mut encoder = queue.gpu.encoder();
             let to = &buffers.snapshots[snapshot as usize];
             for (state, to) in buffers.states.iter().zip(&to.states) {
                 if let (Some((state, n_byte)), Some(to)) = (state, to) {
@@ -131,7 +137,7 @@ impl GpuModel {
                     }
                 }
             }
-            gpu.submit(Some(encoder));
+            queue.submit(encoder);
         }
     }
 }

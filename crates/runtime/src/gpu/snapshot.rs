@@ -45,7 +45,8 @@ impl GpuModel {
     /// Locations of a sequence's pages and state: layers of the cache first, by device.
     fn places(&self, seq: u32, pages: &[u32]) -> Vec<Lies<'_>> {
         let (mut out, mut states) = (Vec::new(), Vec::new());
-        for (gpu, buffers) in self.parts() {
+        for (queue, buffers) in self.parts() {
+            let gpu = queue.gpu;
             let lies =
                 |buffer, (at, n_byte)| Lies { gpu, staging: buffers.any_staging(), buffer, at, n_byte };
             for (buffer, layout) in buffers.kv.iter().flatten() {
@@ -67,6 +68,7 @@ impl GpuModel {
     /// # Errors
     /// Device errors.
     pub async fn snapshot(&mut self, seq: u32, pages: &[u32]) -> Result<Vec<u8>, RuntimeError> {
+        self.drain()?;
         let mut out = Vec::new();
         for Lies { gpu, staging, buffer, at, n_byte } in self.places(seq, pages) {
             let mut done = 0;
@@ -96,6 +98,7 @@ impl GpuModel {
     ) -> Result<(), RuntimeError> {
         /// Bytes per write, to bound the upload queue.
         const PIECE: usize = 1 << 20;
+        self.drain()?;
         let (mut from, mut queue, mut last) = (0, UploadQueue::default(), &*self.gpu);
         for Lies { gpu, buffer, at, n_byte, .. } in self.places(seq, pages) {
             if !std::ptr::eq(last, gpu) {
@@ -109,6 +112,6 @@ impl GpuModel {
             from += part.len();
         }
         self.state_at[seq as usize] = Some(n);
-        self.parts().try_for_each(|(gpu, _)| gpu.check())
+        self.parts().try_for_each(|(queue, _)| queue.gpu.check())
     }
 }

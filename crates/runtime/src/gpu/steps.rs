@@ -2,9 +2,9 @@
 //! on the device, its logits, or its final hidden state. Choices under masks wait for these (`masks.rs`).
 //!
 //! A step is submitted in pieces if it would take longer than [`Pace`](super::pace::Pace) allows. Pieces that exceed
-//! the queue when the step is submitted follow when it is read. With offloaded experts or several devices, which need
-//! readbacks during a step, the whole step runs when it is read. Neither changes a bit of the results: a piece runs by
-//! the plan of the whole step.
+//! the queue when the step is submitted follow when it is read. With offloaded experts, which need readbacks during a step,
+//! the whole step runs when it is read; over several devices all of it is sent at once (`over.rs`). None of this changes a
+//! bit of the results: a piece runs by the plan of the whole step.
 
 use std::ops::Range;
 
@@ -49,11 +49,19 @@ impl GpuModel {
         if self.expert_reads().is_some() { most } else { self.pace.n_col(most as usize) as u32 }
     }
 
-    /// True if another step can be submitted before the oldest is read: two may be in flight, but only one whose logits
-    /// or hidden states are read, or that is incompletely submitted.
+    /// Maximum number of steps in flight: two, or one more than there are devices.
+    pub fn max_steps(&self) -> usize {
+        match &self.lanes {
+            Some(_) => (self.n_device() + 1).min(STAGING),
+            None => UNDER_WAY,
+        }
+    }
+
+    /// True if another step can be submitted before the oldest is read: [`Self::max_steps`] may be in flight, but only one
+    /// whose logits or hidden states are read, or that is incompletely submitted.
     pub fn takes_step(&self) -> bool {
         let is_quick = |s: &Sent| s.picks.n_read() == 0 && !s.is_left();
-        self.steps.0.len() < UNDER_WAY && self.steps.0.iter().all(is_quick)
+        self.steps.0.len() < self.max_steps() && self.steps.0.iter().all(is_quick)
     }
 
     /// Number of unread steps.
@@ -77,6 +85,9 @@ impl GpuModel {
         outputs: &[ColumnOutput],
         options: StepOptions,
     ) -> Result<(), RuntimeError> {
+        if let Some(lanes) = &self.lanes {
+            lanes.check()?;
+        }
         let n_planned = options.n_planned.max(columns.len() as u32);
         let options = StepOptions { repeat: options.repeat.max(1), n_planned, ..options };
         let picks = Picks::of(outputs);
@@ -92,6 +103,9 @@ impl GpuModel {
             picks,
             options,
             n_sent: 0,
+            id: self.n_step_sent,
+            n_piece: 0,
+            sent_at: self.lanes.is_some().then(|| (Instant::now(), self.steps.0.is_empty())),
             masks: None,
             held: None,
             slot: self.next_staging,
@@ -106,6 +120,7 @@ impl GpuModel {
             *at = at.wrapping_add(options.repeat);
         }
         self.next_staging = (self.next_staging + 1) % STAGING;
+        self.n_step_sent += 1;
         self.send_pieces(&mut step)?;
         self.steps.0.push_back(step);
         Ok(())
@@ -113,6 +128,9 @@ impl GpuModel {
 
     /// Sends pieces of a step while there is room, up to one whose choices wait for masks.
     pub(super) fn send_pieces(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
+        if self.lanes.is_some() {
+            return self.send_over(step);
+        }
         let is_alone = step.columns.len() == 1;
         let can = |step: &Sent| step.is_left() && step.held.is_none();
         while self.streams.is_none() && can(step) && (is_alone || self.pace.has_room(&self.gpu)) {
@@ -131,7 +149,7 @@ impl GpuModel {
         // The next mask depends on the chosen token.
         let max_repeat = if picks.n_masked() > 0 { 1 } else { self.max_repeat() };
         for (what, found, limit) in [
-            ("steps under way", n_step, UNDER_WAY as u64),
+            ("steps under way", n_step, self.max_steps() as u64),
             ("steps before it that wait for masks", self.steps.n_waiting(), 0),
             ("columns of a step", o.n_planned.into(), max_col.into()),
             ("sequences", most(|c| c.seq), c.n_seq.into()),
@@ -176,8 +194,8 @@ impl GpuModel {
         step.held = waits.then_some(picks);
         self.record_readback(&mut tape, step);
         let index = tape.submit();
-        if n > 1 && step.options.repeat == 1 {
-            self.pace.sent(&self.gpu, n, start, index.clone());
+        if let Some(index) = index.clone().filter(|_| n > 1 && step.options.repeat == 1) {
+            self.pace.sent(&self.gpu, n, start, index);
         }
         self.submitted(step, index);
         self.gpu.check()
@@ -188,13 +206,13 @@ impl GpuModel {
     async fn stream(&mut self, body: Body, columns: Columns) -> Result<usize, RuntimeError> {
         let per_submit = self.per_submit(body, columns.n);
         let Some(streams) = &mut self.streams else { return Ok(0) };
-        let main = Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
+        let main = Recorder { gpu: &self.gpu, lane: None, buffers: &self.buffers, ablation: self.ablation };
         let devices = Devices { others: &self.others, main };
         let run = Run { devices, body: self.ready.body(body), columns, per_submit, from: 0 };
         streams.run(run, self.ready.stages(body)).await
     }
 
-    /// Runs a step with offloaded experts or on several devices, with readbacks on the way.
+    /// Runs a step with offloaded experts, with readbacks on the way.
     async fn run_streamed(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
         let n = step.columns.len() as u32;
         let (picks, columns) = self.place(step, 0..step.columns.len());
@@ -204,7 +222,7 @@ impl GpuModel {
             let mut tape = Tape::new(self.recorder());
             self.record_take(&mut tape, &step.columns);
             self.record_columns(&mut tape, n);
-            chosen = Some(tape.submit());
+            chosen = tape.submit();
         }
         for i in 0..step.options.repeat {
             if let Some(index) = chosen.take() {
@@ -225,7 +243,7 @@ impl GpuModel {
                 self.record_columns(&mut tape, n);
             }
             let index = tape.submit();
-            chosen = (!is_last).then(|| index.clone());
+            chosen = index.clone().filter(|_| !is_last);
             self.submitted(step, index);
         }
         self.gpu.check()
@@ -233,14 +251,14 @@ impl GpuModel {
 
     /// Records a copy of the columns for the other devices, if there are any.
     fn record_columns(&self, tape: &mut Tape<'_>, n: u32) {
-        if let (false, Some(staging)) = (self.others.is_empty(), &self.buffers.crossing_staging) {
+        if let Some(staging) = self.buffers.crossing_staging.first() {
             tape.copy((&self.buffers.step, 0), (staging, 0), column_bytes(n));
         }
     }
 
     /// Brings the recorded columns to the other devices.
     async fn share_columns(&self, n: u32, index: wgpu::SubmissionIndex) -> Result<(), RuntimeError> {
-        if let (false, Some(staging)) = (self.others.is_empty(), &self.buffers.crossing_staging) {
+        if let Some(staging) = self.buffers.crossing_staging.first() {
             let bytes = self.gpu.read(staging, column_bytes(n), Some(index)).await?;
             for other in &self.others {
                 other.gpu.queue.write_buffer(&other.buffers.step, 0, &bytes);
@@ -250,7 +268,7 @@ impl GpuModel {
     }
 
     /// Writes the columns of a piece; returns its picks, and what grids depend on.
-    fn place(&mut self, step: &Sent, piece: Range<usize>) -> (PiecePicks, Columns) {
+    pub(super) fn place(&mut self, step: &Sent, piece: Range<usize>) -> (PiecePicks, Columns) {
         let picks = step.picks.within(piece.start as u32..piece.end as u32);
         let columns = self.write(&step.columns[piece], step.options.n_planned, picks.head.iter().copied());
         if picks.n_choice > 0 && picks.head.len() == 1 {
@@ -262,14 +280,20 @@ impl GpuModel {
     }
 
     /// Records the replacement of columns' tokens by the last chosen ones.
-    fn record_take(&self, tape: &mut Tape<'_>, columns: &[Column]) {
+    pub(super) fn record_take(&self, tape: &mut Tape<'_>, columns: &[Column]) {
         if columns.iter().any(|c| c.token.is_none()) {
             tape.run(&self.ready.take_chosen, columns.len() as u32);
         }
     }
 
     /// Records the hidden states and logits of `n` columns in the given repetition.
-    fn record_head(&self, tape: &mut Tape<'_>, step: &Sent, (n, i): (u32, u32), picks: &PiecePicks) {
+    pub(super) fn record_head(
+        &self,
+        tape: &mut Tape<'_>,
+        step: &Sent,
+        (n, i): (u32, u32),
+        picks: &PiecePicks,
+    ) {
         if !picks.hidden.is_empty() {
             self.record_hidden(tape, step, n, picks);
         }
@@ -341,9 +365,14 @@ impl GpuModel {
     }
 
     /// Records a submission. A step without outputs has no readback, so it needs a completion callback.
-    pub(super) fn submitted(&self, step: &mut Sent, index: wgpu::SubmissionIndex) {
-        step.index = Some(index);
-        if step.picks.n() == 0 && !step.is_left() {
+    pub(super) fn submitted(&self, step: &mut Sent, index: Option<wgpu::SubmissionIndex>) {
+        step.index = index;
+        if step.is_left() {
+            return;
+        }
+        if let Some(lanes) = &self.lanes {
+            lanes.mark(step.id);
+        } else if step.picks.n() == 0 {
             let (keeper, done) = promise();
             self.gpu.queue.on_submitted_work_done(move || keeper.keep(()));
             step.done = Some(done);
@@ -361,10 +390,11 @@ impl GpuModel {
     pub async fn read_step(&mut self) -> Result<StepOutputs, RuntimeError> {
         let mut step = self.steps.0.pop_front().expect("a step is under way");
         assert!(!step.waits(), "masks come before the outputs are read");
-        // A step over several devices runs as a whole, so this is its time.
-        let is_timed = step.is_left() && !self.others.is_empty() && self.expert_reads().is_none();
-        let start = (is_timed && step.columns.len() > 1 && step.options.repeat == 1).then(Instant::now);
         self.send_rest(&mut step).await?;
+        if let Some(lanes) = &self.lanes {
+            step.index = Some(lanes.reach(step.id)?);
+            self.learn_over(&step);
+        }
         let mut out = StepOutputs::default();
         if let Some(last) = step.chosen.iter().map(|c| c.0).max() {
             let ring = self.config.ring;
@@ -383,9 +413,6 @@ impl GpuModel {
             (out.logits, out.hidden) = self.read_rows_of(&step).await?;
         } else if let (Some(done), Some(index)) = (step.done, step.index) {
             self.gpu.reach(index, done).await?;
-        }
-        if let Some(start) = start {
-            self.pace.took(step.columns.len(), start.elapsed());
         }
         Ok(out)
     }
@@ -413,6 +440,7 @@ impl GpuModel {
     /// # Errors
     /// As for [`Self::read_step`].
     pub async fn flush(&mut self) -> Result<(), RuntimeError> {
+        self.drain()?;
         // No step is submitted after an incomplete one.
         let Some(mut last) = self.steps.0.pop_back() else { return Ok(()) };
         assert!(!last.waits(), "masks come before a step is sent whole");
@@ -439,12 +467,12 @@ impl GpuModel {
 }
 
 /// Bytes of `n` columns of a step, with its header.
-fn column_bytes(n: u32) -> u64 {
+pub(super) fn column_bytes(n: u32) -> u64 {
     4 * (HEADER + COLUMN * n as usize) as u64
 }
 
 /// The plan of a step in the given repetition.
-fn body_of(step: &Sent, i: u32) -> Body {
+pub(super) fn body_of(step: &Sent, i: u32) -> Body {
     match step.options.n_planned {
         1 if step.picks.n_hidden() == 0 => Body::One { pos: step.columns[0].pos + i },
         n_col => Body::Many { n_col },

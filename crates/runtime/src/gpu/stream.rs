@@ -1,4 +1,4 @@
-//! Bodies of several stages: the CPU carries values between devices, and provides offloaded experts.
+//! Bodies with offloaded experts, which the CPU provides, on one or several devices, between which it carries values.
 //!
 //! A stage is submitted when all of its inputs are available. Values that cross to the next device are copied, read,
 //! and written there; a stage of offloaded experts waits for its route. The end of the last stage goes with the outputs
@@ -19,7 +19,7 @@ impl Run<'_> {
         let [from, to] = [before, after].map(|s| self.devices.recorder(s.place.device()));
         let end = before.range.end;
         self.send(self.from..end - (end - self.from).min(self.per_submit));
-        let staging = from.buffers.crossing_staging.as_ref().expect("there is one where values cross");
+        let staging = from.buffers.crossing_staging.first().expect("there is one where values cross");
         let n_byte = |n_word: u32| 4 * u64::from(n_word) * u64::from(self.columns.n);
         let mut total = 0;
         let index = from.send(&self.body[self.from..end], self.columns, |encoder| {
@@ -41,26 +41,24 @@ impl Run<'_> {
     }
 }
 
-/// Runs bodies of several stages.
+/// Runs bodies with offloaded experts.
 pub(super) struct Streams {
-    offload: Option<Offload>,
+    offload: Offload,
 }
 
 impl Streams {
-    /// `None` if every body is one stage.
+    /// `None` if all experts are on the devices.
     pub(super) fn new(
         graph: &Graph,
         groups: Groups,
-        n_device: usize,
         tensors: impl Tensors + Send + Sync + 'static,
     ) -> Option<Streams> {
-        let offload = Offload::new(graph, groups, tensors);
-        (offload.is_some() || n_device > 1).then_some(Streams { offload })
+        Some(Streams { offload: Offload::new(graph, groups, tensors)? })
     }
 
-    /// Cost of offloaded experts, if any.
-    pub(super) fn reads(&self) -> Option<ExpertReads> {
-        self.offload.as_ref().map(Offload::reads)
+    /// Cost of offloaded experts.
+    pub(super) fn reads(&self) -> ExpertReads {
+        self.offload.reads()
     }
 
     /// Submits all stages except for the end of the last; returns its first dispatch.
@@ -76,8 +74,8 @@ impl Streams {
             {
                 run.cross(before, stage).await?;
             }
-            if let (Place::Cpu { experts, .. }, Some(offload)) = (&stage.place, &mut self.offload) {
-                offload.run(&mut run, stage, experts, &mut names).await?;
+            if let Place::Cpu { experts, .. } = &stage.place {
+                self.offload.run(&mut run, stage, experts, &mut names).await?;
             }
         }
         run.devices.main.gpu.check()?;

@@ -1,5 +1,6 @@
 //! Recorder of dispatches and copies.
 
+use super::lanes::Given;
 use super::ready::{Ready, Recorder};
 use crate::plan::Columns;
 
@@ -36,13 +37,19 @@ impl<'a> Tape<'a> {
     /// Submits what is recorded; more goes to another submission.
     pub(super) fn cut(&mut self) {
         self.pass = None;
-        self.recorder.gpu.submit(Some(std::mem::replace(&mut self.encoder, encoder(self.recorder))));
+        self.recorder.queue().submit(std::mem::replace(&mut self.encoder, encoder(self.recorder)));
     }
 
-    /// Submits the rest.
-    pub(super) fn submit(self) -> wgpu::SubmissionIndex {
+    /// Submits the rest; the index of the submission, if it need not wait for its turn in a lane.
+    pub(super) fn submit(self) -> Option<wgpu::SubmissionIndex> {
         drop(self.pass);
-        self.recorder.gpu.submit(Some(self.encoder))
+        self.recorder.queue().submit(self.encoder)
+    }
+
+    /// Submits the rest, which fills the staging buffer of a crossing.
+    pub(super) fn submit_giving(self, given: Given) {
+        drop(self.pass);
+        self.recorder.queue().submit_giving(self.encoder, Some(given));
     }
 }
 

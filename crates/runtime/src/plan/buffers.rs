@@ -7,7 +7,7 @@ use chaski_kernels::{rope, step};
 
 use super::config::PlanConfig;
 use super::group::Groups;
-use super::memory::{BufferSlot, BufferSpec, BufferUsage, N_READBACK};
+use super::memory::{BufferSlot, BufferSpec, BufferUsage, N_CROSSING, N_READBACK};
 use super::planned::Slot;
 use super::segments::Segments;
 use super::stages::bound;
@@ -104,7 +104,9 @@ fn of_device(list: &mut List, graph: &Graph, groups: &Groups, segments: &Segment
     if n_device > 1 {
         let step = step::HEADER + step::COLUMN * config.max_col as usize;
         let n_byte = 4 * segments.crossing_words.max(step as u64);
-        list.add("readback", Readback, BufferSlot::CrossingReadback, n_byte);
+        for i in 0..N_CROSSING {
+            list.add("readback", Readback, BufferSlot::CrossingReadback(i), n_byte);
+        }
     }
     if list.device + 1 == n_device {
         for i in 0..N_READBACK {

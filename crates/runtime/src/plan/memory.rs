@@ -5,6 +5,9 @@ use super::planned::Slot;
 /// Maximum number of readbacks of chosen tokens in flight.
 pub const N_READBACK: usize = 4;
 
+/// Maximum number of values in flight from one device to the next.
+pub const N_CROSSING: usize = 2;
+
 /// Identity of a buffer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BufferSlot {
@@ -33,8 +36,8 @@ pub enum BufferSlot {
     LogitsReadback,
     /// Readback of the experts that tokens use, if experts are offloaded.
     RouteReadback,
-    /// Readback of values that cross to the next device.
-    CrossingReadback,
+    /// Readback of values that cross to the next device, one of [`N_CROSSING`].
+    CrossingReadback(usize),
 }
 
 /// How a buffer is used.

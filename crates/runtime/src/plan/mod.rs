@@ -26,7 +26,7 @@ pub use config::PlanConfig;
 pub use error::PlanError;
 pub use fusion::{Fusions, RULES, Rule, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
-pub use memory::{BufferSlot, BufferSpec, BufferUsage, Memory, MemoryItem, N_READBACK};
+pub use memory::{BufferSlot, BufferSpec, BufferUsage, Memory, MemoryItem, N_CROSSING, N_READBACK};
 pub use planned::{Columns, Growth, Planned, Segment, Slot, Work};
 pub use segments::{DecodePlan, HeadPlan, Hidden, PromptPlan, Segments};
 pub use stages::{Crossing, Place, Stage, dispatches};

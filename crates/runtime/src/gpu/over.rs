@@ -1,0 +1,138 @@
+//! Steps over several devices whose values cross without the model waiting: recorded whole, for every device, when they
+//! are sent.
+
+use web_time::Instant;
+
+use super::lanes::{CrossingId, Lanes};
+use super::model::GpuModel;
+use super::ready::{Body, Devices};
+use super::sent::Sent;
+use super::steps::{body_of, column_bytes};
+use super::tape::Tape;
+use crate::error::RuntimeError;
+use crate::plan::Columns;
+
+/// Columns of a piece of a prompt: the devices run as many pieces at once. Fewer would leave the cores of large devices
+/// idle, more the other devices.
+pub(super) const PIECE: usize = 256;
+
+impl GpuModel {
+    /// Sends all pieces of a step, up to one whose choices wait for masks.
+    pub(super) fn send_over(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
+        while step.is_left() && step.held.is_none() {
+            self.send_piece_over(step)?;
+        }
+        match &self.lanes {
+            Some(lanes) => lanes.pump(),
+            None => Ok(()),
+        }
+    }
+
+    /// Learns from the time of a step over several devices, which has just ended, how long one takes for its columns.
+    pub(super) fn learn_over(&mut self, step: &Sent) {
+        let now = Instant::now();
+        let last = self.read_at.replace(now);
+        let Some((sent_at, was_alone)) = step.sent_at else { return };
+        if step.columns.len() == 1 || step.options.repeat > 1 {
+            return;
+        }
+        // Alone, its pieces went through all devices one after the other; otherwise it took what the last one took.
+        let n_turn = if was_alone { step.n_piece + self.others.len() } else { step.n_piece };
+        let time = now - last.map_or(sent_at, |last| last.max(sent_at));
+        self.pace.took(step.columns.len(), time.mul_f64(step.n_piece as f64 / n_turn.max(1) as f64));
+    }
+
+    /// Columns of the next piece, of `left`: those that fit the time limit of a submission, but few enough to keep several
+    /// devices busy.
+    fn n_col_over(&self, left: usize) -> usize {
+        let n = self.pace.n_col(left);
+        // A single column would use another plan.
+        if n <= PIECE || PIECE + 1 >= left { n } else { PIECE }
+    }
+
+    /// Sends the next piece of a step.
+    fn send_piece_over(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
+        let left = step.columns.len() - step.n_sent;
+        let is_whole = step.options.repeat > 1 || self.is_encoder();
+        let n = if is_whole { left } else { self.n_col_over(left) };
+        let piece = step.n_sent..step.n_sent + n;
+        let (picks, columns) = self.place(step, piece.clone());
+        let waits = picks.n_masked > 0 && step.masks.is_none();
+        let Some(lanes) = &self.lanes else { return Ok(()) };
+        let (mut back, mut last) = (None, None);
+        if step.columns[piece.clone()].iter().any(|c| c.token.is_none()) {
+            // Only the last device knows the tokens that it chose.
+            let mut tape = Tape::new(self.recorder());
+            self.record_take(&mut tape, &step.columns[piece.clone()]);
+            back = Some(self.send_back(lanes, tape, n as u32));
+        }
+        for i in 0..step.options.repeat {
+            if let Some(crossing) = back.take() {
+                for (device, other) in self.others.iter().enumerate() {
+                    let columns = (other.buffers.step.clone(), column_bytes(n as u32));
+                    lanes.take(device, crossing, vec![columns]);
+                }
+            }
+            let mut tape = self.send_stages(lanes, body_of(step, i), columns.later(i));
+            self.record_head(&mut tape, step, (n as u32, i), &picks);
+            if !waits {
+                self.record_outputs(&mut tape, step, &picks);
+            }
+            match i + 1 < step.options.repeat {
+                true => back = Some(self.send_back(lanes, tape, n as u32)),
+                false => last = Some(tape),
+            }
+        }
+        step.n_sent = piece.end;
+        step.n_piece += 1;
+        step.held = waits.then_some(picks);
+        let mut tape = last.expect("a step runs at least once");
+        self.record_readback(&mut tape, step);
+        tape.submit();
+        self.submitted(step, None);
+        self.gpu.check()
+    }
+
+    /// Sends what is recorded for the last device, whose columns then go to the others.
+    fn send_back(&self, lanes: &Lanes, mut tape: Tape<'_>, n: u32) -> CrossingId {
+        let n_byte = column_bytes(n);
+        let (given, staging) = lanes.give(self.others.len(), n_byte, self.others.len());
+        tape.copy((&self.buffers.step, 0), (&staging, 0), n_byte);
+        tape.submit_giving(given);
+        given.crossing()
+    }
+
+    /// Sends all stages of a body but the last, which is recorded.
+    fn send_stages<'a>(&'a self, lanes: &Lanes, body: Body, columns: Columns) -> Tape<'a> {
+        let per_submit = self.per_submit(body, columns.n);
+        let devices = Devices { others: &self.others, main: self.recorder() };
+        let stages = self.ready.stages(body);
+        for (nth, stage) in stages.iter().enumerate() {
+            let device = stage.place.device();
+            let recorder = devices.recorder(device);
+            let mut tape = Tape::new(recorder);
+            for (cut, part) in self.ready.body(body)[stage.range.clone()].chunks(per_submit).enumerate() {
+                if cut > 0 {
+                    tape.cut();
+                }
+                tape.run(part, columns);
+            }
+            let Some(next) = stages.get(nth + 1) else { return tape };
+            let n_byte = |n_word: u32| 4 * u64::from(n_word) * u64::from(columns.n);
+            let total = stage.gives.iter().map(|given| n_byte(given.n_word)).sum();
+            let (given, staging) = lanes.give(device, total, 1);
+            let mut at = 0;
+            for value in &stage.gives {
+                let n_byte = n_byte(value.n_word);
+                tape.copy((&recorder.buffers.acts[value.act], 0), (&staging, at), n_byte);
+                at += n_byte;
+            }
+            tape.submit_giving(given);
+            let to = next.place.device();
+            let acts = &devices.recorder(to).buffers.acts;
+            let taken = next.takes.iter().map(|value| (acts[value.act].clone(), n_byte(value.n_word)));
+            lanes.take(to, given.crossing(), taken.collect());
+        }
+        unreachable!("a body has a stage")
+    }
+}
