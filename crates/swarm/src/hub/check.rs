@@ -12,6 +12,8 @@ use crate::verify::Kept;
 
 /// Answers of different workers to one task, before nobody is asked any more.
 const MOST_CLAIMS: usize = 4;
+/// Checks in progress: a hub that computes slowly falls behind with them, not with memory.
+const MOST_CHECKS: usize = 32;
 /// Part of the answers of a worker in doubt that are checked.
 const IN_DOUBT: f64 = 0.5;
 
@@ -65,13 +67,17 @@ impl Hub {
             let range = flight.rows_of(i);
             let rows = &rows[range.start * width..range.end * width];
             self.remember(unit, flight, part.pairs.start, &rows[..width]);
-            if self.random.happens(chance) {
+            if self.random.happens(chance) && self.n_check() < MOST_CHECKS {
                 self.stats.n_check += 1;
                 let (call, data, pairs) = (flight.call, flight.data.clone(), part.pairs.clone());
                 let claims = vec![(flight.by, self.kept(rows))];
                 self.ask(now, Case { call, data, pairs, unit, class: self.class, claims }, actions);
             }
         }
+    }
+
+    fn n_check(&self) -> usize {
+        self.flights.values().filter(|f| matches!(f.purpose, Purpose::Check(_))).count()
     }
 
     /// Two answers to the same pairs differ.

@@ -549,8 +549,8 @@ impl Lab {
         let n_peer = self.links.len() + 1;
         assert!(calls <= n_call, "{calls} calls");
         assert!(waiting <= n_call * n_part, "{waiting} parts wait");
-        // At each worker 4 tasks and 16 that are settled, at the hub a few for each call.
-        let most = n_peer * (4 + 17) + 4 * (n_call + 1) * n_part;
+        // At each worker 4 tasks and 16 that are settled and may be disputed, at the hub its own products and checks.
+        let most = n_peer * (4 + 2 * 16) + calls * n_part + 32;
         assert!(flights <= most, "{flights} tasks in flight, at most {most}");
         assert!(timers <= 2 * flights + 2 * calls + 2 * n_peer + 2, "{timers} timers");
         for (i, node) in self.nodes.iter().enumerate() {

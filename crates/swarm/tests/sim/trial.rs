@@ -152,7 +152,7 @@ impl<'a> Trial<'a> {
                 self.lab.hub.status()
             );
             self.take_news();
-            let most_parts = 64;
+            let most_parts = 8;
             self.lab.check_bounds(self.config.bounds.n_call, most_parts);
         }
         self.settle();
