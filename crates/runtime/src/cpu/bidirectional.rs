@@ -83,6 +83,10 @@ impl CpuModel {
     /// [`Self::bidirectional`] in f32. The results of a text do not depend on others.
     fn fast_texts(&self, heads: &Heads<'_>, rows: &[Row]) -> Vec<f32> {
         let Heads { n_kv, d_v, .. } = *heads;
+        // Rows of one head beside each other, for weighted sums; products take keys where they are.
+        let values = self.chunks(n_kv * rows.len() * d_v, d_v, |i, out| {
+            out.copy_from_slice(heads.value(i % rows.len(), i / rows.len()));
+        });
         let columns = runs(rows).flat_map(|text| {
             let starts = text.clone().step_by(COLUMNS);
             starts.map(move |start| (text.clone(), start..text.end.min(start + COLUMNS)))
@@ -91,7 +95,8 @@ impl CpuModel {
             columns.flat_map(|task| (0..n_kv).map(move |head| (task.clone(), head))).collect();
         let made = self.team().map(tasks.len(), |i| {
             let ((text, columns), head) = &tasks[i];
-            group_of_text(heads, text, columns, *head)
+            let values = &values[(head * rows.len() + text.start) * d_v..][..text.len() * d_v];
+            group_of_text(heads, values, text, columns, *head)
         });
         let width = heads.group() * d_v;
         let mut out = self.buffers.take(rows.len() * n_kv * width);
@@ -100,23 +105,32 @@ impl CpuModel {
                 out[(column * n_kv + head) * width..][..width].copy_from_slice(made);
             }
         }
+        self.buffers.give(values);
         out
     }
 }
 
-/// The results of some columns of a text for the heads that share KV head `head`: `[n, group, d_v]`.
-fn group_of_text(heads: &Heads<'_>, text: &Range<usize>, columns: &Range<usize>, head: usize) -> Vec<f32> {
-    let Heads { d, d_v, .. } = *heads;
+/// The results of some columns of a text for the heads that share KV head `head`, whose values of the text are `values`:
+/// `[n, group, d_v]`.
+fn group_of_text(
+    heads: &Heads<'_>,
+    values: &[f32],
+    text: &Range<usize>,
+    columns: &Range<usize>,
+    head: usize,
+) -> Vec<f32> {
+    let Heads { d, d_v, n_kv, .. } = *heads;
     let (group, n) = (heads.group(), columns.len() * heads.group());
     let query = |r: usize| heads.query(text, columns.start + r / group, head * group + r % group);
     let seen = query(0).keys().start..query(n - 1).keys().end;
     let queries: Vec<f32> = (0..n).flat_map(|r| query(r).q).copied().collect();
-    let keys: Vec<f32> = seen.clone().flat_map(|j| heads.key(text.start + j, head)).copied().collect();
-    let values: Vec<f32> = seen.clone().flat_map(|j| heads.value(text.start + j, head)).copied().collect();
+    let keys = &heads.k[((text.start + seen.start) * n_kv + head) * d..];
+    let values = &values[seen.start * d_v..];
     let mut queries = Columns::new(&queries, d);
     queries.prepare(queries.form(GgmlType::F32));
     let mut tile = vec![0.0; seen.len() * n];
-    queries.multiply(GgmlType::F32, bytemuck::cast_slice(&keys), &mut tile);
+    let stride = n_kv * d * size_of::<f32>();
+    queries.multiply_every(GgmlType::F32, bytemuck::cast_slice(keys), stride, &mut tile);
 
     let mut out = vec![0.0; n * d_v];
     let mut scores = vec![0.0; seen.len()];

@@ -118,6 +118,7 @@ impl CpuConfig {
 pub struct CpuModel {
     graph: Arc<Graph>,
     config: CpuConfig,
+    is_encoder: bool,
     /// Last node that reads each value.
     last_use: Vec<usize>,
     /// The logits and the element-wise operations before them, back to the product.
@@ -266,6 +267,7 @@ impl CpuModel {
         let (last_use, tail, graph) = (graph.last_use(), tail(&graph), Arc::new(graph));
         let (inputs, masks) = (Vec::new(), Vec::new());
         Ok(CpuModel {
+            is_encoder: graph.is_encoder(),
             graph,
             config,
             last_use,
@@ -356,7 +358,7 @@ impl CpuModel {
 
     /// True if a step takes whole texts only.
     pub fn is_encoder(&self) -> bool {
-        self.graph.is_encoder()
+        self.is_encoder
     }
 
     /// Capacity for copies of recurrent state.
