@@ -64,16 +64,18 @@ impl FromStr for Pooling {
     }
 }
 
-/// Tensors of these layers.
-pub(crate) const TENSORS: [&str; 7] = [
-    "cls.weight",
-    "cls.bias",
-    "cls.norm.weight",
-    "cls.output.weight",
-    "cls.output.bias",
-    "dense_2.weight",
-    "dense_3.weight",
-];
+/// Stems of the tensors that make scores: a layer, and the one after it.
+pub(crate) const RANKER: [&str; 2] = ["cls", "cls.output"];
+/// The norm between them.
+pub(crate) const RANKER_NORM: &str = "cls.norm.weight";
+/// Stems of the layers after pooling to a vector, in their order.
+pub(crate) const DENSE: [&str; 2] = ["dense_2", "dense_3"];
+
+/// Names of all tensors of these layers.
+pub(crate) fn tensors() -> impl Iterator<Item = String> {
+    let of = |stem| ["weight", "bias"].map(|part| format!("{stem}.{part}"));
+    RANKER.into_iter().chain(DENSE).flat_map(of).chain([RANKER_NORM.to_owned()])
+}
 
 /// How a family makes scores of a text.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -256,7 +256,7 @@ impl<S: ByteSource> Model<S> {
             [0, u32::MAX].map(|n_ctx| rope_factor_tensor(|name: &str| file.tensor(name), config, n_ctx));
         read.extend(factors.into_iter().flatten().map(|t| t.name.clone()));
         if self.arch.ranks.is_some() {
-            read.extend(heads::TENSORS.map(str::to_owned));
+            read.extend(heads::tensors());
         }
         let is_read = |t: &TensorInfo| {
             let is_expert = separate::all_of(&t.name).is_some_and(|all| read.contains(&all));

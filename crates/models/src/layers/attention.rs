@@ -260,6 +260,23 @@ impl Attention {
     }
 }
 
+/// Refuses options that attention in both directions does not have.
+fn check_both_ways(attention: &Attention) -> Result<(), ModelError> {
+    let Score { warmth, softcap, sinks, scale: _, max_bias: _, window: _ } = attention.score;
+    let options = [
+        ("growing scores", warmth.is_some()),
+        ("softcap", softcap != 0.0),
+        ("sinks", sinks),
+        ("keys of another layer", attention.shares.is_some()),
+    ];
+    match options.iter().find(|(_, is_set)| *is_set) {
+        Some((name, _)) => {
+            Err(ModelError::Unsupported { what: format!("attention in both directions with {name}") })
+        }
+        None => Ok(()),
+    }
+}
+
 /// Matrices of q, k, optionally v, and optionally the gate.
 type Products = (Linear, Linear, Option<Linear>, Option<Linear>);
 
@@ -268,6 +285,7 @@ impl Attend for Attention {
         let Attention { n_head, n_kv, d_v: d, score, .. } = *self;
         let output = b.linear(&format!("{block}.attn_output"), b.config.n_embd, n_head * d)?;
         let (op, gate) = if self.both_ways {
+            check_both_ways(self)?;
             let (q, [k, v], gate) = self.q_k_v(b, block, x)?;
             let Score { scale, max_bias, window, .. } = score;
             (Op::Bidirectional(Bidirectional { q, k, v, n_head, n_kv, scale, max_bias, window }), gate)

@@ -4,7 +4,7 @@ use chaski_graph::Function;
 use ggml_format::{ByteSource, GgmlType, TensorInfo, dequantize};
 
 use crate::error::ModelError;
-use crate::heads::{Dense, Heads, Ranker};
+use crate::heads::{self, Dense, Heads, Ranker};
 use crate::model::Model;
 
 impl<S: ByteSource> Model<S> {
@@ -14,26 +14,23 @@ impl<S: ByteSource> Model<S> {
     /// [`ModelError::Shape`] for tensors that do not follow each other; errors of the source.
     pub(crate) async fn heads(&self) -> Result<Heads, ModelError> {
         let c = self.config();
-        let mut ranker = None;
-        if let Some(ranks) = self.arch().ranks {
-            let mut layers = Vec::new();
-            let mut width = c.n_embd;
-            if let Some(mut first) = self.dense("cls", width).await? {
-                first.act = Function::find(ranks.act);
-                width = first.n_out();
-                first.norm =
-                    (self.values("cls.norm.weight", &[width.into()]).await?.unwrap_or_default(), c.eps_layer);
-                layers.push(first);
-            }
-            layers.extend(self.dense("cls.output", width).await?);
-            ranker = (!layers.is_empty()).then_some(Ranker { ranks, layers });
+        let Some(ranks) = self.arch().ranks else { return Ok(Heads::default()) };
+        let mut layers = Vec::new();
+        let mut width = c.n_embd;
+        let [first, output] = heads::RANKER;
+        if let Some(mut first) = self.dense(first, width).await? {
+            first.act = Function::find(ranks.act);
+            width = first.n_out();
+            let norm = self.values(heads::RANKER_NORM, &[width.into()]).await?;
+            first.norm = (norm.unwrap_or_default(), c.eps_layer);
+            layers.push(first);
         }
+        layers.extend(self.dense(output, width).await?);
+        let ranker = (!layers.is_empty()).then_some(Ranker { ranks, layers });
         let mut dense = Vec::new();
-        if self.arch().is_encoder {
-            for stem in ["dense_2", "dense_3"] {
-                let width = dense.last().map_or(c.n_embd, Dense::n_out);
-                dense.extend(self.dense(stem, width).await?);
-            }
+        for stem in heads::DENSE {
+            let width = dense.last().map_or(c.n_embd, Dense::n_out);
+            dense.extend(self.dense(stem, width).await?);
         }
         Ok(Heads { ranker, dense })
     }
