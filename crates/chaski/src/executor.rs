@@ -17,8 +17,8 @@ use crate::source::AnySource;
 /// Drives a [`Handle`](crate::Handle): a future to poll while answers are needed.
 pub type Driver = serve::Driver<ModelExecutor>;
 
-/// A model on a device. After device loss it opens another device and loads the model again, or goes on over the rest of
-/// several; a device of
+/// A model on a device. After device loss it opens another device and loads the model again, or goes on over the rest
+/// of several; a device of
 /// [`EngineBuilder::gpu`](crate::EngineBuilder::gpu) can only be opened by its owner.
 pub struct ModelExecutor {
     loader: Loader,

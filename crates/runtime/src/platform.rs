@@ -63,7 +63,8 @@ pub(crate) fn settle(device: &wgpu::Device, index: Option<wgpu::SubmissionIndex>
     }
 }
 
-/// Waits until the device has finished a submission, at most for this time; false if it has not. Of a lost device, true.
+/// Waits until the device has finished a submission, at most for this time; false if it has not. Of a lost device,
+/// true.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn wait(
     device: &wgpu::Device,

@@ -136,8 +136,8 @@ impl Runner {
         self.device.gpu()
     }
 
-    /// Frees the memory of a model one of whose several devices is lost ([`GpuModel::release_lost`]), before it is loaded
-    /// onto the others. No effect while all are there.
+    /// Frees the memory of a model one of whose several devices is lost ([`GpuModel::release_lost`]), before it is
+    /// loaded onto the others. No effect while all are there.
     pub fn release_lost(&mut self) {
         self.device.release_lost();
     }

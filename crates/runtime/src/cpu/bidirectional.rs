@@ -110,8 +110,8 @@ impl CpuModel {
     }
 }
 
-/// The results of some columns of a text for the heads that share KV head `head`, whose values of the text are `values`:
-/// `[n, group, d_v]`.
+/// The results of some columns of a text for the heads that share KV head `head`, whose values of the text are
+/// `values`: `[n, group, d_v]`.
 fn group_of_text(
     heads: &Heads<'_>,
     values: &[f32],

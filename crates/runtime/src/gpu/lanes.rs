@@ -1,9 +1,10 @@
-//! Several devices at work: each has its submissions and writes in order, and values cross from one to the next by the CPU.
+//! Several devices at work: each has its submissions and writes in order, and values cross from one to the next by the
+//! CPU.
 //!
-//! A step is recorded whole when it is sent, for all devices. What cannot start yet, since a value has not crossed, waits in
-//! the device's lane, and everything sent to that device later waits behind it. So a device sees the order in which it was
-//! sent, while the one before it runs the next piece of a prompt. Whoever waits for an output moves the lanes on
-//! ([`Lanes::pump`]): no thread does.
+//! A step is recorded whole when it is sent, for all devices. What cannot start yet, since a value has not crossed,
+//! waits in the device's lane, and everything sent to that device later waits behind it. So a device sees the order in
+//! which it was sent, while the one before it runs the next piece of a prompt. Whoever waits for an output moves the
+//! lanes on ([`Lanes::pump`]): no thread does.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -135,7 +136,8 @@ impl Lanes {
         state.run(device);
     }
 
-    /// The staging buffer for the next value that crosses from a device, which the next [`Self::submit`] there must fill.
+    /// The staging buffer for the next value that crosses from a device, which the next [`Self::submit`] there must
+    /// fill.
     pub(super) fn give(&self, device: usize, n_byte: u64, n_taker: usize) -> (Given, wgpu::Buffer) {
         let mut state = self.state();
         let crossing = state.n_crossing;

@@ -120,9 +120,9 @@ impl GpuModel {
         self.recorder().queue().write(buffer, at, bytes);
     }
 
-    /// Frees the memory of the layers on all devices, if one of several is lost: the others have room for the model again.
-    /// Everything that would run fails with [`RuntimeError::DeviceLost`] from then on. No effect with offloaded experts,
-    /// nor while all devices are there.
+    /// Frees the memory of the layers on all devices, if one of several is lost: the others have room for the model
+    /// again. Everything that would run fails with [`RuntimeError::DeviceLost`] from then on. No effect with offloaded
+    /// experts, nor while all devices are there.
     pub fn release_lost(&mut self) {
         let lost = self.parts().find_map(|(queue, _)| match queue.gpu.check_alive() {
             Err(RuntimeError::DeviceLost { reason }) => {
@@ -175,8 +175,8 @@ impl GpuModel {
         self.streams.as_ref().map(Streams::reads)
     }
 
-    /// True if it pays to submit tokens before earlier ones are read. Software devices execute during submission, but of
-    /// several devices one works while another waits; with offloaded experts every token waits anyway.
+    /// True if it pays to submit tokens before earlier ones are read. Software devices execute during submission, but
+    /// of several devices one works while another waits; with offloaded experts every token waits anyway.
     pub fn runs_ahead(&self) -> bool {
         (!self.gpu.caps().software || self.lanes.is_some()) && self.streams.is_none()
     }

@@ -42,8 +42,8 @@ impl GpuModel {
         self.pace.took(step.columns.len(), time.mul_f64(step.n_piece as f64 / n_turn.max(1) as f64));
     }
 
-    /// Columns of the next piece, of `left`: those that fit the time limit of a submission, but few enough to keep several
-    /// devices busy.
+    /// Columns of the next piece, of `left`: those that fit the time limit of a submission, but few enough to keep
+    /// several devices busy.
     fn n_col_over(&self, left: usize) -> usize {
         let n = self.pace.n_col(left);
         // A single column would use another plan.

@@ -3,8 +3,8 @@
 use super::device::Gpu;
 use super::lanes::{Given, Lanes};
 
-/// Where writes and submissions for a device go: to its queue, or with several devices to its lane, where they may have to
-/// wait for their turn.
+/// Where writes and submissions for a device go: to its queue, or with several devices to its lane, where they may have
+/// to wait for their turn.
 #[derive(Copy, Clone)]
 pub(super) struct DeviceQueue<'a> {
     pub(super) gpu: &'a Gpu,

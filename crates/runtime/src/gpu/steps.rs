@@ -2,9 +2,9 @@
 //! on the device, its logits, or its final hidden state. Choices under masks wait for these (`masks.rs`).
 //!
 //! A step is submitted in pieces if it would take longer than [`Pace`](super::pace::Pace) allows. Pieces that exceed
-//! the queue when the step is submitted follow when it is read. With offloaded experts, which need readbacks during a step,
-//! the whole step runs when it is read; over several devices all of it is sent at once (`over.rs`). None of this changes a
-//! bit of the results: a piece runs by the plan of the whole step.
+//! the queue when the step is submitted follow when it is read. With offloaded experts, which need readbacks during a
+//! step, the whole step runs when it is read; over several devices all of it is sent at once (`over.rs`). None of this
+//! changes a bit of the results: a piece runs by the plan of the whole step.
 
 use std::ops::Range;
 
@@ -57,8 +57,8 @@ impl GpuModel {
         }
     }
 
-    /// True if another step can be submitted before the oldest is read: [`Self::max_steps`] may be in flight, but only one
-    /// whose logits or hidden states are read, or that is incompletely submitted.
+    /// True if another step can be submitted before the oldest is read: [`Self::max_steps`] may be in flight, but only
+    /// one whose logits or hidden states are read, or that is incompletely submitted.
     pub fn takes_step(&self) -> bool {
         let is_quick = |s: &Sent| s.picks.n_read() == 0 && !s.is_left();
         self.steps.0.len() < self.max_steps() && self.steps.0.iter().all(is_quick)

@@ -155,8 +155,8 @@ impl Hub {
         is_flying || wanted.answers.iter().any(|(by, _)| *by == By::Hub)
     }
 
-    /// True if a worker that is about to get `with` pairs can take so many more: in tasks and bytes, of which one task may
-    /// have any number.
+    /// True if a worker that is about to get `with` pairs can take so many more: in tasks and bytes, of which one task
+    /// may have any number.
     pub(super) fn has_room(&self, peer: &Peer, with: usize, n_pair: usize) -> bool {
         let bounds = &self.config.bounds;
         let n_byte = self.bytes_of(with + n_pair);

@@ -235,8 +235,8 @@ pub struct MulMat {
     pub ldy: u32,
     /// Offset of row 0 in a column of y.
     pub y0: u32,
-    /// Maximum number of columns, for which y has room; the step buffer holds the actual number, and columns past it may be
-    /// overwritten. By experts, [`Route`](crate::Route) holds
+    /// Maximum number of columns, for which y has room; the step buffer holds the actual number, and columns past it
+    /// may be overwritten. By experts, [`Route`](crate::Route) holds
     /// it.
     pub n_col: u32,
     /// x is f16, two per word, if [`Self::takes_f16`] allows it; otherwise f32.

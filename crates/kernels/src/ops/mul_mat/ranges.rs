@@ -16,8 +16,8 @@ const LEAST_RUN: u32 = 256;
 /// Minimum number of ranges where two or three cost as much as they gain, in register tiles and in tiles of many
 /// columns, and maximum for all.
 const SPLITS: [u32; 2] = [4, 16];
-/// For each of the tiles of whole products: workgroups that saturate a device, and the maximum number of ranges (measured on
-/// an H100: 4096 x 14336 by 16 columns takes 34 us in seven ranges, 42 in four).
+/// For each of the tiles of whole products: workgroups that saturate a device, and the maximum number of ranges
+/// (measured on an H100: 4096 x 14336 by 16 columns takes 34 us in seven ranges, 42 in four).
 const WHOLE: [(u32, u32); 4] = [(128, 1), (900, 4), (900, 4), (900, 8)];
 /// Number of the largest tiles of cooperative matrices that run at once on an H200.
 const AT_ONCE: u32 = 132;
@@ -66,8 +66,8 @@ impl MulMat {
         if n < least { self } else { self.in_ranges(n) }
     }
 
-    /// The number of ranges if all tiles of the product, or of its ranges, are whole: ranges have one length, so that the
-    /// kernel's loop has constant bounds.
+    /// The number of ranges if all tiles of the product, or of its ranges, are whole: ranges have one length, so that
+    /// the kernel's loop has constant bounds.
     fn whole_ranges(self, caps: &Caps, most: u32) -> Option<u32> {
         let tile = self.of_ranges().whole_tile(caps)?;
         let (enough, most_whole) = WHOLE[WHOLE_TILES.iter().position(|t| *t == tile)?];

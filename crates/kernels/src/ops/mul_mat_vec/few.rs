@@ -1,8 +1,8 @@
 //! `mul_mat_few`: a matrix times two to four columns, on devices whose subgroups have one size.
 //!
-//! `mul_mat_vec` keeps x in registers and reads many rows with it, which leaves registers for few columns, and each team
-//! rounds x for itself. Here a workgroup rounds a chunk of all columns to workgroup memory, and subgroups read it from
-//! there for a few rows at a time.
+//! `mul_mat_vec` keeps x in registers and reads many rows with it, which leaves registers for few columns, and each
+//! team rounds x for itself. Here a workgroup rounds a chunk of all columns to workgroup memory, and subgroups read it
+//! from there for a few rows at a time.
 
 use super::{ActivationPrecision, Epilogue, MulMatVec, column_cases};
 use crate::call::dispatch;
@@ -34,7 +34,8 @@ pub const OP: Op = Op {
 
 /// Columns per step of the grid along z.
 const COLS: u32 = 4;
-/// Rows per subgroup, of small and of large matrices: many small subgroups keep the device busy, large ones read x less often.
+/// Rows per subgroup, of small and of large matrices: many small subgroups keep the device busy, large ones read x less
+/// often.
 const ROWS: [u32; 2] = [2, 4];
 /// Rows of a large matrix (measured on an H100: 4 rows are better for 28,672, 2 for 6,144).
 const MANY_ROWS: u32 = 16_384;
