@@ -37,7 +37,7 @@ pub(super) fn cases() -> Vec<Case> {
 pub(super) fn few_cases() -> Vec<Case> {
     let by = |call: &MulMatVec, caps: &Caps| {
         let what = "subgroups of one size, and x in whole numbers";
-        few::columns(call, caps).unwrap_or(Err(DispatchError::Lacks { op: few::OP.name, what }))
+        few::columns(call, caps).unwrap_or(Err(DispatchError::Lacks { op: few::KERNELS.name, what }))
     };
     let mut out = Vec::new();
     for act in [ActivationPrecision::I16, ActivationPrecision::I8] {

@@ -4,7 +4,7 @@
 //! team rounds x for itself. Here a workgroup rounds a chunk of all columns to workgroup memory, and subgroups read it
 //! from there for a few rows at a time.
 
-use super::{ActivationPrecision, Epilogue, MulMatVec, column_cases};
+use super::{ActivationPrecision, Epilogue, MulMatVec};
 use crate::call::dispatch;
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError, fold};
@@ -12,8 +12,8 @@ use crate::format::FORMATS;
 use crate::op::{Op, Value, Variant};
 use crate::tuning::MatVecTune;
 
-/// The row of this operation. Its reference is that of `mul_mat_vec`, column by column.
-pub const OP: Op = Op {
+/// The kernels of the operation; [`super::FEW`] is its row, with cases.
+pub(super) const KERNELS: Op = Op {
     name: "mul_mat_few",
     template: template!("mul_mat_vec/few.wgsl.jinja"),
     variants: || {
@@ -27,7 +27,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: Op::cases(column_cases::few_cases),
+    cases: Vec::new,
     ggml: &["MUL_MAT"],
     grid: None,
 };
@@ -100,5 +100,5 @@ pub(crate) fn columns(call: &MulMatVec, caps: &Caps) -> Option<Result<Dispatch, 
     let [x, y] = fold(n_group, caps.max_groups);
     let why = format!("subgroups of {subgroup}, {rows} rows each; x in {}, once per workgroup", act.word());
     let values: Vec<Value> = variant(format.name, epi, act, rows).iter().map(|(_, v)| *v).collect();
-    Some(dispatch(&OP, &values, constants, [x, y, columns.n_col.div_ceil(COLS)], why))
+    Some(dispatch(&KERNELS, &values, constants, [x, y, columns.n_col.div_ceil(COLS)], why))
 }

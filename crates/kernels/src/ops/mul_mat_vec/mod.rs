@@ -9,8 +9,6 @@ pub mod reference;
 
 pub(crate) use expert_cases::choose;
 
-pub use few::OP as FEW;
-
 pub use crate::act::ActivationPrecision;
 
 use crate::call::dispatch;
@@ -34,6 +32,9 @@ pub const OP: Op = Op {
     ggml: &["MUL_MAT", "MUL_MAT_ID"],
     grid: None,
 };
+
+/// The row of `mul_mat_few`. Its reference is that of `mul_mat_vec`, column by column.
+pub const FEW: Op = Op { cases: Op::cases(column_cases::few_cases), ..few::KERNELS };
 
 /// Pairs of formats (of q and k, v) that differ within a layer of one of llama.cpp's mixes, including fallbacks for
 /// rows that are not whole blocks of 256; a test walks the mixes. The last three occur in no mix.
