@@ -265,7 +265,7 @@ mod tests {
             "| ROPE | rope, rope_kv |",
             "| COUNT_EQUAL | count_equal | base | i32 |",
             "| ROLL | gather | base | f32 |",
-            "| MUL_MAT | mul_mat, mul_mat_coop, mul_mat_q8, mul_mat_nd, mul_mat_alone, mul_mat_vec |",
+            "| MUL_MAT | mul_mat, mul_mat_coop, mul_mat_q8, mul_mat_nd, mul_mat_alone, mul_mat_vec, mul_mat_few |",
         ] {
             assert!(text.contains(line), "no {line}");
         }
