@@ -215,7 +215,7 @@ impl CpuModel {
     /// elsewhere, or with those that are added ([`Self::add_expert`]).
     ///
     /// # Errors
-    /// As [`Self::load`]; [`ExpertError::NoLayer`].
+    /// As [`Self::load`]; [`NoLayer`](crate::ExpertError::NoLayer).
     pub async fn load_without(
         graph: Graph,
         config: CpuConfig,
