@@ -102,12 +102,14 @@ impl EngineBuilder {
 
     /// Lets others compute experts: each step asks them for the homes of a layer's experts, and sends those that are
     /// away. Answers do not change if they compute what the model would. While a step waits for them, its future does,
-    /// and no thread. If they fail, the step runs again; after two attempts, requests fail with
-    /// [`ExpertError`](crate::experts::ExpertError), and what they have in the KV cache stays there.
+    /// and no thread. If they fail, the step runs again; after a few attempts, requests fail with
+    /// [`ExpertError`](crate::experts::ExpertError). On the CPU, what they have in the KV cache stays there.
     ///
-    /// [`Self::build`] fails with [`ModelError::NeedsCpu`](crate::errors::ModelError::NeedsCpu) on a GPU.
+    /// On a GPU the experts of all layers are offloaded, as by [`Self::experts_on_cpu`]: those that are not away are read from the
+    /// file, and [`Self::expert_slots`] of each layer stay on the device.
     pub fn experts(mut self, experts: impl Experts + 'static) -> Self {
         self.experts = Some(Box::new(experts));
+        self.loader.config.experts_away = true;
         self
     }
 
@@ -302,7 +304,9 @@ impl EngineBuilder {
             lora::attach(&mut model, file, *scale).await?;
         }
         let (mut runner, target, device) = self.loader.load(&model, Wanted::All).await?;
-        runner.set_experts(self.experts)?;
+        if self.experts.is_some() {
+            runner.set_experts(self.experts)?;
+        }
         let max_waiting = self.max_waiting;
         Engine::new(ModelExecutor::new(self.loader, model, runner, target, device), max_waiting)
     }

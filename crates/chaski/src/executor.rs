@@ -155,7 +155,7 @@ impl Executor for ModelExecutor {
 
     async fn recover(&mut self, error: Arc<ModelError>) -> Result<(), Arc<ModelError>> {
         if !matches!(*error, ModelError::Runtime(RuntimeError::DeviceLost { .. })) {
-            return Err(error);
+            return self.runner.recover(error).await;
         }
         match self.reload().await {
             Ok(()) => Ok(()),

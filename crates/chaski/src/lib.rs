@@ -104,11 +104,13 @@ pub mod errors {
 /// Experts that others compute ([`EngineBuilder::experts`]), and computing those of others.
 ///
 /// A layer of experts is cut out of the graph of any family ([`ExpertLayer`](experts::ExpertLayer)). An
-/// [`ExpertWorker`](experts::ExpertWorker) holds some experts and computes an [`ExpertCall`](experts::ExpertCall) with
-/// the bits that the model itself would.
+/// [`ExpertWorker`](experts::ExpertWorker) on the CPU, or a [`GpuExpertWorker`](experts::GpuExpertWorker), holds some experts and computes
+/// an [`ExpertCall`](experts::ExpertCall) with the bits that the model itself would there.
 pub mod experts {
     pub use chaski_models::AbsentExperts;
     pub use chaski_runtime::cpu::{ExpertWorker, WorkerConfig};
+    #[cfg(not(target_arch = "wasm32"))]
+    pub use chaski_runtime::gpu::ExpertWorker as GpuExpertWorker;
     pub use chaski_runtime::graph::{ExpertLayer, ExpertPiece, Graph};
     pub use chaski_runtime::{ExpertCall, ExpertError, ExpertFuture, Experts, Home, Pair};
 }

@@ -148,6 +148,12 @@ pub enum RuntimeError {
         /// The operation.
         what: &'static str,
     },
+    /// Something that a model's plan has no room for.
+    #[error("the model was not planned for {what}")]
+    NotPlanned {
+        /// The missing part.
+        what: &'static str,
+    },
     /// An operation that does not support several devices.
     #[error("{what} needs all layers on one device, found several")]
     NeedsOneDevice {

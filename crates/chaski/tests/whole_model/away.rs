@@ -6,17 +6,22 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
+use chaski::errors::RuntimeError;
 use chaski::experts::{
-    AbsentExperts, ExpertCall, ExpertError, ExpertFuture, ExpertWorker, Experts, Home, Pair, WorkerConfig,
+    AbsentExperts, ExpertCall, ExpertError, ExpertFuture, ExpertWorker, Experts, GpuExpertWorker, Home, Pair,
+    WorkerConfig,
 };
 use chaski::gguf::{GgmlType, MemorySource};
-use chaski::kernels::ActivationPrecision;
+use chaski::gpu::Gpu;
+use chaski::kernels::{ActivationPrecision, FeatureSet};
 use chaski::steps::{Runner, RunnerConfig};
 use chaski::{DeviceChoice, Engine, Finish, KvType, Source};
 use chaski_models::{Model, Target, Threads};
 
 use crate::archs::{Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, build, chain, fixture, full, greedy, in_turns, say};
+use crate::common::{
+    Failures, Timed, block_on, build, chain, fixture, full, greedy, in_turns, say, shared_gpu,
+};
 use crate::streaming::{N_EXPERT, N_USED, bits, with_experts};
 
 const ONE: Threads = Threads { decode: 1, batch: 1 };
@@ -56,9 +61,27 @@ struct Seen {
     stall: AtomicU32,
 }
 
+/// A worker of either kind.
+enum Worker {
+    Cpu(Box<ExpertWorker>),
+    Gpu(Box<GpuExpertWorker>),
+}
+
+impl Worker {
+    async fn compute(&mut self, call: &ExpertCall) -> Result<Vec<f32>, ExpertError> {
+        match self {
+            Worker::Cpu(worker) => worker.compute(call),
+            Worker::Gpu(worker) => worker.compute(call).await.map_err(|e| match e {
+                RuntimeError::Experts(e) => e,
+                e => ExpertError::Failed { layer: call.layer, source: e.into() },
+            }),
+        }
+    }
+}
+
 /// Workers in this process, each with some of the experts.
 struct Others {
-    workers: Vec<Arc<Mutex<ExpertWorker>>>,
+    workers: Vec<Arc<Mutex<Worker>>>,
     division: Division,
     seen: Arc<Seen>,
 }
@@ -79,7 +102,30 @@ impl Others {
                 block_on(worker.add(layer.layer, expert, model)).expect("an expert");
             }
         }
-        let workers = workers.into_iter().map(|w| Arc::new(Mutex::new(w))).collect();
+        let workers = workers.into_iter().map(|w| Arc::new(Mutex::new(Worker::Cpu(Box::new(w))))).collect();
+        Others { workers, division, seen: Arc::default() }
+    }
+
+    /// The same on a device, for a model with this configuration.
+    fn on_gpu(
+        model: &Model<MemorySource>,
+        n: usize,
+        division: Division,
+        (gpu, config): (&Arc<Gpu>, &RunnerConfig),
+    ) -> Others {
+        let graph = block_on(model.graph(64)).expect("a graph");
+        let slots = RunnerConfig { expert_slots: N_EXPERT, ..config.clone() };
+        let plan = slots.plan_for(model, gpu.caps());
+        let mut workers: Vec<GpuExpertWorker> = (0..n)
+            .map(|_| block_on(GpuExpertWorker::new(gpu.clone(), &graph, &plan)).expect("a worker"))
+            .collect();
+        for layer in graph.experts() {
+            for expert in 0..layer.n_expert as u16 {
+                let worker = &mut workers[owner(layer.layer, expert, n)];
+                block_on(worker.add(layer.layer, expert, model)).expect("an expert");
+            }
+        }
+        let workers = workers.into_iter().map(|w| Arc::new(Mutex::new(Worker::Gpu(Box::new(w))))).collect();
         Others { workers, division, seen: Arc::default() }
     }
 }
@@ -133,7 +179,7 @@ impl Experts for Others {
                 let pairs = own.iter().map(|i| call.pairs[*i]).collect();
                 let part = ExpertCall { pairs, ..call.clone() };
                 let mut worker = worker.lock().expect("no panic");
-                let rows = worker.compute(&part)?;
+                let rows = block_on(worker.compute(&part))?;
                 for (i, row) in own.into_iter().zip(rows.chunks_exact(width)) {
                     out[i * width..][..width].copy_from_slice(row);
                 }
@@ -411,6 +457,96 @@ fn experts_are_added_and_removed_one_by_one() {
         let e = chain(&block_on(worker.add(layer, expert, &model)).expect_err("there is none"));
         assert!(e.starts_with(start), "{e}");
     }
+}
+
+/// A model on a device with workers on devices, against the same plan without others.
+#[test]
+fn experts_on_devices_are_the_same_bits_elsewhere() {
+    let _t = Timed::new("experts elsewhere, on devices");
+    let mut failures = Failures::default();
+    // With and without biases, scales, recurrent state, a fused gate-up matrix, experts with one product, and norms of their own.
+    let few = ["llama-moe", "gpt-oss-moe", "gemma4-moe", "qwen3next-moe", "nemotron_h_moe-latent"];
+    let names = names().into_iter().filter(|n| wanted(n) && (full() || few.contains(n)));
+    for (nth, name) in names.enumerate() {
+        let f = Fixture::load(name);
+        let (model, has_more) = model_of(&f);
+        if !has_more {
+            continue;
+        }
+        let gpu = shared_gpu([FeatureSet::Sg, FeatureSet::Base][nth % 2], false);
+        let target = Target::Gpu(gpu.clone());
+        let config = RunnerConfig { experts_away: true, expert_slots: 3, ..config() };
+        let load = || {
+            let loaded = block_on(Runner::load(&model, &target, &config, |_| {}));
+            loaded.unwrap_or_else(|e| panic!("{name}: {}", chain(&e)))
+        };
+        let alone = results(&mut load(), &f.tokens);
+        let ways = [(1, Division::Away), (2, Division::Mixed), (2, Division::Here)];
+        for (n, division) in if full() { ways.to_vec() } else { ways[..2].to_vec() } {
+            let others = Others::on_gpu(&model, n, division, (&gpu, &config));
+            let seen = others.seen.clone();
+            let mut r = load();
+            r.set_experts(Some(Box::new(others))).expect("the model was planned for it");
+            let case = format!("{name}, {n} workers, {division:?}");
+            compare(&mut failures, &case, &results(&mut r, &f.tokens), &alone);
+            let n_call = seen.n_call.load(Ordering::Relaxed);
+            failures
+                .check((n_call > 0) == (division != Division::Here), || format!("{case}: {n_call} calls"));
+            let reads = r.gpu().and_then(|g| g.expert_reads()).expect("experts are offloaded");
+            failures
+                .check((reads.read == 0) == (division == Division::Away), || format!("{case}: {reads:?}"));
+            if division == Division::Away {
+                seen.fail.store(1, Ordering::Relaxed);
+                r.select(0);
+                r.truncate(5);
+                let e = block_on(r.eval_all(&f.tokens[5..9], 4)).expect_err("a call fails");
+                assert_eq!(chain(&e), "layer 0 of experts: no result from elsewhere: cut off", "{name}");
+                compare(
+                    &mut failures,
+                    &format!("{case}, after a failure"),
+                    &results(&mut r, &f.tokens),
+                    &alone,
+                );
+            }
+        }
+    }
+    failures.conclude();
+}
+
+#[test]
+fn workers_on_devices_hold_as_many_experts_as_they_have_room_for() {
+    let f = Fixture::load("gpt-oss-moe");
+    let (model, _) = model_of(&f);
+    let graph = block_on(model.graph(64)).expect("a graph");
+    let gpu = shared_gpu(FeatureSet::Sg, false);
+    let config = RunnerConfig { experts_away: true, expert_slots: 2, ..config() };
+    let plan = config.plan_for(&model, gpu.caps());
+    let mut worker = block_on(GpuExpertWorker::new(gpu.clone(), &graph, &plan)).expect("a worker");
+    let whole = graph.weights.iter().map(|w| w.n_byte()).sum::<u64>();
+    assert!(worker.memory().items.iter().any(|item| item.what == "weights"));
+    assert!(worker.memory().n_byte() < whole + (16 << 20), "nothing but experts and activations");
+    assert_eq!((worker.n_slot(), worker.max_columns()), (2, 64));
+    for expert in [1, 6] {
+        block_on(worker.add(0, expert, &model)).expect("there is room for two");
+    }
+    let digests = [1, 6].map(|e| block_on(worker.canary(0, e)).expect("it is loaded"));
+    assert_ne!(digests[0], digests[1]);
+    let full = chain(&block_on(worker.add(0, 3, &model)).expect_err("there is no room for three"));
+    assert_eq!(full, "layer 0 of experts, experts on the device: found 3, expected 2");
+    assert!(worker.remove(0, 1).expect("it was there") && !worker.has(0, 1));
+    let gone = chain(&block_on(worker.canary(0, 1)).expect_err("it is gone"));
+    assert_eq!(gone, "layer 0 of experts: expert 1 is not loaded here");
+    block_on(worker.add(0, 3, &model)).expect("there is room again");
+    block_on(worker.add(1, 3, &model)).expect("every layer has its own");
+    assert_eq!(block_on(worker.canary(0, 6)).expect("it is loaded"), digests[1]);
+    // Another worker, other slots.
+    let mut other = block_on(GpuExpertWorker::new(gpu, &graph, &plan)).expect("a worker");
+    block_on(other.add(0, 1, &model)).expect("an expert");
+    assert_eq!(block_on(other.canary(0, 1)).expect("it is loaded"), digests[0]);
+    let layer = &graph.experts()[0];
+    let many = ExpertCall { step_columns: 65, ..ExpertCall::canary(&graph, layer, 1, 2) };
+    let e = chain(&block_on(other.compute(&many)).expect_err("there is no such plan"));
+    assert_eq!(e, "layer 0 of experts, columns of the step: found 65, expected 64");
 }
 
 /// Canaries tell workers that compute the same bits from others, whatever their threads.

@@ -157,7 +157,10 @@ pub struct RunnerConfig {
     /// Experts cached on the device per offloaded layer; 0: twice as many as a token uses, or a quarter of all if that
     /// is more.
     pub expert_slots: u32,
-    /// Layers whose experts are not loaded.
+    /// Experts may be computed elsewhere ([`Runner::set_experts`](crate::Runner::set_experts)). On a GPU all layers of experts are
+    /// offloaded for this, as by [`Self::experts_on_cpu`]. The CPU needs no preparation.
+    pub experts_away: bool,
+    /// Layers whose experts are not loaded. No effect on a GPU, where experts are read when they are wanted.
     pub absent_experts: AbsentExperts,
     /// Take rows of embeddings in place of tokens, and positions of three components where the model has M-RoPE. On a
     /// GPU this costs a dispatch per step; the CPU always takes them.
@@ -187,6 +190,7 @@ impl Default for RunnerConfig {
             kv_tokens: None,
             experts_on_cpu: 0,
             expert_slots: 0,
+            experts_away: false,
             absent_experts: AbsentExperts::None,
             rows: false,
             shares: Vec::new(),
@@ -280,7 +284,11 @@ impl RunnerConfig {
             pool: self.kv_tokens.map(|n| n / PAGE),
             ring: 128,
             fusions: self.fusions,
-            experts: Streaming { n_layer: self.experts_on_cpu, n_slot: self.expert_slots },
+            experts: Streaming {
+                n_layer: if self.experts_away { u32::MAX } else { self.experts_on_cpu },
+                n_slot: self.expert_slots,
+            },
+            away: self.experts_away,
             rows: self.rows,
             shares: self.shares.clone(),
             ..PlanConfig::new(n_ctx, self.n_seq_for(model), max_col)

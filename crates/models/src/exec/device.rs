@@ -77,9 +77,6 @@ impl DeviceExecutor {
         };
         match narrowest(gpus.iter().map(|gpu| gpu.caps())) {
             Some(caps) => {
-                if !absent.is_empty() {
-                    return Err(ModelError::NeedsCpu { what: "a model without some of its experts" });
-                }
                 let mut plan = config.plan_for(model, caps);
                 if gpus.len() > 1 && plan.shares.is_empty() {
                     plan.shares = shares_of(gpus);
@@ -107,11 +104,10 @@ impl DeviceExecutor {
     /// Sets experts elsewhere, for steps that are submitted from now on.
     ///
     /// # Errors
-    /// [`ModelError::NeedsCpu`] on a GPU.
+    /// [`RuntimeError::NotPlanned`] on a GPU without [`RunnerConfig::experts_away`].
     pub(crate) fn set_experts(&mut self, experts: Option<Box<dyn Experts>>) -> Result<(), ModelError> {
         match self {
-            DeviceExecutor::Gpu(_) if experts.is_none() => Ok(()),
-            DeviceExecutor::Gpu(_) => Err(ModelError::NeedsCpu { what: "experts elsewhere" }),
+            DeviceExecutor::Gpu(e) => Ok(e.model_mut().set_experts(experts)?),
             DeviceExecutor::Cpu(e) => {
                 e.set_experts(experts);
                 Ok(())
@@ -121,9 +117,14 @@ impl DeviceExecutor {
 
     pub(crate) fn take_experts(&mut self) -> Option<Box<dyn Experts>> {
         match self {
-            DeviceExecutor::Gpu(_) => None,
+            DeviceExecutor::Gpu(e) => e.model_mut().take_experts(),
             DeviceExecutor::Cpu(e) => e.take_experts(),
         }
+    }
+
+    /// True if a step that fails because of experts elsewhere leaves the sequences as they were.
+    pub(crate) fn undoes(&self) -> bool {
+        matches!(self, DeviceExecutor::Cpu(_))
     }
 
     pub(crate) fn limits(&self) -> Limits {

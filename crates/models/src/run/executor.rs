@@ -68,11 +68,23 @@ impl Executor for Runner {
     }
 
     fn undo(&mut self, error: &ModelError) -> bool {
-        let is_undone = matches!(error, ModelError::Runtime(RuntimeError::Experts(_)));
+        let is_undone =
+            matches!(error, ModelError::Runtime(RuntimeError::Experts(_))) && self.device.undoes();
         if is_undone {
             self.device.drop_steps();
         }
         is_undone
+    }
+
+    async fn recover(&mut self, error: Arc<ModelError>) -> Result<(), Arc<ModelError>> {
+        match *error {
+            // The device is as good as before.
+            ModelError::Runtime(RuntimeError::Experts(_)) => {
+                self.device.drop_steps();
+                Ok(())
+            }
+            _ => Err(error),
+        }
     }
 
     fn forget(&mut self) {

@@ -158,7 +158,7 @@ fn planned(
     config: &PlanConfig,
 ) -> Result<(Groups, Segments), RuntimeError> {
     let devices: Vec<&Caps> = gpus.iter().map(|gpu| gpu.caps()).collect();
-    let steps = fuse(graph, config.fusions);
+    let steps = fuse(graph, config.rules());
     let mut groups = Groups::of_devices(graph, &steps, &devices, &config.experts)?;
     let segments = plan_on(graph, &steps, &mut groups, &devices, config)?;
     Ok((groups, segments))

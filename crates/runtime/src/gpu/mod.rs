@@ -1,5 +1,7 @@
 //! Everything that calls wgpu.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod away;
 mod buffers;
 mod case;
 mod choose;
@@ -37,6 +39,8 @@ mod sequences;
 mod snapshot;
 mod steps;
 #[cfg(not(target_arch = "wasm32"))]
+mod store;
+#[cfg(not(target_arch = "wasm32"))]
 mod stream;
 #[cfg(target_arch = "wasm32")]
 #[path = "no_stream.rs"]
@@ -44,6 +48,8 @@ mod stream;
 mod tape;
 mod timer;
 mod tune;
+#[cfg(not(target_arch = "wasm32"))]
+mod worker;
 
 pub use case::{CaseReport, ReadyCase, run_case, self_test};
 pub use device::{
@@ -59,5 +65,7 @@ pub use ready::Ablation;
 pub use room::DeviceMemory;
 pub use sent::{SampleMode, StepOptions};
 pub use tune::TuneStep;
+#[cfg(not(target_arch = "wasm32"))]
+pub use worker::ExpertWorker;
 
 pub use crate::plan::{Memory, MemoryItem};

@@ -18,6 +18,7 @@ use super::ready::{Ablation, Body, Devices, Ready, ReadySegment, ReadySegments, 
 use super::sent::Steps;
 use super::stream::Streams;
 use crate::error::RuntimeError;
+use crate::experts::Experts;
 use crate::graph::LoraScale;
 use crate::plan::{BufferSpec, Columns, Memory, PlanConfig, Planned};
 use crate::step::Column;
@@ -168,6 +169,25 @@ impl GpuModel {
     /// Loading times.
     pub fn load_times(&self) -> LoadTimes {
         self.times
+    }
+
+    /// Sets experts elsewhere, for steps from now on; `None`: offloaded experts are all computed here.
+    ///
+    /// # Errors
+    /// [`RuntimeError::NotPlanned`] for a model without [`PlanConfig::away`] or without offloaded experts.
+    pub fn set_experts(&mut self, experts: Option<Box<dyn Experts>>) -> Result<(), RuntimeError> {
+        let is_planned = self.config.away && self.expert_reads().is_some();
+        match self.streams.as_mut().filter(|_| is_planned) {
+            Some(streams) => drop(streams.set_experts(experts)),
+            None if experts.is_none() => {}
+            None => return Err(RuntimeError::NotPlanned { what: "experts elsewhere" }),
+        }
+        Ok(())
+    }
+
+    /// Takes back [`Self::set_experts`].
+    pub fn take_experts(&mut self) -> Option<Box<dyn Experts>> {
+        self.streams.as_mut().and_then(|streams| streams.set_experts(None))
     }
 
     /// Cost of offloaded experts so far; `None` if all are on the device.

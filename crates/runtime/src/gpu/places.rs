@@ -66,6 +66,13 @@ impl Places {
         given
     }
 
+    /// Frees the slot of an expert, if it has one.
+    pub(super) fn release(&mut self, expert: u32) {
+        if let Some(place) = self.place_of[expert as usize].take() {
+            self.held[place as usize].0 = None;
+        }
+    }
+
     /// Marks a slot as holding the expert.
     pub(super) fn filled(&mut self, expert: u32, place: u32) {
         self.held[place as usize] = (Some(expert), self.now);
@@ -108,6 +115,19 @@ mod tests {
         let read: Vec<u32> = rounds.iter().flat_map(|r| run(&mut p, r)).collect();
         assert_eq!(read, [0, 1, 2, 7]);
         assert_eq!(p.rounds(&[]), Vec::<Vec<u32>>::new());
+    }
+
+    #[test]
+    fn a_released_place_is_the_next_to_be_given() {
+        let mut p = Places::new(8, 3);
+        run(&mut p, &[1, 2, 3]);
+        let place = p.place(2);
+        p.release(2);
+        p.release(7);
+        assert_eq!([1, 2, 3].map(|e| p.place(e).is_some()), [true, false, true]);
+        run(&mut p, &[5]);
+        assert_eq!(p.place(5), place, "nobody had to go");
+        assert_eq!([1, 3].map(|e| p.place(e).is_some()), [true, true]);
     }
 
     #[test]

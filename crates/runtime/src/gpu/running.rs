@@ -12,6 +12,8 @@ pub(super) struct Run<'a> {
     pub(super) devices: Devices<'a>,
     pub(super) body: &'a [Ready],
     pub(super) columns: Columns,
+    /// Columns that choose the plan.
+    pub(super) n_planned: u32,
     /// Maximum number of dispatches per submission.
     pub(super) per_submit: usize,
     /// The first unsubmitted dispatch.

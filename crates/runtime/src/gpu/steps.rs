@@ -208,7 +208,12 @@ impl GpuModel {
         let Some(streams) = &mut self.streams else { return Ok(0) };
         let main = Recorder { gpu: &self.gpu, lane: None, buffers: &self.buffers, ablation: self.ablation };
         let devices = Devices { others: &self.others, main };
-        let run = Run { devices, body: self.ready.body(body), columns, per_submit, from: 0 };
+        // A single column that does not go by the plan of one goes by that of several.
+        let n_planned = match body {
+            Body::One { .. } => 1,
+            Body::Many { n_col } => n_col.max(2),
+        };
+        let run = Run { devices, body: self.ready.body(body), columns, n_planned, per_submit, from: 0 };
         streams.run(run, self.ready.stages(body)).await
     }
 

@@ -2,13 +2,17 @@
 //!
 //! A stage is submitted when all of its inputs are available. Values that cross to the next device are copied, read,
 //! and written there; a stage of offloaded experts waits for its route. The end of the last stage goes with the outputs
-//! of the step.
+//! of the step. Experts elsewhere (`away.rs`) take part between two stages.
 
+use std::sync::{Mutex, PoisonError};
+
+use super::away::Waiting;
 use super::offload::{Names, Offload};
 use super::reads::ExpertReads;
 use super::ready::ReadyStage;
 use super::running::Run;
 use crate::error::RuntimeError;
+use crate::experts::Experts;
 use crate::graph::Graph;
 use crate::plan::{Groups, Place};
 use crate::tensors::Tensors;
@@ -44,6 +48,8 @@ impl Run<'_> {
 /// Runs bodies with offloaded experts.
 pub(super) struct Streams {
     offload: Offload,
+    /// Behind a lock that is never taken, so that the model can be shared.
+    experts: Option<Mutex<Box<dyn Experts>>>,
 }
 
 impl Streams {
@@ -53,7 +59,13 @@ impl Streams {
         groups: Groups,
         tensors: impl Tensors + Send + Sync + 'static,
     ) -> Option<Streams> {
-        Some(Streams { offload: Offload::new(graph, groups, tensors)? })
+        Some(Streams { offload: Offload::new(graph, groups, tensors)?, experts: None })
+    }
+
+    /// Replaces the experts elsewhere, and returns those before.
+    pub(super) fn set_experts(&mut self, experts: Option<Box<dyn Experts>>) -> Option<Box<dyn Experts>> {
+        let before = std::mem::replace(&mut self.experts, experts.map(Mutex::new));
+        before.map(|e| e.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Cost of offloaded experts.
@@ -67,15 +79,27 @@ impl Streams {
         mut run: Run<'_>,
         stages: &[ReadyStage],
     ) -> Result<usize, RuntimeError> {
-        let mut names: Option<Names> = None;
+        let Streams { offload, experts } = self;
+        let mut elsewhere = experts.as_mut().map(|e| e.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let (mut names, mut waiting): (Option<Names>, Option<Waiting>) = (None, None);
         for (i, stage) in stages.iter().enumerate() {
             if let Some(before) = i.checked_sub(1).map(|b| &stages[b])
                 && before.place.device() != stage.place.device()
             {
                 run.cross(before, stage).await?;
             }
-            if let Place::Cpu { experts, .. } = &stage.place {
-                self.offload.run(&mut run, stage, experts, &mut names).await?;
+            match &stage.place {
+                Place::Cpu { experts, .. } => {
+                    let elsewhere = elsewhere.as_deref_mut();
+                    let sent = offload.run(&mut run, stage, experts, &mut names, elsewhere).await?;
+                    waiting = sent.or(waiting);
+                }
+                Place::Rows { slots, .. } => {
+                    if let Some(sent) = waiting.take() {
+                        run.arrive(stage, slots, sent).await?;
+                    }
+                }
+                Place::Device(_) => {}
             }
         }
         run.devices.main.gpu.check()?;

@@ -8,7 +8,7 @@ use chaski_kernels::{rope, step};
 use super::config::PlanConfig;
 use super::group::Groups;
 use super::memory::{BufferSlot, BufferSpec, BufferUsage, N_CROSSING, N_READBACK};
-use super::planned::Slot;
+use super::planned::{Planned, Slot};
 use super::segments::Segments;
 use super::stages::bound;
 use crate::graph::Graph;
@@ -57,6 +57,20 @@ pub(super) fn buffers(
         });
         of_device(&mut list, graph, groups, segments, config);
     }
+    list.buffers
+}
+
+/// The buffers that these dispatches bind, on one device.
+pub(super) fn buffers_of<'a>(
+    graph: &Graph,
+    groups: &Groups,
+    segments: &Segments,
+    config: &PlanConfig,
+    dispatches: impl Iterator<Item = &'a Planned>,
+) -> Vec<BufferSpec> {
+    let bound = bound(dispatches).into_iter().chain([Slot::Step, Slot::Aux(None)]).collect();
+    let mut list = List { bound: Some(bound), ..List::default() };
+    of_device(&mut list, graph, groups, segments, config);
     list.buffers
 }
 

@@ -37,6 +37,9 @@ pub struct PlanConfig {
     pub fusions: Fusions,
     /// CPU offload of experts.
     pub experts: Streaming,
+    /// Offloaded experts may be computed elsewhere: their inputs are read back with the route, and their slots are summed by a
+    /// dispatch of its own.
+    pub away: bool,
     /// Allow input rows in place of tokens, and positions with three components.
     pub rows: bool,
     /// Share of weights and cache per device, in any unit; empty: equal shares.
@@ -59,9 +62,15 @@ impl PlanConfig {
             ring: 64,
             fusions: Fusions::ALL,
             experts: Streaming::default(),
+            away: false,
             rows: false,
             shares: Vec::new(),
         }
+    }
+
+    /// The fusion rules, without those that experts elsewhere exclude.
+    pub fn rules(&self) -> Fusions {
+        if self.away { self.fusions.with_experts_apart() } else { self.fusions }
     }
 
     /// Pages per sequence.

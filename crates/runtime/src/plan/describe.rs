@@ -51,6 +51,7 @@ impl fmt::Display for Stage {
         let experts = match self.place {
             Place::Device(_) => String::new(),
             Place::Cpu { experts, .. } => format!(" | experts of group {}", experts.group),
+            Place::Rows { slots, .. } => format!(" | with slots of layer {} from elsewhere", slots.layer),
         };
         let crossing = |f: &mut fmt::Formatter<'_>, what: &str, values: &[Crossing]| {
             let values: Vec<String> =

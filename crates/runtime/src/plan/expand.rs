@@ -19,7 +19,7 @@ use super::planned::{Growth, Planned, Segment, Slot, Work};
 use super::stages::{Crossing, Place, Stage};
 use super::steps::{Form, Fused, Norm, Part, Step, Steps};
 use crate::graph::recurrent::Recurrent;
-use crate::graph::{Graph, Op, ValueId, WeightId};
+use crate::graph::{ExpertLayer, Graph, Op, ValueId, WeightId};
 
 /// Column stride of an activation of this width, in values.
 pub(super) fn ld(width: u32) -> u32 {
@@ -108,8 +108,11 @@ pub(super) struct Expander<'a> {
     pub(super) spread: [u32; 2],
     /// Number of workgroup counters that kernels need.
     pub(super) arrived: u32,
-    /// Maximum words in which routes name offloaded experts.
+    /// Maximum words in which routes name offloaded experts, with what is read back beside them.
     pub(super) route_words: u32,
+    /// Layers of experts that may be computed elsewhere, and the layer of the current step.
+    pub(super) experts: Vec<ExpertLayer>,
+    pub(super) layer: Option<u16>,
     pub(super) logits: ValueId,
     pub(super) ld_logits: u32,
     /// Columns are the step's picks: products of several columns use their number.
@@ -146,7 +149,10 @@ impl Expander<'_> {
                 let dispatch = self.stages.iter().map(|s| s.segment.len()).sum::<usize>() + self.out.len();
                 marks.push(Mark { dispatch, live });
             }
+            let is_inside = |l: &&ExpertLayer| s.nodes().iter().any(|n| l.nodes.contains(n));
+            self.layer = self.experts.iter().find(is_inside).map(|l| l.layer);
             self.step(s)?;
+            self.layer = None;
             for v in self.touched(s) {
                 if last[v.0] == i
                     && let Some(b) = self.home[v.0].take()
@@ -204,7 +210,7 @@ impl Expander<'_> {
         weights: u64,
     ) -> &mut Work {
         let work = Work { weights, ..Work::default() };
-        self.out.push(Planned { dispatch, bind, columns, part, work, product: None });
+        self.out.push(Planned { dispatch, bind, columns, part, work, product: None, layer: self.layer });
         &mut self.out.last_mut().expect("it was just pushed").work
     }
 

@@ -17,8 +17,8 @@ use super::expand::{Expander, Input, f32s, ld};
 use super::planned::{Growth, Slot};
 use super::stages::{Crossing, Place as StagePlace};
 use super::steps::{Norm, Part};
-use super::streaming::OffloadedExperts;
-use crate::graph::{ValueId, WeightId};
+use super::streaming::{ExpertInput, ExpertSlots, OffloadedExperts};
+use crate::graph::{ExpertLayer, ValueId, WeightId};
 
 /// Input and experts of a product.
 #[derive(Clone, Copy)]
@@ -220,12 +220,19 @@ impl Expander<'_> {
         let per_slot = self.graph.slots(x) > 0;
         let ldx = if per_slot { ld(self.graph.width(x)) } else { self.ld_of(x) };
         let (x, y) = (self.act(x), self.act(y));
+        let slots = if per_slot { self.slots_of_experts(route, x) } else { None };
+        if let Some(slots) = slots {
+            self.enter(StagePlace::Rows { device: self.device, slots }, vec![]);
+        }
         let sorted = self.n_col > 1 && per_slot;
         let call = MoeReduce { route: layout, m, ldx, ldy, n_col: self.n_col, sorted, add: false };
         let n = layout.n_used;
         let columns = self.many(Growth::Y);
         self.push(call.dispatch()?, vec![("x", x), ("route", route_slot), ("y", y)], columns, "reduce", 0)
             .col(f32s(m * n) + f32s(m), 2 * u64::from(m * n));
+        if slots.is_some() {
+            self.enter(StagePlace::Device(self.device), vec![]);
+        }
         Ok(())
     }
 
@@ -264,6 +271,7 @@ impl Expander<'_> {
     ) -> Result<(), PlanError> {
         let By { x, per_slot, norm, route, route_slot, routed, heads } = *by;
         let ldx = heads.unwrap_or(ld(x.k));
+        let input = routed.filter(|_| !per_slot).and_then(|route| self.input_of_experts(route, &x));
         let aux = self.groups.aux(self.graph, norm, parts);
         let affine =
             aux.map(|a| &self.groups.aux[a]).and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
@@ -274,7 +282,7 @@ impl Expander<'_> {
             let (n_place, by_slot) = (g.n_expert, heads.is_some());
             let experts = Experts { route, first: sh.row0 / stride, n_row, stride, by_slot };
             let n_byte = g.layout(sh).n_byte;
-            let offloaded = routed.filter(|_| g.streamed);
+            let offloaded = routed.filter(|_| g.streamed).map(|route| (route, input));
             let bind = vec![
                 ("w", Slot::Weights { group, shard }),
                 ("x", x.slot),
@@ -343,11 +351,36 @@ impl Expander<'_> {
         Ok(())
     }
 
+    /// The layer of a route, if its experts may be computed elsewhere.
+    fn layer_of(&self, route: ValueId) -> Option<&ExpertLayer> {
+        self.experts.iter().find(|l| self.steps.place(l.route) == route)
+    }
+
+    /// The input of a layer of experts that may be computed elsewhere.
+    fn input_of_experts(&self, route: ValueId, x: &Input) -> Option<ExpertInput> {
+        let l = self.layer_of(route)?;
+        let Slot::Act(act) = x.slot else { return None };
+        let n_out = self.graph.width(l.y);
+        Some(ExpertInput { layer: l.layer, act, width: x.k, ld: ld(x.k), f16: x.f16, n_out })
+    }
+
+    /// The slots of a layer whose experts are offloaded and may be computed elsewhere.
+    fn slots_of_experts(&self, route: ValueId, x: Slot) -> Option<ExpertSlots> {
+        let l = self.layer_of(route)?;
+        let is_offloaded = l.weights(self.graph).iter().any(|w| {
+            let home = self.groups.home[w.0];
+            home.is_some_and(|(group, _)| self.groups.groups[group].streamed)
+        });
+        let (Slot::Act(act), true) = (x, is_offloaded) else { return None };
+        let width = self.graph.width(l.y);
+        Some(ExpertSlots { layer: l.layer, act, width, ld: ld(width) })
+    }
+
     /// If the experts of a group are offloaded, starts a stage of the CPU, whose input is the route.
-    fn enter_experts(&mut self, routed: Option<ValueId>, group: usize, route: Route) {
-        let Some(value) = routed else { return };
-        let experts = OffloadedExperts { group, route, many: self.n_col > 1 };
-        self.route_words = self.route_words.max(experts.words(self.n_col).1);
+    fn enter_experts(&mut self, routed: Option<(ValueId, Option<ExpertInput>)>, group: usize, route: Route) {
+        let Some((value, input)) = routed else { return };
+        let experts = OffloadedExperts { group, route, many: self.n_col > 1, input };
+        self.route_words = self.route_words.max(experts.words_read(self.n_col));
         let act = self.home[value.0].expect("routing comes before what it routes");
         let takes = vec![Crossing { value, act, n_word: 0 }];
         self.enter(StagePlace::Cpu { device: self.device, experts }, takes);

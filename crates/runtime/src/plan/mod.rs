@@ -21,6 +21,7 @@ mod stages;
 mod steps;
 mod streaming;
 mod whole;
+mod worker;
 
 pub use config::PlanConfig;
 pub use error::PlanError;
@@ -31,5 +32,6 @@ pub use planned::{Columns, Growth, Planned, Segment, Slot, Work};
 pub use segments::{DecodePlan, HeadPlan, Hidden, PromptPlan, Segments};
 pub use stages::{Crossing, Place, Stage, dispatches};
 pub use steps::{Form, Fused, HeadNorm, Heads, Norm, Part, Step, Steps};
-pub use streaming::{OffloadedExperts, Streaming};
+pub use streaming::{ExpertInput, ExpertSlots, OffloadedExperts, Streaming};
 pub use whole::{memory_need, plan, plan_on};
+pub use worker::{ExpertLayerPlan, ExpertPlan, ExpertPlans, plan_experts};

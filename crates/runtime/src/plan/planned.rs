@@ -92,6 +92,9 @@ pub struct Planned {
     pub work: Work,
     /// The call, if it is a product of one column, for retuning.
     pub product: Option<MulMatVec>,
+    /// The layer of experts that it is part of ([`ExpertLayer::layer`](crate::graph::ExpertLayer::layer)), if they may be computed
+    /// elsewhere.
+    pub layer: Option<u16>,
 }
 
 /// The columns of a step, as far as grids depend on them.

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::planned::{Planned, Segment, Slot};
-use super::streaming::OffloadedExperts;
+use super::streaming::{ExpertSlots, OffloadedExperts};
 use crate::graph::ValueId;
 
 /// Location of a stage.
@@ -23,13 +23,20 @@ pub enum Place {
         /// The experts.
         experts: OffloadedExperts,
     },
+    /// Rows that others computed are written to the slots of a layer of experts; then a device runs the dispatches.
+    Rows {
+        /// The device.
+        device: usize,
+        /// The slots.
+        slots: ExpertSlots,
+    },
 }
 
 impl Place {
     /// The device that runs the dispatches.
     pub fn device(&self) -> usize {
         match *self {
-            Place::Device(device) | Place::Cpu { device, .. } => device,
+            Place::Device(device) | Place::Cpu { device, .. } | Place::Rows { device, .. } => device,
         }
     }
 }

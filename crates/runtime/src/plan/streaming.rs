@@ -60,6 +60,45 @@ pub struct OffloadedExperts {
     pub route: Route,
     /// Columns are sorted by expert, and the tiles name the experts; otherwise the route has one column's experts.
     pub many: bool,
+    /// The input, if the experts may be computed elsewhere.
+    pub input: Option<ExpertInput>,
+}
+
+/// The input of a layer of experts that may be computed elsewhere.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct ExpertInput {
+    /// The layer ([`ExpertLayer::layer`](crate::graph::ExpertLayer::layer)).
+    pub layer: u16,
+    /// Its activation buffer.
+    pub act: usize,
+    /// Values per column.
+    pub width: u32,
+    /// Column stride, in values.
+    pub ld: u32,
+    /// Values are f16, two per word.
+    pub f16: bool,
+    /// Values per row of the result.
+    pub n_out: u32,
+}
+
+impl ExpertInput {
+    /// Words per column.
+    pub fn words(&self) -> u32 {
+        if self.f16 { self.ld / 2 } else { self.ld }
+    }
+}
+
+/// The slots of a layer of experts that may be computed elsewhere.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct ExpertSlots {
+    /// The layer ([`ExpertLayer::layer`](crate::graph::ExpertLayer::layer)).
+    pub layer: u16,
+    /// Their activation buffer: rows in the order of slots for one column, otherwise of the pairs sorted by expert.
+    pub act: usize,
+    /// Values per row.
+    pub width: u32,
+    /// Row stride, in values.
+    pub ld: u32,
 }
 
 impl OffloadedExperts {
@@ -70,6 +109,13 @@ impl OffloadedExperts {
             true => (r.tiles_at(), Route::TILE_WORDS * r.tiles_of(n_col * r.n_used)),
             false => (0, r.n_used),
         }
+    }
+
+    /// Words that are read back for `n_col` columns: those that name experts, then, if experts may be computed elsewhere, the
+    /// experts of all pairs and the input.
+    pub fn words_read(&self, n_col: u32) -> u32 {
+        let more = self.input.map_or(0, |input| n_col * (self.route.n_used + input.words()));
+        self.words(n_col).1 + more
     }
 
     /// The distinct experts in these words, ascending.
@@ -134,7 +180,7 @@ mod tests {
     #[test]
     fn words_of_a_route_get_places_for_experts() {
         let route = Route { n_expert: 8, n_used: 2, n_col: 1, tile: 32 };
-        let one = OffloadedExperts { group: 0, route, many: false };
+        let one = OffloadedExperts { group: 0, route, many: false, input: None };
         assert_eq!(one.words(1), (0, 2));
         assert_eq!(one.wanted(&[5, 3]), [3, 5]);
         assert_eq!(one.placed(&[5, 3], |e| Some(e - 3)), [2, 0]);

@@ -126,6 +126,8 @@ pub fn plan_on(
         spread: [1, 1],
         arrived: 1,
         route_words: 0,
+        experts: if config.away { graph.experts() } else { Vec::new() },
+        layer: None,
         logits,
         ld_logits,
         is_picked: false,
@@ -196,7 +198,7 @@ pub fn plan_on(
 /// # Errors
 /// As [`plan_on`].
 pub fn memory_need(graph: &Graph, devices: &[&Caps], config: &PlanConfig) -> Result<Vec<Memory>, PlanError> {
-    let steps = fuse(graph, config.fusions);
+    let steps = fuse(graph, config.rules());
     let mut groups = Groups::of_devices(graph, &steps, devices, &config.experts)?;
     let segments = plan_on(graph, &steps, &mut groups, devices, config)?;
     let of = |device| Memory::of(segments.buffers.iter().filter(|b| b.device == device));

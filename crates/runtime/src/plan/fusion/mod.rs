@@ -32,6 +32,9 @@ pub static RULES: [Rule; 9] = [
     sums::SCALED,
 ];
 
+/// The bit of [`Fusions::with_experts_apart`].
+const APART: u32 = 1 << 31;
+
 /// The bit of a rule in [`Fusions`].
 fn bit(rule: &Rule) -> u32 {
     1 << RULES.iter().position(|r| r.name == rule.name).expect("rules are rows of the table")
@@ -62,6 +65,13 @@ impl Fusions {
     #[must_use]
     pub fn without(self, rule: &Rule) -> Self {
         Fusions(self.0 & !bit(rule))
+    }
+
+    /// The same rules, but the inputs and the results of experts are values: no norm before them and no sum after them is part of
+    /// their steps.
+    #[must_use]
+    pub fn with_experts_apart(self) -> Self {
+        Fusions(self.0 | APART).without(&experts::SUM_OF_EXPERTS)
     }
 
     /// The rules.
@@ -98,7 +108,7 @@ pub fn fuse(graph: &Graph, rules: Fusions) -> Steps {
 /// The step of node `i` and of the nodes fused with it; `None` if its readers absorb it.
 fn step(state: &mut State<'_>, rules: Fusions, i: usize) -> Option<Step> {
     state.done[i] = true;
-    if rules.has(&norms::NORM_OF_PRODUCTS) && norms::fold(state, i) {
+    if rules.has(&norms::NORM_OF_PRODUCTS) && norms::fold(state, i, rules.0 & APART != 0) {
         return None;
     }
     let Some(mut draft) = Draft::new(state.graph, i) else { return Some(single(state, i)) };

@@ -42,13 +42,13 @@ pub(super) const NORM_AND_SUM: Rule = Rule {
     },
 };
 
-/// True if the readers of norm node `i` absorb it; if so, records it for [`NORM_OF_PRODUCTS`].
-pub(super) fn fold(state: &mut State<'_>, i: usize) -> bool {
+/// True if the readers of norm node `i` absorb it; if so, records it for [`NORM_OF_PRODUCTS`]. Experts do not if they are apart.
+pub(super) fn fold(state: &mut State<'_>, i: usize, experts_apart: bool) -> bool {
     let Op::RmsNorm { x, weight, eps } = *state.op(i) else { return false };
     let y = state.graph.nodes[i].out;
     let multiplies = |r: &usize| match *state.op(*r) {
         Op::MulMat { .. } | Op::Products { .. } => true,
-        Op::MulMatId { x, route, .. } => x == y && route != y,
+        Op::MulMatId { x, route, .. } => x == y && route != y && !experts_apart,
         _ => false,
     };
     let readers = state.readers(y);
