@@ -105,8 +105,8 @@ impl EngineBuilder {
     /// and no thread. If they fail, the step runs again; after a few attempts, requests fail with
     /// [`ExpertError`](crate::experts::ExpertError). On the CPU, what they have in the KV cache stays there.
     ///
-    /// On a GPU the experts of all layers are offloaded, as by [`Self::experts_on_cpu`]: those that are not away are read from the
-    /// file, and [`Self::expert_slots`] of each layer stay on the device.
+    /// On a GPU the experts of all layers are offloaded, as by [`Self::experts_on_cpu`]: those that are not away are
+    /// read from the file, and [`Self::expert_slots`] of each layer stay on the device.
     pub fn experts(mut self, experts: impl Experts + 'static) -> Self {
         self.experts = Some(Box::new(experts));
         self.loader.config.experts_away = true;

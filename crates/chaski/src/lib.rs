@@ -104,8 +104,8 @@ pub mod errors {
 /// Experts that others compute ([`EngineBuilder::experts`]), and computing those of others.
 ///
 /// A layer of experts is cut out of the graph of any family ([`ExpertLayer`](experts::ExpertLayer)). An
-/// [`ExpertWorker`](experts::ExpertWorker) on the CPU, or a [`GpuExpertWorker`](experts::GpuExpertWorker), holds some experts and computes
-/// an [`ExpertCall`](experts::ExpertCall) with the bits that the model itself would there.
+/// [`ExpertWorker`](experts::ExpertWorker) on the CPU, or a [`GpuExpertWorker`](experts::GpuExpertWorker), holds some
+/// experts and computes an [`ExpertCall`](experts::ExpertCall) with the bits that the model itself would there.
 pub mod experts {
     pub use chaski_models::AbsentExperts;
     pub use chaski_runtime::cpu::{ExpertWorker, WorkerConfig};

@@ -157,8 +157,8 @@ pub struct RunnerConfig {
     /// Experts cached on the device per offloaded layer; 0: twice as many as a token uses, or a quarter of all if that
     /// is more.
     pub expert_slots: u32,
-    /// Experts may be computed elsewhere ([`Runner::set_experts`](crate::Runner::set_experts)). On a GPU all layers of experts are
-    /// offloaded for this, as by [`Self::experts_on_cpu`]. The CPU needs no preparation.
+    /// Experts may be computed elsewhere ([`Runner::set_experts`](crate::Runner::set_experts)). On a GPU all layers of
+    /// experts are offloaded for this, as by [`Self::experts_on_cpu`]. The CPU needs no preparation.
     pub experts_away: bool,
     /// Layers whose experts are not loaded. No effect on a GPU, where experts are read when they are wanted.
     pub absent_experts: AbsentExperts,

@@ -91,8 +91,8 @@ impl Runner {
     /// failed, which can be repeated.
     ///
     /// # Errors
-    /// [`RuntimeError::NotPlanned`](chaski_runtime::RuntimeError::NotPlanned) for a model on a GPU that was loaded without
-    /// [`RunnerConfig::experts_away`].
+    /// [`RuntimeError::NotPlanned`](chaski_runtime::RuntimeError::NotPlanned) for a model on a GPU that was loaded
+    /// without [`RunnerConfig::experts_away`].
     pub fn set_experts(&mut self, experts: Option<Box<dyn Experts>>) -> Result<(), ModelError> {
         self.device.set_experts(experts)
     }

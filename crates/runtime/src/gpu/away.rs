@@ -1,8 +1,8 @@
 //! Experts of a model on a device that are computed elsewhere.
 //!
-//! Their layers are offloaded, so the route is read back before their products. With it comes the input, which is sent; the
-//! dispatches run on with the experts that are here, and skip the others, until the slots are summed. There the rows from
-//! elsewhere are written into the slots.
+//! Their layers are offloaded, so the route is read back before their products. With it comes the input, which is sent;
+//! the dispatches run on with the experts that are here, and skip the others, until the slots are summed. There the
+//! rows from elsewhere are written into the slots.
 
 use std::collections::BTreeSet;
 
@@ -41,8 +41,8 @@ impl Inputs {
     }
 }
 
-/// Asks for the homes of the wanted experts of a layer, and sends the pairs of those that are away. Returns these experts,
-/// ascending.
+/// Asks for the homes of the wanted experts of a layer, and sends the pairs of those that are away. Returns these
+/// experts, ascending.
 ///
 /// # Errors
 /// [`RuntimeError::WrongResult`] for a route with unknown experts; [`ExpertError::Size`].

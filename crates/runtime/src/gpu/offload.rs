@@ -149,8 +149,8 @@ impl Offload {
     }
 }
 
-/// Submits the rest before dispatch `at`, which writes a route, and reads the words that name the experts in it; with an input
-/// also the experts of all pairs, and the input.
+/// Submits the rest before dispatch `at`, which writes a route, and reads the words that name the experts in it; with
+/// an input also the experts of all pairs, and the input.
 async fn read_names(
     recorder: Recorder<'_>,
     run: &mut Run<'_>,

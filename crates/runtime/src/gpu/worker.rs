@@ -33,7 +33,8 @@ struct ReadyPlan {
     layers: Vec<ReadyLayer>,
 }
 
-/// Some experts of a model on a device, which computes calls with the bits that the model itself would on such a device.
+/// Some experts of a model on a device, which computes calls with the bits that the model itself would on such a
+/// device.
 pub struct ExpertWorker {
     gpu: Arc<Gpu>,
     graph: Graph,
@@ -59,12 +60,12 @@ impl Tensors for NoTensors {
 
 impl ExpertWorker {
     /// A worker for the experts of a model, without any: each layer has room for as many as
-    /// [`PlanConfig::experts`] has slots. Bits are those of a model with the same configuration on such a device; its context and
-    /// cache do not matter.
+    /// [`PlanConfig::experts`] has slots. Bits are those of a model with the same configuration on such a device; its
+    /// context and cache do not matter.
     ///
     /// # Errors
-    /// [`PlanError`](crate::plan::PlanError) if the graph has no experts that can be computed by themselves, or they do not fit the
-    /// device; device errors.
+    /// [`PlanError`](crate::plan::PlanError) if the graph has no experts that can be computed by themselves, or they do
+    /// not fit the device; device errors.
     pub async fn new(gpu: Arc<Gpu>, graph: &Graph, config: &PlanConfig) -> Result<Self, RuntimeError> {
         let ExpertPlans { plans, groups, segments } = plan_experts(graph, gpu.caps(), config)?;
         let gpus = [gpu.clone()];
@@ -72,7 +73,7 @@ impl ExpertWorker {
         let Some(Part { buffers, .. }) = parts.into_iter().next() else {
             unreachable!("one device has one part")
         };
-        let recorder = Recorder { gpu: &gpu, buffers: &buffers, ablation: Ablation::default() };
+        let recorder = Recorder { gpu: &gpu, buffers: &buffers, ablation: Ablation::default(), lane: None };
         let layer = |l: &ExpertLayerPlan| -> Result<ReadyLayer, RuntimeError> {
             let segment = l.segment.iter().map(|p| make_ready(recorder, 0, p)).collect::<Result<_, _>>()?;
             let ExpertLayerPlan { route, input, slots, .. } = *l;
@@ -137,8 +138,8 @@ impl ExpertWorker {
     /// Loads an expert, unless it is loaded.
     ///
     /// # Errors
-    /// [`ExpertError::NoLayer`]; [`ExpertError::Size`] for an unknown expert, or without a free slot; [`RuntimeError::Tensor`]; device
-    /// errors.
+    /// [`ExpertError::NoLayer`]; [`ExpertError::Size`] for an unknown expert, or without a free slot;
+    /// [`RuntimeError::Tensor`]; device errors.
     pub async fn add(&mut self, layer: u16, expert: u16, tensors: &impl Tensors) -> Result<(), RuntimeError> {
         let nth = self.nth(layer, expert)?;
         if self.has(layer, expert) {
@@ -150,7 +151,8 @@ impl ExpertWorker {
             let what = "experts on the device";
             return Err(ExpertError::Size { layer, what, found, expected }.into());
         }
-        let recorder = Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: Ablation::default() };
+        let recorder =
+            Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: Ablation::default(), lane: None };
         let groups = &self.groups[nth];
         let mut added = Ok(0);
         for group in groups {
@@ -192,8 +194,8 @@ impl ExpertWorker {
     /// Computes a call: `[n_pair, width]`.
     ///
     /// # Errors
-    /// [`ExpertError::NoLayer`]; [`ExpertError::NotHere`]; [`ExpertError::Size`] or [`ExpertError::Order`] for a call that is not one of
-    /// the layer, or of a step with more columns than there is a plan for; device errors.
+    /// [`ExpertError::NoLayer`]; [`ExpertError::NotHere`]; [`ExpertError::Size`] or [`ExpertError::Order`] for a call
+    /// that is not one of the layer, or of a step with more columns than there is a plan for; device errors.
     pub async fn compute(&mut self, call: &ExpertCall) -> Result<Vec<f32>, RuntimeError> {
         let layer = call.layer;
         let nth = self.nth(layer, 0)?;
@@ -234,7 +236,8 @@ impl ExpertWorker {
                 ((0..call.pairs.len()).collect(), call.pairs.len() as u32)
             }
         };
-        let recorder = Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: Ablation::default() };
+        let recorder =
+            Recorder { gpu: &self.gpu, buffers: &self.buffers, ablation: Ablation::default(), lane: None };
         let staging = self.buffers.route_staging.as_ref().expect("slots are read back");
         let n_byte = 4 * u64::from(n_row) * u64::from(slots.ld);
         let index = recorder.send(&l.segment, Columns::from(n_col), |encoder| {
@@ -247,8 +250,8 @@ impl ExpertWorker {
         Ok(rows.iter().flat_map(row).copied().collect())
     }
 
-    /// The sha256 of an expert's rows for fixed inputs ([`ExpertCall::canary`]), of steps by every plan up to a hundred columns: workers
-    /// with equal digests compute equal bits.
+    /// The sha256 of an expert's rows for fixed inputs ([`ExpertCall::canary`]), of steps by every plan up to a hundred
+    /// columns: workers with equal digests compute equal bits.
     ///
     /// # Errors
     /// As [`Self::compute`].

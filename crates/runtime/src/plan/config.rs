@@ -37,8 +37,8 @@ pub struct PlanConfig {
     pub fusions: Fusions,
     /// CPU offload of experts.
     pub experts: Streaming,
-    /// Offloaded experts may be computed elsewhere: their inputs are read back with the route, and their slots are summed by a
-    /// dispatch of its own.
+    /// Offloaded experts may be computed elsewhere: their inputs are read back with the route, and their slots are
+    /// summed by a dispatch of its own.
     pub away: bool,
     /// Allow input rows in place of tokens, and positions with three components.
     pub rows: bool,

@@ -92,8 +92,8 @@ pub struct Planned {
     pub work: Work,
     /// The call, if it is a product of one column, for retuning.
     pub product: Option<MulMatVec>,
-    /// The layer of experts that it is part of ([`ExpertLayer::layer`](crate::graph::ExpertLayer::layer)), if they may be computed
-    /// elsewhere.
+    /// The layer of experts that it is part of ([`ExpertLayer::layer`](crate::graph::ExpertLayer::layer)), if they may
+    /// be computed elsewhere.
     pub layer: Option<u16>,
 }
 

@@ -111,8 +111,8 @@ impl OffloadedExperts {
         }
     }
 
-    /// Words that are read back for `n_col` columns: those that name experts, then, if experts may be computed elsewhere, the
-    /// experts of all pairs and the input.
+    /// Words that are read back for `n_col` columns: those that name experts, then, if experts may be computed
+    /// elsewhere, the experts of all pairs and the input.
     pub fn words_read(&self, n_col: u32) -> u32 {
         let more = self.input.map_or(0, |input| n_col * (self.route.n_used + input.words()));
         self.words(n_col).1 + more

@@ -67,8 +67,8 @@ impl Fusions {
         Fusions(self.0 & !bit(rule))
     }
 
-    /// The same rules, but the inputs and the results of experts are values: no norm before them and no sum after them is part of
-    /// their steps.
+    /// The same rules, but the inputs and the results of experts are values: no norm before them and no sum after them
+    /// is part of their steps.
     #[must_use]
     pub fn with_experts_apart(self) -> Self {
         Fusions(self.0 | APART).without(&experts::SUM_OF_EXPERTS)

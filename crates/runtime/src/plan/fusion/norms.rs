@@ -42,7 +42,8 @@ pub(super) const NORM_AND_SUM: Rule = Rule {
     },
 };
 
-/// True if the readers of norm node `i` absorb it; if so, records it for [`NORM_OF_PRODUCTS`]. Experts do not if they are apart.
+/// True if the readers of norm node `i` absorb it; if so, records it for [`NORM_OF_PRODUCTS`]. Experts do not if they
+/// are apart.
 pub(super) fn fold(state: &mut State<'_>, i: usize, experts_apart: bool) -> bool {
     let Op::RmsNorm { x, weight, eps } = *state.op(i) else { return false };
     let y = state.graph.nodes[i].out;
