@@ -1,5 +1,9 @@
 //! Steps over several devices whose values cross without the model waiting: recorded whole, for every device, when they
 //! are sent.
+#![cfg_attr(
+    target_arch = "wasm32",
+    expect(unreachable_code, unused_mut, unused_variables, reason = "there are no lanes in a browser")
+)]
 
 use web_time::Instant;
 

@@ -61,7 +61,6 @@ impl<'a> Devices<'a> {
 pub(super) type ReadySegment = Vec<Ready>;
 
 /// A stage: a range of dispatches of a body.
-#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "a body is one stage in a browser"))]
 pub(super) struct ReadyStage {
     pub(super) place: Place,
     pub(super) range: Range<usize>,
