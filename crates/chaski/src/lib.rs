@@ -112,7 +112,7 @@ pub mod experts {
     #[cfg(not(target_arch = "wasm32"))]
     pub use chaski_runtime::gpu::ExpertWorker as GpuExpertWorker;
     pub use chaski_runtime::graph::{ExpertLayer, ExpertPiece, Graph};
-    pub use chaski_runtime::{ExpertCall, ExpertError, ExpertFuture, Experts, Home, Pair};
+    pub use chaski_runtime::{ExpertCall, ExpertError, ExpertFuture, Experts, Home, Pair, Tensors};
 }
 
 /// LoRAs of an engine: their files, and the scales of requests that say nothing ([`GenerateOptions::lora`]).

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use chaski::errors::ModelError;
+use chaski::experts::AbsentExperts;
 use chaski::gpu::Stage;
 use chaski::kernels::Tuning;
 use chaski::{DeviceChoice, Engine, Source, Speculation};
 
 use crate::cache::{self, WarmCache};
 use crate::options::{EngineArgs, Part, Shares, feature_word};
+use crate::swarm;
 use crate::tuned;
 use crate::ui::{LoadTimes, Ui, bytes};
 
@@ -47,6 +49,7 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
     let progress = ui.loading();
     let (mut show, part) = (progress.callback(), args.part.clone());
     let (no_tuning, no_self_test) = (args.no_tuning, args.no_self_test);
+    let experts = swarm::start(&source, args, ui)?;
     let mut builder = args
         .lora
         .attach(Engine::builder(source))?
@@ -73,6 +76,12 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
             }
             show(p);
         });
+    if let Some(experts) = experts {
+        builder = builder.experts(experts);
+        if args.swarm.experts_away {
+            builder = builder.absent_experts(AbsentExperts::All);
+        }
+    }
     if let Some(service) = args.service {
         builder = builder.max_waiting(service.max_waiting);
         if let Some(n) = service.kv_tokens {

@@ -38,6 +38,8 @@ mod run;
 mod serve;
 mod show;
 mod stats;
+mod swarm;
+mod swarm_options;
 mod synth;
 mod terminal;
 mod tokenize;
@@ -46,6 +48,7 @@ mod tuned;
 mod ui;
 mod unfinished;
 mod variables;
+mod worker;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -153,6 +156,12 @@ enum Command {
     Imatrix(imatrix::Args),
     /// Write a model with random weights in the shape of a real one
     Synth(synth::Args),
+    /// Compute experts of a model for another machine
+    #[command(long_about = worker::LONG)]
+    Worker(worker::Args),
+    /// Show a swarm, or make its token
+    #[command(long_about = swarm::LONG)]
+    Swarm(swarm::Args),
     /// Show the options in force, and where they come from
     #[command(long_about = config::LONG)]
     Config(config::Args),
@@ -188,6 +197,8 @@ impl Command {
             | Command::Prune(_)
             | Command::Devices(_)
             | Command::Doctor(_)
+            | Command::Worker(_)
+            | Command::Swarm(_)
             | Command::Config(_)
             | Command::Completions(_)
             | Command::Man(_) => Ok(()),
@@ -256,6 +267,8 @@ fn main() -> ExitCode {
         Command::Convert(a) => quantize::folder::run(*a, &ui),
         Command::Imatrix(a) => imatrix::run(&a, &ui),
         Command::Synth(a) => synth::run(a, &ui),
+        Command::Worker(a) => worker::run(&a, &ui),
+        Command::Swarm(a) => swarm::run(&a),
         Command::Config(a) => config::run(&a, &root, &sources),
         Command::Completions(a) => completions::run(&a, Cli::command()),
         Command::Man(a) => completions::man(&a, Cli::command()),

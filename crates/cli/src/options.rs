@@ -18,6 +18,7 @@ use crate::lora::LoraArgs;
 use crate::model_names::{Role, Visit};
 use crate::numbers::{finite, positive};
 use crate::overrides::MetadataArgs;
+use crate::swarm_options::SwarmArgs;
 
 /// Output format of commands that describe something.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -329,6 +330,8 @@ pub(crate) struct EngineArgs {
     pub(crate) lora: LoraArgs,
     #[command(flatten)]
     pub(crate) metadata: MetadataArgs,
+    #[command(flatten)]
+    pub(crate) swarm: SwarmArgs,
 }
 
 /// Takes the part of a model that is loaded.

@@ -31,6 +31,7 @@ use crate::output::{files_of_model, try_to_write};
 use crate::overrides::MetadataArgs;
 use crate::peaks;
 use crate::progress::Unit;
+use crate::swarm_options::SwarmArgs;
 use crate::ui::{LoadTimes, Ui, bytes};
 
 pub(crate) const LONG: &str = "\
@@ -163,6 +164,8 @@ pub(crate) struct Args {
     expert_slots: Vec<List>,
     #[command(flatten)]
     lora: LoraArgs,
+    #[command(flatten)]
+    swarm: SwarmArgs,
 }
 
 /// Objects to recreate for every dispatch.
@@ -435,6 +438,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     experts,
                                     lora: args.lora.clone(),
                                     metadata: MetadataArgs::default(),
+                                    swarm: args.swarm.clone(),
                                 };
                                 setups.push(Setup { model: model.clone(), engine, n_batch });
                             }

@@ -32,7 +32,7 @@ pub(super) struct Output {
 }
 
 /// Parses a size as `llama-gguf-split` does: a number and K, M or G (powers of 1000).
-pub(super) fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let units = [('K', 1_000u64), ('M', 1_000_000), ('G', 1_000_000_000)];
     let found = units.iter().find_map(|&(letter, unit)| {
         let n: u64 = text.strip_suffix([letter, letter.to_ascii_lowercase()])?.parse().ok()?;

@@ -27,7 +27,8 @@ use convert::convert_all;
 pub(crate) use input::open;
 
 use input::Model;
-use layout::{Output, Split, layout, parse_size};
+pub(crate) use layout::parse_size;
+use layout::{Output, Split, layout};
 use overrides::{Override, parse_override, parse_type, read_overrides};
 use plan::{Step, Target, Wishes, find_obstacle, plan};
 use table::{print_table, sum, total};

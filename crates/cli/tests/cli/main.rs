@@ -12,6 +12,7 @@ mod routers;
 mod serve;
 mod show;
 mod slow;
+mod swarm;
 mod templates;
 mod usage;
 

@@ -1,0 +1,246 @@
+//! A worker's connection, at the hub: handshake, then frames both ways.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use chaski_swarm::{Class, CloseReason, Event, HostId, Joined, PeerId};
+use chaski_wire::{
+    Assembler, Blob, Body, Challenge, Control, Frame, HEADER, Handshake, Header, Hello, Hex, Limits, Refuse,
+    RefuseCode, Role, Token, UnitKind, Welcome,
+};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::catalogue::{Catalogue, SKELETON};
+use super::driver::{Connection, Core, Out, worker_id};
+use crate::swarm_options::random;
+
+/// Time for the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// Time for a frame to leave: a worker that takes nothing is gone.
+const SENDING: Duration = Duration::from_secs(10);
+
+/// All that sessions share.
+pub(crate) struct Hall {
+    /// The hub.
+    pub(crate) core: Arc<Core>,
+    /// Its model.
+    pub(crate) catalogue: Arc<Catalogue>,
+    /// The token, if there is one.
+    pub(crate) token: Option<Token>,
+}
+
+/// A worker that has said who it is and proved the token.
+struct Guest {
+    hello: Hello,
+    limits: Limits,
+    key: Hex<16>,
+}
+
+/// Serves a connection until its end.
+pub(crate) async fn serve(mut socket: WebSocket, hall: Arc<Hall>, ip: IpAddr) {
+    let guest = match timeout(HANDSHAKE, greet(&mut socket, &hall)).await {
+        Ok(Ok(guest)) => guest,
+        Ok(Err(error)) => return tracing::info!(%ip, "a worker was not taken: {error:#}"),
+        Err(_) => return tracing::info!(%ip, "a worker was not taken: no handshake within 5 s"),
+    };
+    tracing::info!(%ip, name = guest.hello.name, "a worker joins");
+    let (sink, stream) = socket.split();
+    let (out, outbox) = mpsc::unbounded_channel();
+    let (assign, assignments) = mpsc::unbounded_channel();
+    let Guest { hello, limits, key } = guest;
+    let worker = joined(&hello, ip);
+    // Before it can ask for weights, the hub must know its key, so WELCOME leaves after it has joined.
+    let _ = out.send(Out::Frame(welcome(&hall.catalogue, limits, key)));
+    let connection = Connection {
+        out: out.clone(),
+        assign,
+        key,
+        name: hello.name,
+        device: hello.device,
+        units: BTreeSet::new(),
+    };
+    let peer = hall.core.join(connection, worker);
+    tokio::spawn(hand_out(assignments, hall.catalogue.clone(), out));
+    tokio::select! {
+        () = read(stream, &hall.core, peer, limits) => {}
+        written = write(sink, outbox, limits) => {
+            if let Err(error) = written {
+                tracing::info!("frames to a worker: {error:#}");
+            }
+        }
+    }
+    hall.core.leave(peer);
+}
+
+/// The worker as the state machine sees it. Processes on this machine count as machines of their own.
+fn joined(hello: &Hello, ip: IpAddr) -> Joined {
+    let mut hasher = DefaultHasher::new();
+    match ip.is_loopback() {
+        true => hello.id.0.hash(&mut hasher),
+        false => ip.hash(&mut hasher),
+    }
+    let class = hello.class.0.first_chunk().expect("32 bytes have a first 8");
+    Joined {
+        worker: worker_id(&hello.id),
+        host: HostId(hasher.finish()),
+        class: Class(u64::from_le_bytes(*class)),
+        memory: hello.memory,
+    }
+}
+
+/// HELLO, CHALLENGE, PROOF.
+async fn greet(socket: &mut WebSocket, hall: &Hall) -> anyhow::Result<Guest> {
+    let ours = Limits::default();
+    let message = receive(socket).await?;
+    let Body::Control(Control::Hello(hello)) = Frame::decode(&message, &ours)?.body else {
+        return refuse(socket, RefuseCode::Protocol, "expected HELLO").await;
+    };
+    let handshake = Handshake::new(Hex(random()?), hello.nonce, &message[HEADER..]);
+    let proof = hall.token.as_ref().map(|token| handshake.prove(token, Role::Hub));
+    send(socket, Control::Challenge(Challenge { nonce: handshake.hub, proof })).await?;
+    let message = receive(socket).await?;
+    let Body::Control(Control::Proof(answer)) = Frame::decode(&message, &ours)?.body else {
+        return refuse(socket, RefuseCode::Protocol, "expected PROOF").await;
+    };
+    if let Err(error) = handshake.verify(hall.token.as_ref(), Role::Worker, answer.proof.as_ref()) {
+        return refuse(socket, RefuseCode::Token, &error.to_string()).await;
+    }
+    if hello.build != env!("CARGO_PKG_VERSION") {
+        let text = format!("the hub has version {}, the worker {}", env!("CARGO_PKG_VERSION"), hello.build);
+        return refuse(socket, RefuseCode::Build, &text).await;
+    }
+    if !hello.units.contains(&UnitKind::Experts) {
+        return refuse(socket, RefuseCode::Units, "the hub gives experts, which the worker does not take")
+            .await;
+    }
+    let limits = ours.min(hello.limits);
+    Ok(Guest { hello, limits, key: Hex(random()?) })
+}
+
+fn welcome(catalogue: &Catalogue, limits: Limits, key: Hex<16>) -> Frame {
+    let (skeleton, sha256) = catalogue.skeleton();
+    let skeleton = Blob { path: SKELETON.to_owned(), length: skeleton.len() as u64, sha256 };
+    let block = catalogue.shape().block;
+    let welcome = Welcome { worker: 0, model: sha256, skeleton, block, key, limits, epoch: 0 };
+    Frame::plain(Body::Control(Control::Welcome(welcome)))
+}
+
+/// The next binary message.
+async fn receive(socket: &mut WebSocket) -> anyhow::Result<Vec<u8>> {
+    loop {
+        match socket.recv().await.context("the worker has closed the connection")?? {
+            Message::Binary(bytes) => return Ok(bytes.into()),
+            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Text(_) => bail!("a text message"),
+            Message::Close(_) => bail!("the worker has closed the connection"),
+        }
+    }
+}
+
+async fn send(socket: &mut WebSocket, control: Control) -> anyhow::Result<()> {
+    for frame in Frame::plain(Body::Control(control)).encode(&Limits::default(), true)? {
+        socket.send(Message::Binary(frame.into())).await?;
+    }
+    Ok(())
+}
+
+/// Says why, and fails.
+async fn refuse<T>(socket: &mut WebSocket, code: RefuseCode, text: &str) -> anyhow::Result<T> {
+    send(socket, Control::Refuse(Refuse { code, text: text.to_owned() })).await?;
+    bail!("{text}")
+}
+
+/// Hands frames of the worker to the hub until the connection ends.
+async fn read(mut stream: SplitStream<WebSocket>, core: &Arc<Core>, peer: PeerId, limits: Limits) {
+    let mut assembler = Assembler::new(limits);
+    while let Some(Ok(message)) = stream.next().await {
+        let bytes = match message {
+            Message::Binary(bytes) => bytes,
+            Message::Close(_) => return,
+            Message::Text(_) => {
+                core.on(Event::Malformed { peer, task: 0 });
+                continue;
+            }
+            Message::Ping(_) | Message::Pong(_) => continue,
+        };
+        match assembler.push(&bytes) {
+            Ok(None) => {}
+            Ok(Some(frame)) => core.on(Event::Frame { peer, frame }),
+            Err(error) => {
+                tracing::warn!("a frame of a worker: {error}");
+                let task = Header::read(&bytes, &limits).map_or(0, |header| header.task);
+                core.on(Event::Malformed { peer, task });
+            }
+        }
+    }
+}
+
+/// Writes frames to the worker until its channel ends.
+async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut outbox: mpsc::UnboundedReceiver<Out>,
+    limits: Limits,
+) -> anyhow::Result<()> {
+    while let Some(out) = outbox.recv().await {
+        match out {
+            Out::Frame(frame) => {
+                for bytes in frame.encode(&limits, true)? {
+                    timeout(SENDING, sink.send(Message::Binary(bytes.into()))).await??;
+                }
+            }
+            Out::Close(reason) => {
+                let frame = CloseFrame { code: 1000, reason: format!("{reason:?}").into() };
+                timeout(SENDING, sink.send(Message::Close(Some(frame)))).await??;
+                timeout(SENDING, sink.close()).await??;
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sends assignments, whose weights take time to hash: of several that wait only the last counts.
+async fn hand_out(
+    mut assignments: mpsc::UnboundedReceiver<(u32, Vec<chaski_swarm::Unit>)>,
+    catalogue: Arc<Catalogue>,
+    out: mpsc::UnboundedSender<Out>,
+) {
+    let mut known = BTreeSet::new();
+    while let Some(mut next) = assignments.recv().await {
+        while let Ok(later) = assignments.try_recv() {
+            next = later;
+        }
+        let (catalogue, (epoch, units)) = (catalogue.clone(), next);
+        let mut described = std::mem::take(&mut known);
+        let make = move || {
+            let messages = catalogue.assignment(epoch, &units, &mut described)?;
+            anyhow::Ok((messages, described))
+        };
+        match tokio::task::spawn_blocking(make).await {
+            Ok(Ok((messages, described))) => {
+                known = described;
+                for assign in messages {
+                    let frame = Frame::plain(Body::Control(Control::Assign(assign)));
+                    if out.send(Out::Frame(frame)).is_err() {
+                        return;
+                    }
+                }
+            }
+            Ok(Err(error)) => {
+                tracing::error!("weights for a worker: {error:#}");
+                let _ = out.send(Out::Close(CloseReason::Drained));
+                return;
+            }
+            // A panic was printed.
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The thread that computes: it owns the experts.
+
+use std::sync::mpsc;
+
+use anyhow::{Context as _, ensure};
+use chaski::experts::{ExpertWorker, Graph, Pair, WorkerConfig};
+use chaski_swarm::{ModelShape, Unit, WorkerEvent};
+use chaski_wire::{Digest, Hex, Task};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::hollow::Pieces;
+use crate::swarm::call_of;
+
+/// Work for the thread.
+pub(crate) enum Job {
+    /// Load a unit, whose pieces are in the store.
+    Load(Unit),
+    /// Free a unit.
+    Unload(Unit),
+    /// Compute a task.
+    Compute { task: u64, layer: u16, body: Task },
+}
+
+/// Starts the thread; it ends when the sender is dropped.
+///
+/// # Errors
+/// The system has no thread; a graph without experts.
+pub(crate) fn start(
+    graph: &Graph,
+    config: WorkerConfig,
+    shape: ModelShape,
+    pieces: Pieces,
+    events: UnboundedSender<WorkerEvent>,
+) -> anyhow::Result<mpsc::Sender<Job>> {
+    let worker = ExpertWorker::new(graph, config)?;
+    let (jobs, inbox) = mpsc::channel();
+    let mut bench = Bench { worker, shape, pieces };
+    let run = move || {
+        for job in inbox {
+            let event = bench.run(job);
+            if event.is_some_and(|event| events.send(event).is_err()) {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("experts".into()).spawn(run).context("no thread for experts")?;
+    Ok(jobs)
+}
+
+struct Bench {
+    worker: ExpertWorker,
+    shape: ModelShape,
+    pieces: Pieces,
+}
+
+impl Bench {
+    fn run(&mut self, job: Job) -> Option<WorkerEvent> {
+        match job {
+            Job::Load(unit) => {
+                let canary = self.load(unit);
+                let canary =
+                    canary.inspect_err(|e| tracing::error!("experts of layer {}: {e:#}", unit.layer));
+                Some(WorkerEvent::Loaded { unit, canary: canary.ok() })
+            }
+            Job::Unload(unit) => {
+                for expert in self.shape.experts(unit) {
+                    if let Err(error) = self.worker.remove(unit.layer, expert) {
+                        tracing::error!("expert {expert} of layer {}: {error}", unit.layer);
+                    }
+                }
+                None
+            }
+            Job::Compute { task, layer, body } => {
+                let rows = self.compute(layer, &body);
+                let rows = rows.inspect_err(|e| tracing::warn!("task {task}: {e:#}"));
+                Some(WorkerEvent::Computed { task, rows: rows.ok() })
+            }
+        }
+    }
+
+    /// Loads a unit; the digest of its experts' canaries.
+    fn load(&mut self, unit: Unit) -> anyhow::Result<Digest> {
+        let mut hasher = Sha256::new();
+        for expert in self.shape.experts(unit) {
+            pollster::block_on(self.worker.add(unit.layer, expert, &self.pieces))?;
+            hasher.update(self.worker.canary(unit.layer, expert)?);
+        }
+        Ok(Hex(hasher.finalize().into()))
+    }
+
+    fn compute(&mut self, layer: u16, body: &Task) -> anyhow::Result<Vec<f32>> {
+        let (found, width) = (body.rows.width(), self.shape.width);
+        ensure!(found == width, "rows of {found} values, expected {width}");
+        let x = body.rows.to_f32();
+        let pairs = body.with_experts().map(|(expert, p)| Pair { expert, column: p.column, slot: p.slot });
+        let call = call_of(layer, width, body.step_columns, &x, pairs);
+        Ok(self.worker.compute(&call)?)
+    }
+}

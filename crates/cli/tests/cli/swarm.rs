@@ -1,0 +1,343 @@
+//! A swarm of real processes: a hub, workers that come, go and are killed, and texts that do not change.
+#![cfg(unix)]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{chaski, err, json, out, run};
+
+/// Time for anything that happens soon on an idle machine.
+const LONG: Duration = Duration::from_secs(120);
+const PROMPT: &str = "Once upon a time";
+
+/// A mixture of experts with random weights: 4 layers with 32 experts, of which a token uses 4.
+static MODEL: LazyLock<PathBuf> = LazyLock::new(|| {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("swarm-{}.gguf", std::process::id()));
+    out(&run(&["synth", "--preset", "tiny-moe", "--mix", "q8_0", "--out", path.to_str().unwrap(), "-q"]));
+    path
+});
+
+/// The greedy text of one machine.
+static EXPECTED: LazyLock<String> = LazyLock::new(|| {
+    let model = MODEL.to_str().unwrap();
+    let text = out(&run(&["run", model, "--device", "cpu", "-p", PROMPT, "-n", "48", "--temp", "0", "-q"]));
+    text.trim_end().to_owned()
+});
+
+/// A process that is killed with this, and the lines of its stderr.
+struct Process {
+    child: Child,
+    lines: Receiver<String>,
+    /// All lines that were read.
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Process {
+    fn start(args: &[&str]) -> Process {
+        let mut child = chaski(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = channel();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let all = seen.clone();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                all.lock().unwrap().push(line.clone());
+                let _ = sender.send(line);
+            }
+        });
+        Process { child, lines, seen }
+    }
+
+    /// The rest of the next line that contains a text.
+    fn after(&self, text: &str) -> String {
+        let end = Instant::now() + LONG;
+        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            if let Some((_, rest)) = line.split_once(text) {
+                return rest.to_owned();
+            }
+        }
+        panic!("no line with `{text}`: {:#?}", self.seen.lock().unwrap());
+    }
+
+    /// Exit code, stdout and stderr.
+    fn end(mut self) -> (Option<i32>, String, String) {
+        let mut text = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let code = self.child.wait().unwrap().code();
+        // The thread that reads has the last lines a moment later.
+        std::thread::sleep(Duration::from_millis(50));
+        let seen = self.seen.lock().unwrap().join("\n");
+        (code, text, seen)
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A hub that serves the model over HTTP, and its two addresses.
+struct Hub {
+    _process: Process,
+    http: String,
+    swarm: String,
+}
+
+impl Hub {
+    fn start(more: &[&str]) -> Hub {
+        let model = MODEL.to_str().unwrap();
+        let mut args = vec!["serve", model, "--device", "cpu", "--port", "0", "--swarm", "127.0.0.1:0", "-v"];
+        args.extend(more);
+        let process = Process::start(&args);
+        let http = process.after("listening on http://");
+        let swarm = process.after("workers join at ws://");
+        process.after("ready: ");
+        Hub { _process: process, http, swarm }
+    }
+
+    fn status(&self) -> Value {
+        json(&run(&["swarm", "status", &self.swarm, "--format", "json"]))
+    }
+
+    /// Waits until the status has a property.
+    fn wait(&self, what: &str, has: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + LONG;
+        loop {
+            let status = self.status();
+            if has(&status) {
+                return status;
+            }
+            assert!(Instant::now() < end, "not {what}: {status:#}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for workers that hold all units, each `replicas` times.
+    fn ready(&self, workers: usize, replicas: u64) -> Value {
+        self.wait("ready", |status| {
+            let list = status["workers"].as_array().unwrap();
+            let held: u64 = list.iter().map(|w| w["units"].as_u64().unwrap()).sum();
+            list.len() == workers && held == replicas * status["units"].as_u64().unwrap()
+        })
+    }
+
+    fn text(&self) -> String {
+        text(&self.http)
+    }
+}
+
+/// The greedy text of the prompt, from a server.
+fn text(http: &str) -> String {
+    let body = serde_json::json!({"prompt": PROMPT, "max_tokens": 48, "temperature": 0}).to_string();
+    let head = format!("POST /v1/completions HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
+    let answer = get(http, &head, &body);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    body["choices"][0]["text"].as_str().unwrap().trim_end().to_owned()
+}
+
+/// A whole response to a request without the last line of its head.
+fn get(address: &str, head: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "{head}host: localhost\r\nconnection: close\r\n\r\n{body}").unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn counter(status: &Value, name: &str) -> u64 {
+    status["counters"][name].as_u64().unwrap_or_else(|| panic!("{name}: {status}"))
+}
+
+/// A worker with a store of its own.
+fn worker(address: &str, store: &Path, more: &[&str]) -> Process {
+    let (url, store) = (format!("ws://{address}"), store.to_str().unwrap());
+    let mut args = vec!["worker", &url, "--store", store, "-t", "1", "--memory", "1G", "-v"];
+    args.extend(more);
+    Process::start(&args)
+}
+
+#[test]
+fn two_workers_give_the_text_of_one_machine() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let model = MODEL.to_str().unwrap();
+    let hub = Process::start(&[
+        "run",
+        model,
+        "--device",
+        "cpu",
+        "-p",
+        PROMPT,
+        "-n",
+        "48",
+        "--temp",
+        "0",
+        "--swarm",
+        "127.0.0.1:0",
+        "--swarm-workers",
+        "2",
+        "--swarm-replicas",
+        "1",
+        "-v",
+    ]);
+    let address = hub.after("workers join at ws://");
+    let _workers = folders.each_ref().map(|folder| worker(&address, folder.path(), &[]));
+    let (code, text, seen) = hub.end();
+    assert_eq!((code, text.trim_end()), (Some(0), EXPECTED.as_str()), "{seen}");
+    let line = seen.lines().find(|line| line.contains("swarm: ")).unwrap_or_else(|| panic!("{seen}"));
+    assert!(
+        line.contains(" calls, ") && line.contains(" 0 by the hub") && !line.contains(" 0 calls"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_killed_worker_changes_no_text() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let hub = Hub::start(&[]);
+    let [first, second] = folders.each_ref().map(|folder| worker(&hub.swarm, folder.path(), &[]));
+    hub.ready(2, 2);
+    assert_eq!(hub.text(), *EXPECTED);
+    let before = hub.status();
+    assert!(counter(&before, "calls") > 0 && counter(&before, "local") == 0, "{before:#}");
+
+    // In the midst of an answer, whose prompt is not cached whole.
+    std::thread::scope(|scope| {
+        let http = hub.http.as_str();
+        let answer = scope.spawn(move || text(http));
+        hub.wait("answering", |status| counter(status, "calls") > counter(&before, "calls") + 8);
+        first.signal("-KILL");
+        assert_eq!(answer.join().unwrap(), *EXPECTED);
+    });
+    let after = hub.wait("alone", |status| status["workers"].as_array().unwrap().len() == 1);
+    assert_eq!(counter(&after, "failed"), 0, "{after:#}");
+
+    // Nobody is left: the hub computes.
+    second.signal("-KILL");
+    hub.wait("alone", |status| status["workers"].as_array().unwrap().is_empty());
+    assert_eq!(hub.text(), *EXPECTED);
+    drop((first, second));
+
+    // A worker that comes back has its weights.
+    let first = worker(&hub.swarm, folders[0].path(), &[]);
+    hub.ready(1, 1);
+    assert!(first.seen.lock().unwrap().iter().all(|line| !line.contains("fetched")), "{:?}", first.seen);
+    assert_eq!(hub.text(), *EXPECTED);
+}
+
+#[test]
+fn a_worker_leaves_politely() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let hub = Hub::start(&["--swarm-replicas", "1"]);
+    let [first, second] = folders.each_ref().map(|folder| worker(&hub.swarm, folder.path(), &[]));
+    hub.ready(2, 1);
+    first.signal("-TERM");
+    let (code, _, seen) = first.end();
+    assert_eq!(code, Some(0), "{seen}");
+    // It left when the other had all.
+    let status = hub.ready(1, 1);
+    assert_eq!(status["served"], status["units"], "{status:#}");
+    assert_eq!(hub.text(), *EXPECTED);
+    drop(second);
+}
+
+#[test]
+fn damaged_weights_are_fetched_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::start(&[]);
+    let first = worker(&hub.swarm, folder.path(), &[]);
+    hub.ready(1, 1);
+    assert!(first.seen.lock().unwrap().iter().any(|line| line.contains("fetched")), "{:?}", first.seen);
+    drop(first);
+    let mut n_file = 0;
+    for entry in std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir()) {
+        for path in std::fs::read_dir(entry).unwrap().map(|e| e.unwrap().path()) {
+            let mut bytes = std::fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+            n_file += 1;
+        }
+    }
+    // The skeleton, and three matrices of each expert.
+    assert_eq!(n_file, 1 + 4 * 32 * 3);
+    let second = worker(&hub.swarm, folder.path(), &[]);
+    hub.ready(1, 1);
+    assert_eq!(hub.text(), *EXPECTED);
+    drop(second);
+}
+
+#[test]
+fn a_token_proves_both_sides() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, out(&run(&["swarm", "token"]))).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (right, wrong) = (token("right"), token("wrong"));
+    let store = folder.path().join("store");
+    let hub = Hub::start(&["--token-file", &right]);
+    for args in [&[][..], &["--token-file", &wrong]] {
+        let (code, _, seen) = worker(&hub.swarm, &store, args).end();
+        assert_eq!(code, Some(1), "{seen}");
+        assert!(seen.contains("does not fit the token"), "{seen}");
+    }
+    let _worker = worker(&hub.swarm, &store, &["--token-file", &right]);
+    hub.ready(1, 1);
+    assert_eq!(hub.text(), *EXPECTED);
+    drop(hub);
+    // A hub without the token gets no worker.
+    let hub = Hub::start(&[]);
+    let (code, _, seen) = worker(&hub.swarm, &store, &["--token-file", &right]).end();
+    assert_eq!(code, Some(1), "{seen}");
+    assert!(seen.contains("the proof of the hub does not fit the token"), "{seen}");
+}
+
+#[test]
+fn strangers_get_nothing_from_a_hub() {
+    let hub = Hub::start(&[]);
+    let status = |head: &str| {
+        let answer = get(&hub.swarm, head, "");
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!(status("GET /swarm/skeleton HTTP/1.1\r\n"), "403");
+    let key = "authorization: Bearer 00000000000000000000000000000000\r\n";
+    assert_eq!(status(&format!("GET /swarm/skeleton HTTP/1.1\r\n{key}")), "403");
+    let tensor = "GET /swarm/tensor/blk.0.ffn_up_exps.weight HTTP/1.1\r\n";
+    assert_eq!(status(tensor), "400");
+    assert_eq!(status(&format!("{tensor}{key}range: bytes=0-99\r\n")), "403");
+    assert_eq!(status(&format!("{tensor}{key}range: bytes=0-999999999\r\n")), "400");
+    let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+                   sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
+    let page = format!("GET /swarm HTTP/1.1\r\n{upgrade}origin: http://127.0.0.1\r\n");
+    assert_eq!(status(&page), "403");
+}
+
+#[test]
+fn addresses_beyond_this_machine_need_a_token() {
+    let model = MODEL.to_str().unwrap();
+    let refused = run(&["run", model, "--device", "cpu", "-p", "x", "--swarm", "0.0.0.0:0"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(err(&refused).contains("--token-file is needed"), "{}", err(&refused));
+    let dense = run(&["run", "--device", "cpu", "-p", "x", "--swarm", "127.0.0.1:0"]);
+    assert_eq!(dense.status.code(), Some(1));
+    assert!(err(&dense).contains("has no experts that other machines could compute"), "{}", err(&dense));
+    let wrong = run(&["worker", "http://127.0.0.1:1"]);
+    assert_ne!(wrong.status.code(), Some(0));
+}
