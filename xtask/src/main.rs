@@ -8,6 +8,7 @@ mod mesa;
 mod models;
 mod ops;
 mod perf;
+mod swarm;
 mod test;
 mod tools;
 mod web;
@@ -102,6 +103,8 @@ enum Command {
     },
     /// Measure a server under load: throughput, and times to the first and between tokens.
     Load(load::Args),
+    /// Measure swarms of real processes on this machine, with delays between them.
+    SwarmLab(swarm::Args),
     /// Install the tools that the tests need (listing them), then run the tests.
     Test {
         /// Tests to run.
@@ -132,6 +135,7 @@ fn main() -> ExitCode {
             web::test(&chromium, &program, !no_install, whole, full)
         }
         Command::Load(args) => load::run(&args),
+        Command::SwarmLab(args) => swarm::run(&args),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };
     match result {

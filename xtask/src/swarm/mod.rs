@@ -1,0 +1,118 @@
+//! `cargo xtask swarm-lab`: swarms of real processes on this machine, whose network is a proxy with delays
+//! (docs/swarm.md).
+
+mod answer;
+mod delay;
+mod lab;
+mod model;
+mod proxy;
+mod site;
+mod tables;
+mod timer;
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+
+use self::delay::Delay;
+use self::site::Site;
+
+/// Options of the command.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    table: Table,
+    /// The command `chaski`; a release build measures what users have
+    #[arg(long, global = true, default_value = "target/release/chaski")]
+    chaski: PathBuf,
+    /// Folder for models and stores of workers
+    #[arg(long, global = true, default_value = "target/swarm-lab")]
+    folder: PathBuf,
+}
+
+#[derive(clap::Subcommand)]
+enum Table {
+    /// Compute tables 1 and 3 of the paper from its equations
+    Model,
+    /// Measure phases of experts on workers with random delays (table 1)
+    Table1 {
+        #[arg(long, default_value_t = 8)]
+        workers: usize,
+        /// Experts of a phase
+        #[arg(long, default_value_t = 8)]
+        k: usize,
+        /// Delay of an answer: constant:MS, lognormal:MEDIAN:SIGMA or pareto:SHARE%:LEAST:ALPHA
+        #[arg(long, default_value = "lognormal:20:0.5")]
+        delay: Delay,
+        /// Workers that are asked for each expert
+        #[arg(long, value_delimiter = ',', default_value = "1,2,3,4")]
+        h: Vec<usize>,
+        #[arg(long, default_value_t = 2000)]
+        phases: usize,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Measure tokens of a model of 48 layers by the round trip (table 3)
+    Table3 {
+        /// Milliseconds
+        #[arg(long, value_delimiter = ',', default_value = "0.5,2,10,50")]
+        rtt: Vec<f64>,
+        #[arg(long, default_value_t = 24)]
+        tokens: usize,
+    },
+    /// Measure tails of tokens under policies of hedging
+    Tail {
+        #[arg(long, default_value = "pareto:2%:5:1.5")]
+        delay: Delay,
+        #[arg(long, value_delimiter = ',', default_value = "never,auto,always")]
+        hedge: Vec<String>,
+        #[arg(long, default_value_t = 8)]
+        workers: usize,
+        #[arg(long, default_value_t = 48)]
+        layers: u32,
+        #[arg(long, default_value_t = 500)]
+        tokens: usize,
+    },
+    /// Kill a worker in the midst of each answer
+    Kill {
+        #[arg(long, default_value_t = 3)]
+        workers: usize,
+        #[arg(long, default_value_t = 4)]
+        layers: u32,
+        #[arg(long, default_value_t = 64)]
+        tokens: usize,
+        #[arg(long, default_value_t = 20)]
+        seeds: u64,
+    },
+}
+
+/// Runs a table.
+///
+/// # Errors
+/// A process that cannot be started or does not do what it should.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if let Table::Model = args.table {
+        model::print();
+        return Ok(());
+    }
+    let program = args.chaski.canonicalize();
+    let program = program.with_context(|| format!("no command at {}", args.chaski.display()))?;
+    std::fs::create_dir_all(&args.folder)?;
+    let site = Site { program, folder: args.folder.canonicalize()? };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match &args.table {
+            Table::Model => Ok(()),
+            Table::Table1 { workers, k, delay, h, phases, seed } => {
+                tables::table1(&site, *delay, h, (*workers, *k, *phases, *seed)).await
+            }
+            Table::Table3 { rtt, tokens } => tables::table3(&site, rtt, *tokens).await,
+            Table::Tail { delay, hedge, workers, layers, tokens } => {
+                tables::tail(&site, *delay, hedge, (*workers, *layers, *tokens)).await
+            }
+            Table::Kill { workers, layers, tokens, seeds } => {
+                tables::kill(&site, (*workers, *layers, *tokens, *seeds)).await
+            }
+        }
+    })
+}
