@@ -1,8 +1,8 @@
 // The chat page's model on a server: one of those that it offers. A page on a site of its own has another file of this
 // name, with the engine in the page.
 
-import { local } from "./conversations.js";
 import { events } from "./events.js";
+import { recall, remember } from "./storage.js";
 import { recent } from "./turns.js";
 
 const $ = (id) => document.getElementById(id);
@@ -22,16 +22,6 @@ function report(text, isError = false) {
   $("report").classList.toggle("error", isError);
 }
 
-/** A setting that outlives the page, where the browser allows that. */
-function remember(name, value) {
-  try {
-    if (value) local()?.setItem(name, value);
-    else local()?.removeItem(name);
-  } catch {
-    // It is forgotten with the page.
-  }
-}
-
 /** The error of a response: the server's words where it has some. */
 async function refusal(response) {
   const { error } = await response.json().catch(() => ({}));
@@ -49,37 +39,59 @@ const pause = (seconds, signal) =>
   });
 
 export class Model {
+  headline = "No model answers yet";
+  lead = "This page talks with the models of its server.";
+  moreLabel = "The server …";
+  busy = null;
+  error = null;
   #changed;
   #isReady = false;
-  #key = local()?.getItem(KEY) ?? "";
+  #key = recall(KEY) ?? "";
   #models = [];
   #stats = null;
 
   constructor(changed) {
     this.#changed = changed;
     $("model").append($("of-server").content.cloneNode(true));
-    // Empty settings are the server's own.
-    for (const id of ["temperature", "top-p", "top-k", "max-tokens"]) {
-      $(id).value = "";
-      $(id).placeholder = id === "max-tokens" ? "as many as fit" : "the model's";
-    }
     $("key").value = this.#key;
     $("model").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#key = $("key").value.trim();
       remember(KEY, this.#key);
-      this.#connect();
+      this.#connect(true);
     });
     $("source").addEventListener("change", () => {
       remember(MODEL, $("source").value);
       this.#changed();
     });
     $("source").addEventListener("focus", () => this.#list().catch(() => {}));
+  }
+
+  start() {
     this.#connect();
   }
 
   get isReady() {
     return this.#isReady;
+  }
+
+  get label() {
+    return this.#model()?.id ?? "Models of this server";
+  }
+
+  get contextTokens() {
+    return this.#model()?.max_model_len ?? undefined;
+  }
+
+  /** The models that the server offers. */
+  cards() {
+    const state = ({ id }) => (id === $("source").value ? "loaded" : "stored");
+    return this.#models.map((m) => ({ id: m.id, title: m.id, detail: detailOf(m), note: "", state: state(m), fits: null }));
+  }
+
+  choose(id) {
+    $("source").value = id;
+    $("source").dispatchEvent(new Event("change"));
   }
 
   get name() {
@@ -103,9 +115,9 @@ export class Model {
         usage = chunk.usage ?? usage;
         timings = chunk.timings ?? timings;
         const [choice] = chunk.choices ?? [];
-        if (!choice) continue;
+        if (!choice && !chunk.prompt_progress) continue;
         // The first chunk only has the role.
-        if (choice.delta?.role === undefined) first ??= performance.now() - begun;
+        if (choice && choice.delta?.role === undefined) first ??= performance.now() - begun;
         yield chunk;
       }
     } catch (error) {
@@ -121,7 +133,7 @@ export class Model {
       tokensPerSecond: timings.predicted_per_second ?? 0,
       timeToFirstTokenMs: first ?? 0,
       droppedMessages: nDropped,
-      contextTokens: this.#model()?.max_model_len ?? undefined,
+      contextTokens: this.contextTokens,
     };
     this.#list().catch(() => {});
   }
@@ -134,6 +146,7 @@ export class Model {
     if (error.name === "AbortError") return "Cancelled.";
     if (error.code === "key") {
       $("key-field").hidden = false;
+      if (!$("models-dialog").open) $("models-dialog").showModal();
       $("key").focus();
       return this.#key ? "The server does not know this key." : "This server wants a key.";
     }
@@ -177,23 +190,25 @@ export class Model {
     return response;
   }
 
-  async #connect() {
-    report("Asking the server for its models ...");
+  async #connect(pressed = false) {
+    report("Asking the server for its models …");
     try {
       await this.#list();
-      report(this.#models.length > 0 ? "" : "This server offers no model that answers.", this.#models.length === 0);
+      this.error = this.#models.length > 0 ? null : "This server offers no model that answers.";
       $("key-field").hidden = this.#key === "";
+      if (pressed && !this.error) $("models-dialog").close();
     } catch (error) {
       this.#isReady = false;
-      report(this.explain(error), true);
+      this.error = this.explain(error);
     }
+    report(this.error ?? "", this.error !== null);
     this.#changed();
   }
 
   /** Shows the models as the server has them now; the chosen one stays. */
   async #list() {
     const { data } = await (await this.#fetch("v1/models")).json();
-    const before = $("source").value || local()?.getItem(MODEL);
+    const before = $("source").value || recall(MODEL);
     this.#models = data.filter(({ capabilities }) => capabilities?.includes("completion") ?? true);
     const option = ({ id, status }) => {
       const state = status?.failed ? " (cannot be loaded)" : { loaded: "", loading: " (is being loaded)" }[status?.value] ?? " (not loaded)";
@@ -213,6 +228,12 @@ export class Model {
   #model() {
     return this.#models.find(({ id }) => id === $("source").value);
   }
+}
+
+/** What the server says of a model. */
+function detailOf({ status, max_model_len: n }) {
+  const state = status?.failed ? "cannot be loaded" : ({ loaded: "loaded", loading: "is being loaded" }[status?.value] ?? "is loaded when it is asked");
+  return n ? `${state} · context of ${n} tokens` : state;
 }
 
 const broken = () => new ServerError("network", "The connection to the server broke off before the end of the answer.");

@@ -1,17 +1,17 @@
 // Numbers for people.
 
 export function bytes(n) {
-  for (const unit of ["bytes", "kB", "MB"]) {
-    if (n < 1000) return `${unit === "bytes" ? n : n.toFixed(1)} ${unit}`;
-    n /= 1000;
-  }
-  return `${n.toFixed(2)} GB`;
+  if (n < 1000) return `${n} bytes`;
+  const units = ["kB", "MB", "GB", "TB"];
+  let i = 0;
+  for (n /= 1000; n >= 999.5 && i < units.length - 1; n /= 1000) i++;
+  return `${Number(n.toPrecision(3))} ${units[i]}`;
 }
 
 const STAGES = { resolve: "Finding the files", wait: "Waiting for another tab that uses the file", download: "Downloading", verify: "Checking what is there", compile: "Compiling kernels", upload: "Loading the weights" };
 
 export function progressText({ stage, file, loaded, total, bytesPerSecond, etaSeconds, fromCache }) {
-  if (["resolve", "wait", "compile"].includes(stage)) return `${STAGES[stage]} ...`;
+  if (["resolve", "wait", "compile"].includes(stage)) return `${STAGES[stage]} …`;
   const parts = [`${fromCache ? "Stored already" : STAGES[stage]}: ${file}`];
   parts.push(total ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded));
   if (bytesPerSecond) parts.push(`${bytes(bytesPerSecond)}/s`);

@@ -68,6 +68,7 @@ export const models = {
   remove,
   usage: store.usage,
   persist: store.persist,
+  catalogue: async () => (await import("./src/catalogue.js")).catalogue(),
   download: async (model, options = {}) =>
     (await download(options, { model: forWorker(model), options: forHost(options) })).files,
   verify: async (model, options = {}) =>

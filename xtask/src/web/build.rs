@@ -166,8 +166,28 @@ fn page() -> anyhow::Result<()> {
         copy(&package().join(part), &site.join("chaski").join(part))?;
     }
     let model = "storyteller-Q4_K_M.gguf";
+    // All but the models: the service worker keeps these.
+    let mut files = Vec::new();
+    list(&site, "", &mut files)?;
+    files.sort();
+    let path = site.join("files.json");
+    fs::write(&path, serde_json::to_vec(&files)?)
+        .with_context(|| format!("could not write {}", path.display()))?;
     copy(&root.join("crates/chaski/model").join(model), &site.join("models").join(model))?;
     println!("the page is in {}", site.display());
+    Ok(())
+}
+
+/// Adds the paths of all files of a folder, with a prefix.
+fn list(folder: &Path, prefix: &str, out: &mut Vec<String>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| format!("could not list {}", folder.display()))? {
+        let entry = entry?;
+        let name = format!("{prefix}{}", entry.file_name().display());
+        match entry.path().is_dir() {
+            true => list(&entry.path(), &format!("{name}/"), out)?,
+            false => out.push(name),
+        }
+    }
     Ok(())
 }
 

@@ -1,0 +1,31 @@
+// What a page with the package loads, in bytes: bundled and minified by Vite, and compressed as servers do. Prints JSON.
+
+import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { build } from "vite";
+
+const root = fileURLToPath(new URL("page", import.meta.url));
+const folder = await mkdtemp(join(tmpdir(), "chaski-size-"));
+
+function brotli(bytes) {
+  const { BROTLI_PARAM_QUALITY: quality, BROTLI_PARAM_LGWIN: window, BROTLI_PARAM_SIZE_HINT: hint } = constants;
+  return brotliCompressSync(bytes, { params: { [quality]: 11, [window]: 24, [hint]: bytes.length } }).length;
+}
+
+try {
+  await build({ root, base: "/", configFile: false, logLevel: "error", build: { outDir: folder, emptyOutDir: true } });
+  const sizes = { script: [0, 0, 0], wasm: [0, 0, 0] };
+  for (const name of await readdir(join(folder, "assets"))) {
+    // What comes when it is asked for (the list of models, the engine on the page itself) is no part of the first load.
+    const kind = name.endsWith(".wasm") ? "wasm" : /^(?:index|worker)-.*\.js$/.test(name) ? "script" : null;
+    if (!kind) continue;
+    const bytes = await readFile(join(folder, "assets", name));
+    [bytes.length, gzipSync(bytes, { level: 9 }).length, brotli(bytes)].forEach((n, i) => (sizes[kind][i] += n));
+  }
+  console.log(JSON.stringify(sizes));
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
