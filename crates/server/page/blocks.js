@@ -1,7 +1,7 @@
 // Blocks of a Markdown text that grows: each line is looked at once, and a block that has ended is never read again.
 
 /** Longer blocks are cut, so that reading one again, as it grows, stays cheap. */
-const LONGEST = 6000;
+const LONGEST = 2500;
 
 const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})[ \t]*(.*)$/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])([ \t]+|$)(.*)$/;
@@ -77,7 +77,7 @@ export class Blocks {
     const block = this.#open;
     if (block?.kind === "fence" || block?.kind === "table") return;
     const begin = block?.begin ?? this.#at;
-    while (this.#text.length - Math.max(begin, this.#open?.begin ?? begin) > 2 * LONGEST) {
+    while (this.#text.length - Math.max(begin, this.#open?.begin ?? begin) > 1.4 * LONGEST) {
       const from = this.#open?.begin ?? this.#at;
       const space = this.#text.lastIndexOf(" ", from + LONGEST);
       const cut = space > from ? space + 1 : from + LONGEST;

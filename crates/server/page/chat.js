@@ -75,7 +75,7 @@ const canAnswer = () => model.isReady && answering === null && settings.valid();
 function ready() {
   const path = conversations.path();
   const call = openCall(path);
-  $("text").placeholder = call ? `Result of ${call.name}` : PLACEHOLDER;
+  $("text").placeholder = call ? `Result of ${call.name}` : model.isReady || model.busy ? PLACEHOLDER : "Choose a model first";
   $("send").disabled = !model.isReady || answering !== null || composer.isEmpty;
   $("send").hidden = answering !== null;
   $("stop").hidden = answering === null;

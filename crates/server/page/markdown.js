@@ -65,16 +65,53 @@ const auto = { dir: "auto" };
 export function codeBlock(info, text) {
   const code = make("code");
   const highlighter = new Highlighter(languageOf(info));
-  if (text !== undefined) text.split("\n").forEach((line, i) => addLine(code, highlighter.line(line), i === 0));
+  const lines = new Lines(code);
+  for (const line of text?.split("\n") ?? []) lines.add(highlighter.line(line));
   const copy = make("button", { type: "button", className: "copy", ariaLabel: "Copy the code", title: "Copy the code" }, icon("copy"));
   const head = make("figcaption", {}, make("span", { textContent: info.trim() || "text" }), copy);
-  return { figure: make("figure", { className: "code" }, head, make("pre", { tabIndex: 0, dir: "ltr" }, code)), code, highlighter };
+  return { figure: make("figure", { className: "code" }, head, make("pre", { tabIndex: 0, dir: "ltr" }, code)), lines, highlighter };
 }
 
-/** Adds a line's pieces to code. */
-export function addLine(code, pieces, isFirst) {
-  if (!isFirst) code.append("\n");
-  for (const [kind, text] of pieces) code.append(kind ? make("span", { className: `c-${kind}`, textContent: text }) : text);
+/** Lines that are laid out together: a browser lays out all of a paragraph anew when something comes to it. */
+const TOGETHER = 24;
+
+/** The lines of code, in groups; those behind the ones that are kept can be dropped. */
+class Lines {
+  #code;
+  #n = 0;
+  #kept = 0;
+  #group = null;
+  #last = null;
+
+  constructor(code) {
+    this.#code = code;
+  }
+
+  add(pieces) {
+    if (this.#n % TOGETHER === 0) this.#code.append((this.#group = make("span", { className: "lines" })));
+    const line = make("span");
+    // The break belongs to the line before, so that a group ends with it.
+    if (this.#n > 0) this.#last.append("\n");
+    for (const [kind, text] of pieces) line.append(kind ? make("span", { className: `c-${kind}`, textContent: text }) : text);
+    this.#group.append(line);
+    this.#last = line;
+    this.#n++;
+  }
+
+  keep() {
+    this.#kept = this.#n;
+  }
+
+  drop() {
+    while (this.#n > this.#kept) {
+      this.#last.remove();
+      if (!this.#group.firstChild) this.#group.remove();
+      this.#n--;
+      this.#group = this.#code.lastChild;
+      this.#last = this.#group?.lastChild ?? null;
+      this.#last?.lastChild.remove();
+    }
+  }
 }
 
 /** The name of a language in what stands behind a fence. */

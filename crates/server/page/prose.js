@@ -2,7 +2,10 @@
 
 import { Blocks } from "./blocks.js";
 import { patch } from "./dom.js";
-import { addLine, codeBlock, elements, isDeep, item, lexer, row, table } from "./markdown.js";
+import { codeBlock, elements, isDeep, item, lexer, row, table } from "./markdown.js";
+
+/** Rows of a table that are laid out together: a browser lays out a whole table anew for each row that comes to it. */
+const ROWS = 40;
 
 const nodeOf = (node) => (typeof node === "string" ? document.createTextNode(node) : node);
 
@@ -12,6 +15,15 @@ function plain(text) {
   element.className = "plain";
   element.append(text);
   return [element];
+}
+
+/** Changes the children of a paragraph from `parts`, as this function gives them, into what the tokens are. */
+function grown(paragraph, tokens, parts) {
+  let [at, same] = [0, 0];
+  while (same < tokens.length && tokens[same].raw === parts[same]?.raw && tokens[same].type === parts[same].type) at += parts[same++].n;
+  const rest = tokens.slice(same).map((token) => ({ raw: token.raw, type: token.type, nodes: elements([token]).map(nodeOf) }));
+  patch(paragraph, rest.flatMap(({ nodes }) => nodes), at);
+  return [...parts.slice(0, same), ...rest.map(({ raw, type, nodes }) => ({ raw, type, n: nodes.length }))];
 }
 
 /** What `f` makes, or the text as it is: no text of a model's may stop the page. */
@@ -27,6 +39,7 @@ export class Prose {
   #root;
   #blocks;
   #links = {};
+  #known = this.#links;
   /** The text, once it is whole. */
   #done = null;
   /** Children of the root that will not change. */
@@ -35,6 +48,8 @@ export class Prose {
   #list;
   #code;
   #table;
+  /** What the text that grows is: its tokens' sources, and how many nodes each is. */
+  #shown = null;
 
   constructor(root) {
     this.#root = root;
@@ -44,7 +59,7 @@ export class Prose {
   #reset() {
     this.#blocks = new Blocks();
     this.#fixed = 0;
-    this.#list = this.#code = this.#table = null;
+    this.#list = this.#code = this.#table = this.#shown = null;
     this.#done = null;
   }
 
@@ -76,6 +91,7 @@ export class Prose {
 
   /** Removes what was shown of a block that came to nothing. */
   #clear() {
+    this.#shown = null;
     const n = this.#fixed + (this.#list ? 1 : 0);
     while (this.#root.childNodes.length > n) this.#root.lastChild.remove();
   }
@@ -86,6 +102,9 @@ export class Prose {
   }
 
   #put(block, isFinal) {
+    if (block.kind !== "text") this.#shown = null;
+    // A definition that still grows is none yet.
+    this.#known = isFinal ? this.#links : { ...this.#links };
     if (block.kind !== "item" && this.#list) this.#endList();
     if (block.kind === "item") this.#item(block, isFinal);
     else if (block.kind === "fence") this.#fence(block, isFinal);
@@ -93,13 +112,48 @@ export class Prose {
     else this.#text(block.source, isFinal);
   }
 
-  #lex = (text) => lexer(text, this.#links);
+  #lex = (text) => lexer(text, this.#known);
 
   #text(source, isFinal) {
-    const nodes = safely(source, () => elements(this.#lex(source)));
-    const n = nodes.length;
-    patch(this.#root, nodes, this.#fixed);
+    const before = this.#shown;
+    this.#shown = null;
+    let n;
+    try {
+      if (isDeep(source)) throw new RangeError("too deep");
+      const shown = this.#update(this.#lex(source), before ?? []);
+      n = shown.reduce((sum, one) => sum + one.n, 0);
+      if (!isFinal) this.#shown = shown;
+    } catch {
+      const nodes = plain(source);
+      n = nodes.length;
+      patch(this.#root, nodes, this.#fixed);
+    }
     if (isFinal) this.#fixed += n;
+  }
+
+  /**
+   * Shows tokens in place of those that are shown: only what is new is made, down to the parts of a paragraph. Gives for
+   * each token its source, and how many nodes it is.
+   */
+  #update(tokens, before) {
+    let [at, same] = [this.#fixed, 0];
+    while (same < tokens.length && tokens[same].raw === before[same]?.raw) at += before[same++].n;
+    const out = before.slice(0, same);
+    const [next, old] = [tokens[same], before[same]];
+    if (next?.type === "paragraph" && old?.parts && this.#root.childNodes[at]?.nodeName === "P") {
+      out.push({ raw: next.raw, n: 1, parts: grown(this.#root.childNodes[at], next.tokens, old.parts) });
+      same++;
+      at++;
+    }
+    const nodes = [];
+    for (const token of tokens.slice(same)) {
+      const own = elements([token]).map(nodeOf);
+      nodes.push(...own);
+      const parts = token.type === "paragraph" && own.length === 1 ? grown(own[0], token.tokens, []) : null;
+      out.push({ raw: token.raw, n: own.length, parts });
+    }
+    patch(this.#root, nodes, at);
+    return out;
   }
 
   #item(block, isFinal) {
@@ -155,30 +209,23 @@ export class Prose {
       const made = codeBlock(block.info);
       this.#clear();
       this.#root.append(made.figure);
-      this.#code = { ...made, begin: block.begin, at: block.from - block.begin, isFirst: true, nFixed: 0 };
+      this.#code = { ...made, begin: block.begin, at: block.from - block.begin };
     }
     const code = this.#code;
     const { source } = block;
     const indent = new RegExp(`^ {0,${block.indent}}`);
     const isEnd = (line) => new RegExp(`^ {0,3}\\${block.mark}{${isFinal ? block.n : 1},}[ \\t]*\\r?$`).test(line);
-    while (code.code.childNodes.length > code.nFixed) code.code.lastChild.remove();
-    const put = (line, pieces) => {
-      addLine(code.code, pieces(line.replace(/\r$/, "").replace(indent, "")), code.isFirst);
-      code.isFirst = false;
-    };
+    code.lines.drop();
+    const put = (line, pieces) => code.lines.add(pieces(line.replace(/\r$/, "").replace(indent, "")));
     for (let end = source.indexOf("\n", code.at); end >= 0; end = source.indexOf("\n", code.at)) {
       const line = source.slice(code.at, end);
       const isLast = isFinal && end === source.length - 1;
       code.at = end + 1;
       if (!(isLast && isEnd(line))) put(line, (text) => code.highlighter.line(text));
     }
-    code.nFixed = code.code.childNodes.length;
+    code.lines.keep();
     const rest = source.slice(code.at);
-    if (rest !== "" && !isEnd(rest)) {
-      const { isFirst } = code;
-      put(rest, (text) => code.highlighter.peek(text));
-      code.isFirst = isFinal ? false : isFirst;
-    }
+    if (rest !== "" && !isEnd(rest)) put(rest, (text) => code.highlighter.peek(text));
     if (!isFinal) return;
     this.#code = null;
     this.#fixed++;
@@ -208,6 +255,7 @@ export class Prose {
     for (let end = source.indexOf("\n", made.at); end >= 0; end = source.indexOf("\n", made.at)) {
       put(source.slice(made.at, end));
       made.at = end + 1;
+      if (made.body.childNodes.length >= ROWS) made.body = continued(made.frame);
     }
     made.n = made.body.childNodes.length;
     put(source.slice(made.at));
@@ -215,6 +263,23 @@ export class Prose {
     this.#table = null;
     this.#fixed++;
   }
+}
+
+/** The body of a further table below one that is long, with the same columns. */
+function continued(frame) {
+  const first = frame.firstChild;
+  const columns = document.createElement("colgroup");
+  const whole = first.offsetWidth;
+  for (const cell of first.rows[0].cells) {
+    const column = document.createElement("col");
+    if (whole > 0) column.style.width = `${(100 * cell.offsetWidth) / whole}%`;
+    columns.append(column);
+  }
+  const [table, body] = [document.createElement("table"), document.createElement("tbody")];
+  table.className = "continued";
+  table.append(columns, body);
+  frame.append(table);
+  return body;
 }
 
 function safelyToken(f) {

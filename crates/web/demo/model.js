@@ -157,10 +157,10 @@ export class Model {
     if (!this.#facts) return [null];
     const isCpu = this.#facts.device === "cpu";
     const device = (navigator.deviceMemory ?? 8) * 2 ** 30;
-    if (isCpu && memory > 2 ** 32) return [false, "It takes more than the 4 GiB that a page without a GPU has."];
-    if (memory > device) return [false, `It takes more memory than this device seems to have (${bytes(device)}).`];
-    if (this.#room !== null && download > this.#room) return [false, `The browser has room for ${bytes(this.#room)} more.`];
-    if (isCpu && parameters > 1.5e9) return [false, "Without a GPU it would be very slow here."];
+    if (isCpu && memory > 2 ** 32) return [false, `Too large: ${bytes(memory)} of memory, and a page without a GPU has 4 GiB`];
+    if (memory > device) return [false, `Too large: ${bytes(memory)} of memory, and here seem to be ${bytes(device)}`];
+    if (this.#room !== null && download > this.#room) return [false, `No room: the browser can store ${bytes(this.#room)} more`];
+    if (isCpu && parameters > 1.5e9) return [false, "Very slow here, without a GPU"];
     return [true, `Fits: ${bytes(memory)} of memory`];
   }
 

@@ -24,6 +24,7 @@ export type ErrorCode =
   | "network"
   | "cors"
   | "not_found"
+  | "forbidden"
   | "download_failed"
   | "no_ranges"
   | "integrity"
@@ -49,7 +50,7 @@ export class EngineError extends Error {
   readonly detail: unknown;
 }
 
-/** `hf:owner/repo:quant`, `hf:owner/repo/path/file.gguf`, an address, or files of the user's own. */
+/** `owner/repo`, `hf:owner/repo:quant`, `hf:owner/repo/path/file.gguf`, an address, or files of the user's own. */
 export type ModelSource = string | URL | Blob | Blob[] | FileList;
 
 /** How far loading is. */
@@ -273,7 +274,11 @@ export interface SamplingOptions {
   store?: boolean | null;
   service_tier?: string | null;
   parallel_tool_calls?: boolean | null;
-  reasoning_effort?: string | null;
+  safety_identifier?: string;
+  prompt_cache_key?: string;
+  prompt_cache_retention?: string | null;
+  prediction?: unknown;
+  verbosity?: string | null;
   n?: 1 | null;
   stream_options?: { include_usage?: boolean } | null;
 }
@@ -288,6 +293,8 @@ export interface TemplateRequest {
    * another. Otherwise they are text. Default: false.
    */
   parse_special?: boolean | null;
+  /** `none` turns thinking off; other words are a variable of the chat template. */
+  reasoning_effort?: string | null;
   /** Further variables of the chat template. */
   chat_template_kwargs?: Record<string, unknown> | null;
 }
@@ -298,6 +305,8 @@ export interface ChatRequest extends SamplingOptions, TemplateRequest {
   max_completion_tokens?: number | null;
   logprobs?: boolean | null;
   top_logprobs?: number | null;
+  /** Streams tell how far the prompt is (`prompt_progress`), in chunks without a choice. */
+  return_progress?: boolean | null;
   /** The published module is built without grammars and refuses all but `text` (`unsupported`). */
   response_format?:
     | { type: "text" }
@@ -379,6 +388,8 @@ export interface ChatChunk {
   }>;
   usage?: Usage;
   timings?: Timings;
+  /** Tokens of the prompt, and those that were read so far; see `return_progress`. */
+  prompt_progress?: { total: number; processed: number };
 }
 
 export interface ChatCompletion {
@@ -458,6 +469,11 @@ export class Engine {
     create(request: EmbeddingRequest & { pooling: "none" }, options?: CallOptions): Promise<Embeddings<number[][]>>;
     create(request: EmbeddingRequest, options?: CallOptions): Promise<Embeddings>;
   };
+  /**
+   * OpenAI's HTTP without a network, for clients that take a `fetch`: chat completions, completions, embeddings and models,
+   * whatever the host. Nothing else is answered, and nothing is sent.
+   */
+  readonly fetch: (input: RequestInfo | URL, init?: RequestInit) => Promise<Response>;
   /** The conversation as bytes: `restore` goes on with it without running it again, on another day, too. */
   save(): Promise<Uint8Array>;
   /** Goes on with a conversation that `save` gave, of the same model and options. */
@@ -510,8 +526,30 @@ export interface StoredModel {
   stored: string | null;
 }
 
+/** A model that is known to work in pages. */
+export interface CatalogueEntry {
+  id: string;
+  name: string;
+  /** What it is good for, in a few words. */
+  about: string;
+  /** For `Engine.create`. */
+  model: string;
+  /** The file's name, as `sha256` of the options has it. */
+  file: string;
+  /** Bytes of the file, to some percent; the server says exactly. */
+  bytes: number;
+  sha256: string;
+  licence: string;
+  parameters: number;
+  trainedContext: number;
+  /** Bytes of memory, to some percent, by the tokens of the context, with an f16 cache. */
+  memory: Record<number, number>;
+}
+
 /** The stored files. */
 export const models: {
+  /** Models to offer to people, the smallest first. Nothing is asked for. */
+  catalogue(): Promise<CatalogueEntry[]>;
   list(): Promise<StoredModel[]>;
   /** Stores a model's files without loading them. */
   download(

@@ -32,26 +32,46 @@ macro_rules! files {
 }
 
 /// All files; the first is the page itself.
-static FILES: [File; 11] = files![
+static FILES: [File; 31] = files![
     "index.html" "text/html",
+    "answer.js" "text/javascript",
+    "blocks.js" "text/javascript",
     "chat.js" "text/javascript",
+    "composer.js" "text/javascript",
     "conversations.js" "text/javascript",
+    "dom.js" "text/javascript",
     "events.js" "text/javascript",
+    "exchange.js" "text/javascript",
+    "highlight.js" "text/javascript",
+    "icon.svg" "image/svg+xml",
+    "katex.LICENSE" "text/plain",
+    "katex.js" "text/javascript",
+    "log.js" "text/javascript",
+    "manifest.webmanifest" "application/manifest+json",
     "markdown.js" "text/javascript",
-    "marked.js" "text/javascript",
     "marked.LICENSE" "text/plain",
+    "marked.js" "text/javascript",
+    "math.js" "text/javascript",
     "message.js" "text/javascript",
     "model.js" "text/javascript",
+    "notices.js" "text/javascript",
+    "prose.js" "text/javascript",
+    "scroller.js" "text/javascript",
+    "settings.js" "text/javascript",
+    "sidebar.js" "text/javascript",
+    "storage.js" "text/javascript",
     "style.css" "text/css",
+    "text.css" "text/css",
     "turns.js" "text/javascript",
+    "welcome.js" "text/javascript",
 ];
 
 /// Names of the files' contents, in their order.
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| FILES.iter().map(|file| tag(file.text)).collect());
 
 /// The page is all that it needs: nothing comes from elsewhere, and no text becomes markup or a script.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
 
 /// Headers of all files.
@@ -138,7 +158,9 @@ mod tests {
     fn files_ask_for_nothing_elsewhere() {
         for file in FILES.iter().filter(|file| !file.path.starts_with("/marked")) {
             let is_foreign = ["https://", "http://", "//cdn", "innerHTML", "eval("];
-            let found: Vec<_> = is_foreign.into_iter().filter(|text| file.text.contains(text)).collect();
+            // Names of XML's vocabularies look like addresses.
+            let text = file.text.replace("http://www.w3.org/", "");
+            let found: Vec<_> = is_foreign.into_iter().filter(|what| text.contains(what)).collect();
             assert!(found.is_empty(), "{} has {found:?}", file.path);
         }
     }

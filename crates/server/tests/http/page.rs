@@ -39,12 +39,12 @@ fn browsers_get_a_page_and_programs_an_answer() {
     assert_eq!(vary, ["accept", "origin"]);
     assert_eq!(running.send(&json!({"method": "HEAD", "path": "/", "headers": browser()})).status, 200);
     // Each file that the page names is there.
-    let mut names = vec!["marked.LICENSE".to_owned()];
+    let mut names = vec!["marked.LICENSE".to_owned(), "katex.js".to_owned(), "katex.LICENSE".to_owned()];
     let mut n = 0;
     names.extend(
         page.text
             .split(['"'])
-            .filter(|word| word.ends_with(".js") || word.ends_with(".css"))
+            .filter(|word| [".js", ".css", ".svg", ".webmanifest"].iter().any(|end| word.ends_with(end)))
             .map(String::from),
     );
     while let Some(name) = names.get(n).cloned() {
@@ -52,6 +52,8 @@ fn browsers_get_a_page_and_programs_an_answer() {
         let kind = match name.rsplit('.').next() {
             Some("js") => "text/javascript; charset=utf-8",
             Some("css") => "text/css; charset=utf-8",
+            Some("svg") => "image/svg+xml; charset=utf-8",
+            Some("webmanifest") => "application/manifest+json; charset=utf-8",
             _ => "text/plain; charset=utf-8",
         };
         assert_eq!((file.status, file.headers["content-type"].to_str().unwrap()), (200, kind), "{name}");
@@ -67,7 +69,7 @@ fn browsers_get_a_page_and_programs_an_answer() {
         }
         n += 1;
     }
-    assert!(n >= 9, "{names:?}");
+    assert!(n >= 30, "{names:?}");
     assert_eq!(get(&running, "/other.js", json!({})).status, 404);
 }
 

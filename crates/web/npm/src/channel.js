@@ -58,6 +58,11 @@ class Channel {
   }
 }
 
+/** How long a worker may take until it answers at all, in milliseconds: one whose files come from the network, and a page's own. */
+const OWN_MS = 60_000;
+const FOREIGN_MS = 10_000;
+const HINT = "serve the package's files from one origin, or say where the worker is with workerUrl; a worker of yours has to import chaski/worker";
+
 const closed = () => new EngineError("closed", "the engine is closed");
 
 /** Calls a worker, over a port of its own: several engines may share a worker of the caller's. */
@@ -65,6 +70,8 @@ export class WorkerChannel extends Channel {
   #worker;
   #own;
   #port;
+  #timer;
+  #over = new AbortController();
 
   /** @param {Worker} worker @param {boolean} own whether to end it on close */
   constructor(worker, own) {
@@ -73,12 +80,19 @@ export class WorkerChannel extends Channel {
     this.#own = own;
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
-    port1.onmessage = ({ data }) => this.answer(data);
-    worker.addEventListener("error", (event) => {
-      const hint = "serve the package's files from one origin, or say where the worker is with workerUrl";
-      this.fail(new EngineError("worker_failed", `the worker failed: ${event.message ?? "it could not be loaded"}`, hint));
-    });
+    port1.onmessage = ({ data }) => (data.hello ? this.#greet(data.hello) : this.answer(data));
+    const failed = (why) => this.fail(new EngineError("worker_failed", `the worker failed: ${why}`, HINT));
+    worker.addEventListener("error", (event) => failed(event.message ?? "it could not be loaded"));
+    this.#timer = setTimeout(() => failed("it does not answer"), own ? OWN_MS : FOREIGN_MS);
     worker.postMessage({ chaski: port2 }, [port2]);
+  }
+
+  /** The worker is there. While it lives it holds a lock, which this page gets when it has ended, however it did. */
+  #greet({ lock }) {
+    clearTimeout(this.#timer);
+    if (!lock || this.#over.signal.aborted) return;
+    const ended = () => this.fail(new EngineError("worker_failed", "the worker ended: the browser may have stopped it for its memory", "create the engine again, with a smaller model or context"));
+    navigator.locks.request(lock, { signal: this.#over.signal }, ended).catch(() => {});
   }
 
   send(id, method, args) {
@@ -96,6 +110,8 @@ export class WorkerChannel extends Channel {
 
   close() {
     this.fail(closed());
+    clearTimeout(this.#timer);
+    this.#over.abort();
     // Ending the worker gives its GPU memory, file handles and locks back; another one is asked to.
     if (this.#own) this.#worker.terminate();
     else this.#port.postMessage({ close: true });
@@ -181,17 +197,47 @@ function bundled() {
   const here = new URL(import.meta.url);
   const foreign = here.origin !== location.origin && here.protocol !== "file:" && here.protocol !== "blob:";
   if (foreign) return start(new URL(/* @vite-ignore */ BESIDE, here));
-  return new Worker(new URL("../worker.js", import.meta.url), { type: "module" });
+  return trusting(() => new Worker(new URL("../worker.js", import.meta.url), { type: "module" }));
 }
 
 /** A worker of another origin is refused; one that imports it is not. */
 function start(url) {
-  if (url.origin === location.origin) return new Worker(url, { type: "module" });
+  if (url.origin === location.origin) return trusting(() => new Worker(url, { type: "module" }));
   const source = new Blob([`import ${JSON.stringify(url.href)};`], { type: "text/javascript" });
   const local = URL.createObjectURL(source);
   try {
-    return new Worker(local, { type: "module" });
+    return trusting(() => new Worker(local, { type: "module" }));
   } finally {
     setTimeout(() => URL.revokeObjectURL(local), 60_000);
   }
 }
+
+/** The page's policy of trusted types for the worker's address, once it was needed. */
+let policy = null;
+
+/**
+ * Starts a worker. Where the page demands trusted types, its address is one while it starts: `Worker` itself takes it,
+ * since bundlers know no other spelling.
+ */
+function trusting(begin) {
+  const { Worker: Plain, trustedTypes } = globalThis;
+  try {
+    return begin();
+  } catch (error) {
+    if (!trustedTypes || error.name !== "TypeError") throw failure(error);
+  }
+  try {
+    policy ??= trustedTypes.createPolicy("chaski", { createScriptURL: (address) => address });
+    globalThis.Worker = function (address, options) {
+      return new Plain(policy.createScriptURL(String(address)), options);
+    };
+    return begin();
+  } catch (error) {
+    throw failure(error);
+  } finally {
+    globalThis.Worker = Plain;
+  }
+}
+
+const failure = (error) =>
+  new EngineError("worker_failed", `the worker cannot be started: ${error.message}`, "the page's content security policy has to allow it: worker-src, and trusted-types chaski");

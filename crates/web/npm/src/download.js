@@ -10,6 +10,8 @@ const FLUSH = 16 << 20;
 const HASHED = 1 << 20;
 /** Attempts that get no further than one before, until it gives up. */
 const ATTEMPTS = 4;
+/** The longest time that a server may ask to wait, in milliseconds. */
+const PATIENCE = 60_000;
 /** How every GGUF file begins. */
 const MAGIC = new TextEncoder().encode("GGUF");
 
@@ -114,9 +116,16 @@ async function transfer(found, file, handle, state, tools) {
       best = Math.max(best, state.bytes);
       if (failures >= ATTEMPTS) throw error;
       if (!continues(state, file)) await restart(found, file, handle, state, tools);
-      await pause((tools.retryMs ?? 500) * 2 ** (failures - 1), tools.signal);
+      await pause(delay(error, (tools.retryMs ?? 500) * 2 ** (failures - 1)), tools.signal);
     }
   }
+}
+
+/** Milliseconds until another try: as long as the server asks for, if somebody would wait for that. */
+export function delay(error, ms) {
+  const asked = error.detail?.retryAfterMs ?? 0;
+  if (asked > PATIENCE) throw error;
+  return Math.max(ms, asked);
 }
 
 /**

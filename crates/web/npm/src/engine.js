@@ -2,7 +2,6 @@
 
 import { download, listener, open } from "./channel.js";
 import { EngineError, badRequest } from "./errors.js";
-import { embeddingRequest } from "./embeddings.js";
 import { address, allow, isU32 } from "./kinds.js";
 import { ChatAnswer, ChatChunks, TextAnswer, TextChunks, chatOf, chatRequest, textRequest } from "./openai.js";
 import { refused, stream } from "./stream.js";
@@ -25,6 +24,8 @@ export function forWorker(model) {
   if (model === undefined || model === "") throw badRequest("model is missing: an address, hf:owner/repo:quant, or a File");
   if (model instanceof URL) return model.href;
   if (typeof model !== "string" || model.startsWith("hf:")) return model;
+  // A repository of Hugging Face, unless it is a file of the page's site.
+  if (/^[\w.-]+\/[\w.-]+(?:[:@][\w.:@/-]+)?$/.test(model) && !/^\.|\.gguf$/i.test(model)) return `hf:${model}`;
   try {
     return address(model);
   } catch {
@@ -57,6 +58,7 @@ export class Engine {
     this.chat = { completions: { create: (request, options) => this.#chat(request, options) } };
     this.completions = { create: (request, options) => this.#complete(request, options) };
     this.embeddings = { create: (request, options) => this.#embed(request, options) };
+    this.fetch = async (input, init) => (await import("./fetch.js")).answer(this, input, init);
   }
 
   /** Loads a model. */
@@ -80,7 +82,7 @@ export class Engine {
 
   #chat(request, options) {
     return this.#answer(request, options, () => {
-      const chunks = new ChatChunks(this.#info.model.file, withUsage(request));
+      const chunks = new ChatChunks(this.#info.model.file, withUsage(request), request?.return_progress && request.stream);
       return { body: chatRequest(request), chunks, answer: new ChatAnswer() };
     });
   }
@@ -95,6 +97,7 @@ export class Engine {
   }
 
   async #embed(request, options) {
+    const { embeddingRequest } = await import("./embeddings.js");
     const { texts, pooling, whole } = embeddingRequest(request);
     const signal = options?.signal ?? request.signal;
     return whole(await this.#channel.call("embed", { texts, pooling }, { signal }), this.#info.model.file);

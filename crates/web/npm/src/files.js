@@ -1,6 +1,6 @@
 // How the engine reads a file piece by piece: `{ name, size, read(offset, length), close() }`.
 
-import { lengthOf, pause } from "./download.js";
+import { delay, lengthOf, pause } from "./download.js";
 import { EngineError, check } from "./errors.js";
 import { refusal, send } from "./network.js";
 
@@ -131,7 +131,7 @@ export async function remoteFile(file, { signal, retryMs = 500, head = 0 }) {
         return await f(...range);
       } catch (error) {
         if (error.code !== "network" || tries === TRIES) throw error;
-        await pause(retryMs * tries, signal);
+        await pause(delay(error, retryMs * tries), signal);
       }
     }
   };

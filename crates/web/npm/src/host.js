@@ -7,7 +7,7 @@ import { EngineError, badRequest, check } from "./errors.js";
 import { StoredFile, blobFile, remoteFile } from "./files.js";
 import { locate } from "./locate.js";
 import { promiseFrom, withPromises } from "./pipelines.js";
-import { entry, hold } from "./store.js";
+import { entry, full, hold } from "./store.js";
 import { hasSubgroups, withSubgroups } from "./subgroups.js";
 import { isTrusted, trust } from "./trust.js";
 
@@ -16,6 +16,10 @@ const REPORT = 100;
 
 /** Bytes that `inspect` reads at most where a server sends files only as a whole. */
 const HEAD = 64 << 20;
+
+/** Bytes that a module can have. */
+const WASM = 2 ** 32;
+const SMALLER = 'use a smaller contextLength, kvType "q8_0", or a smaller model';
 
 let ready = null;
 
@@ -78,7 +82,9 @@ export class Host {
     const asked = await settingsOf(options, device);
     const report = progress(emit);
     report({ stage: "resolve", loaded: 0, total: null, file: null });
-    const files = await this.#open(await locate(model, { ...options, signal }), options, signal, report);
+    const found = await locate(model, { ...options, signal });
+    const isNew = await this.#foresee(found, options, device, signal);
+    const files = await this.#open(found, options, signal, report);
     const gpu = device !== "cpu";
     const subgroups = gpu && options.subgroups !== false && (await hasSubgroups());
     const known = gpu && options.selfTest === undefined && (await isTrusted(version(), subgroups));
@@ -107,6 +113,8 @@ export class Host {
       this.#engine = await (gpu ? this.#opening(make) : guarded(() => make()));
     } catch (error) {
       if (error.code === "bad_file" || error.code === "read_failed") await forget(files);
+      // What was just stored, and cannot be used here, is of no use.
+      if (isNew && error.code?.startsWith("unsupported")) await forget(files, true);
       throw error;
     } finally {
       files.forEach((file) => file.close());
@@ -124,6 +132,34 @@ export class Host {
     const totalMs = performance.now() - start;
     const loading = info.loading ?? { compileMs: 0, uploadMs: totalMs, totalMs };
     return { ...info, loading, device: { ...info.device, fallback: info.device.fallback ?? fallback, tested } };
+  }
+
+  /**
+   * Reads the heads of files that would be downloaded, and fails where they cannot be used: their architecture, their format,
+   * their memory, the browser's room. True if there is something to download. Servers without ranges tell it afterwards.
+   */
+  async #foresee(found, options, device, signal) {
+    const remote = found.filter((file) => !file.blob);
+    if (options.cache === "none" || options.offline || remote.length === 0) return false;
+    const stored = await Promise.all(remote.map((file) => storedFile(file.url)));
+    if (stored.every(Boolean)) return false;
+    let facts;
+    try {
+      facts = await this.#inspect(found, { ...options, device }, signal, 0);
+    } catch (error) {
+      if (signal?.aborted || /^(unsupported|bad_file$)/.test(error.code)) throw error;
+      return true;
+    }
+    const { total } = facts.memory;
+    const budget = Math.min(options.memoryBudget ?? Infinity, device === "cpu" ? WASM : Infinity);
+    if (total > budget) {
+      throw new EngineError("out_of_memory", `the model takes ${total} bytes of memory, but ${options.memoryBudget === budget ? "the budget" : "the limit without a GPU"} is ${budget} bytes`, SMALLER, { bytes: total, budget });
+    }
+    const { quota = Infinity, usage = 0 } = (await navigator.storage?.estimate?.()) ?? {};
+    const kept = sum(await Promise.all(remote.map(async ({ url }) => (await entry(url).catch(() => null))?.bytes() ?? 0)));
+    const needed = facts.downloadBytes - (stored.some(Boolean) ? 0 : kept);
+    if (needed > quota - usage) throw full(needed, Math.max(0, quota - usage));
+    return true;
   }
 
   /** The files, ready to be read: stored first where they come from the network and there is a place for them. */
@@ -231,14 +267,17 @@ export class Host {
   /** Reads the head of a file: from the store if it is there, else by ranges. */
   async inspect({ model, options }, { signal }) {
     await load(options.wasmUrl, { gpu: options.device === "gpu" });
-    const found = await locate(model, { ...options, signal });
+    return this.#inspect(await locate(model, { ...options, signal }), options, signal, HEAD);
+  }
+
+  async #inspect(found, options, signal, head) {
     const files = [];
     try {
       for (const file of found) {
         const stored = file.blob ? null : await storedFile(file.url);
         if (file.blob) files.push(blobFile(file.name, file.blob));
         else if (stored) files.push(new StoredFile(file.name, stored.manifest, stored.entry));
-        else files.push(await remoteFile(file, { ...options, signal, head: HEAD }));
+        else files.push(await remoteFile(file, { ...options, signal, head }));
       }
       const subgroups = options.subgroups !== false && (await hasSubgroups());
       const cpu = (await choose(options.device)).device === "cpu";
@@ -335,10 +374,10 @@ async function unchanged(url, signal) {
 }
 
 /** A stored file that turns out to be none, and that nobody knew the length of, came incomplete: it is not kept. */
-async function forget(files) {
+async function forget(files, all = false) {
   for (const file of files) {
     file.close();
-    if (file.manifest?.sure === false) await file.entry.forget(file.manifest);
+    if (file.manifest && (all || file.manifest.sure === false)) await file.entry.forget(file.manifest);
   }
 }
 

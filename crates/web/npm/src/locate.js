@@ -126,7 +126,7 @@ async function listed(address, headers, { signal, offline, cache }) {
 
 async function list(url, headers, signal) {
   const response = await send(url, headers, { signal });
-  if (!response.ok) throw refusal(response, url, "check the name; private and gated repositories need hfToken");
+  if (!response.ok) throw refusal(response, url, "check the name; private repositories need hfToken");
   const tree = await response.json().catch(() => null);
   if (signal?.aborted) throw aborted();
   if (Array.isArray(tree)) return tree;

@@ -29,9 +29,21 @@ export async function send(url, headers, init) {
   }
 }
 
+/** Milliseconds that an answer asks to wait for, as a number of seconds or a date; null if it does not. */
+function retryAfter({ headers }) {
+  const text = headers?.get("retry-after");
+  const ms = /^\s*\d+\s*$/.test(text ?? "") ? 1000 * Number(text) : Date.parse(text ?? "") - Date.now();
+  return Number.isFinite(ms) ? Math.max(0, ms) : null;
+}
+
+const ACCESS = "the file needs a permission: hfToken or headers; a gated model has to be accepted on its page first";
+
 /** The error that an answer's status is. */
-export function refusal({ status }, url, hint = status === 404 ? "check the address" : "the file needs a permission: hfToken or headers") {
+export function refusal(response, url, hint = "check the address") {
+  const { status } = response;
   const passing = status === 408 || status === 429 || status >= 500;
-  const [code, what] = [401, 403, 404].includes(status) ? ["not_found", hint] : [passing ? "network" : "download_failed", "try again later"];
-  return new EngineError(code, `${url}: ${status}`, what, { status, url });
+  const wait = passing ? retryAfter(response) : null;
+  const again = wait === null ? "try again later" : `try again in ${Math.ceil(wait / 1000)} s`;
+  const [code, what] = status === 401 || status === 403 ? ["forbidden", ACCESS] : status === 404 || status === 410 ? ["not_found", hint] : [passing ? "network" : "download_failed", again];
+  return new EngineError(code, `${url}: ${status}`, what, { status, url, ...(wait !== null && { retryAfterMs: wait }) });
 }

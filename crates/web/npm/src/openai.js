@@ -4,12 +4,12 @@ import { EngineError, badRequest } from "./errors.js";
 import { allow, isU32, verify } from "./kinds.js";
 
 /** Fields without effect that clients send. */
-const IGNORED = ["model", "user", "metadata", "store", "service_tier", "parallel_tool_calls", "reasoning_effort", "stream", "stream_options", "signal", "n"];
+const IGNORED = ["model", "user", "metadata", "store", "service_tier", "parallel_tool_calls", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction", "verbosity", "stream", "stream_options", "signal", "n"];
 
 /** Fields of the engine, in camel case there. */
 const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty", "seed", "ignore_eos", "context_drop"];
 
-const CHAT = ["messages", "tools", "tool_choice", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "enable_thinking", "parse_special", "chat_template_kwargs"];
+const CHAT = ["messages", "tools", "tool_choice", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "return_progress", "reasoning_effort", "enable_thinking", "parse_special", "chat_template_kwargs"];
 const TEXT = ["prompt", "echo", "logprobs"];
 const BOTH = ["max_tokens", "stop", "logit_bias", "grammar", "context_shift", "n_keep", ...SAMPLING, ...IGNORED];
 
@@ -41,7 +41,8 @@ export function chatRequest(request) {
 /** The part of a chat request that the template sees. */
 export function chatOf(request) {
   if (!Array.isArray(request.messages)) throw badRequest("messages: expected a list");
-  const { enable_thinking: thinking, ...variables } = request.chat_template_kwargs ?? {};
+  const { reasoning_effort: effort } = request;
+  const { enable_thinking: thinking = effort === "none" ? false : undefined, ...variables } = { ...(effort && effort !== "none" && { reasoning_effort: effort }), ...request.chat_template_kwargs };
   verify({ enable_thinking: thinking, ...request });
   request.messages.forEach((message, i) => {
     // The usual template would write an image's address as if it were said.
@@ -105,12 +106,14 @@ export class ChatChunks {
   #role = true;
   #calls = 0;
   #withUsage;
+  #withProgress;
   /** A call that has begun: only when it has ended is it known to be one. */
   #call = null;
 
-  constructor(model, withUsage) {
+  constructor(model, withUsage, withProgress) {
     this.#head = head("chatcmpl", "chat.completion.chunk", model);
     this.#withUsage = withUsage;
+    this.#withProgress = withProgress;
   }
 
   #chunk(delta, rest = {}) {
@@ -128,6 +131,8 @@ export class ChatChunks {
     switch (event.type) {
       case "content":
         return this.#content(event.text);
+      case "prompt":
+        return this.#withProgress ? [{ ...this.#head, choices: [], prompt_progress: { total: event.total, processed: event.done } }] : [];
       case "reasoning":
         return [this.#chunk({ reasoning_content: event.text })];
       case "logprobs":

@@ -1,4 +1,4 @@
-// The worker's side of a channel: `{ id, method, args }`, `{ abort: id }` or `{ close }` comes, `{ id, event }`, then
+// The worker's side of a channel: `{ hello }` goes once; `{ id, method, args }`, `{ abort: id }` or `{ close }` comes, `{ id, event }`, then
 // `{ id, result }` or `{ id, error }` goes.
 
 import { EngineError } from "./errors.js";
@@ -9,6 +9,7 @@ const METHODS = ["create", "generate", "tokenize", "detokenize", "applyTemplate"
 /** Answers what comes over a port by the methods of a host. */
 export function serve(port, host) {
   const running = new Map();
+  const live = alive(port);
   port.onmessage = async ({ data: { id, method, args, abort, close } }) => {
     if (abort !== undefined) {
       running.get(abort)?.abort();
@@ -17,6 +18,7 @@ export function serve(port, host) {
     if (close) {
       for (const controller of running.values()) controller.abort();
       port.close();
+      live();
       host.close();
       return;
     }
@@ -32,4 +34,19 @@ export function serve(port, host) {
       running.delete(id);
     }
   };
+}
+
+/** Greets the page, with the name of a lock that is held while this worker lives; the result gives it back. */
+function alive(port) {
+  const name = `chaski-worker/${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
+  let release = () => {};
+  const held = (lock) => new Promise((resolve) => {
+    release = resolve;
+    port.postMessage({ hello: { lock } });
+  });
+  // Pages without https have no locks: there nobody hears of the end.
+  const locks = globalThis.navigator?.locks;
+  if (!locks) held(null);
+  else locks.request(name, () => held(name)).catch(() => held(null));
+  return () => release();
 }

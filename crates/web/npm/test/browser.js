@@ -15,6 +15,7 @@ const TYPES = {
   ".json": "application/json",
   ".wasm": "application/wasm",
   ".svg": "image/svg+xml",
+  ".webmanifest": "application/manifest+json",
 };
 
 // Each of these was tried: see docs/web.md.
@@ -62,9 +63,9 @@ async function find(folders, name) {
 
 /**
  * Serves folders: `roots` maps the first part of a path to a folder, or to several. `answer(request, response, url)` may answer first
- * and then returns true.
+ * and then returns true. The port is any that is free, unless one is named.
  */
-export async function serve(roots, answer = () => false) {
+export async function serve(roots, answer = () => false, port = 0) {
   const server = createServer(async (request, response) => {
     try {
       const url = new URL(request.url, "http://localhost");
@@ -81,7 +82,7 @@ export async function serve(roots, answer = () => false) {
       response.end(String(error));
     }
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
   return {
     origin: `http://127.0.0.1:${server.address().port}`,
     async close() {

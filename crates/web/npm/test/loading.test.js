@@ -174,7 +174,7 @@ test("refusals, missing files and dead servers are told apart", async () => {
 
 test("reading by ranges has the errors of a download, and goes on after a moment's failure", async () => {
   const inspect = (url, options) => t.page.evaluate(([url, options]) => failure(chaski.inspect(url, { retryMs: 10, ...options })), [url, options]);
-  for (const [status, code] of [[500, "network"], [503, "network"], [429, "network"], [416, "download_failed"], [204, "download_failed"], [403, "not_found"]]) {
+  for (const [status, code] of [[500, "network"], [503, "network"], [429, "network"], [416, "download_failed"], [204, "download_failed"], [403, "forbidden"]]) {
     odd = (request, response) => response.writeHead(status).end();
     const error = await inspect("/odd/status.gguf");
     assert.equal(error?.code, code, `${status}`);

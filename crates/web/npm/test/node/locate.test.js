@@ -62,3 +62,10 @@ test("nothing is kept where nothing shall be", async () => {
   gone();
   await assert.rejects(names("hf:a/b"), code("network"));
 });
+
+test("a repository is known without hf:, and files of the page's site stay addresses", async () => {
+  const { forWorker } = await import("../../src/engine.js");
+  globalThis.location ??= { href: "https://page.invalid/a/", origin: "https://page.invalid" };
+  for (const name of ["Qwen/Qwen3-0.6B-GGUF", "Qwen/Qwen3-0.6B-GGUF:Q8_0", "a/b@main:Q4_K_M"]) assert.equal(forWorker(name), `hf:${name}`);
+  for (const name of ["models/x.gguf", "./models/x", "/models/x", "https://h.org/x", "a/b/c.gguf"]) assert.doesNotMatch(forWorker(name), /^hf:/);
+});
