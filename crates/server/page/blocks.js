@@ -81,7 +81,7 @@ export class Blocks {
       const from = this.#open?.begin ?? this.#at;
       const space = this.#text.lastIndexOf(" ", from + LONGEST);
       const cut = space > from ? space + 1 : from + LONGEST;
-      // What looks like a line of code is none: it goes on in the middle of another.
+      // The rest of the line is no block of its own, whatever it begins with.
       if (!this.#open) this.#begin(from, "text");
       const { kind, ...more } = this.#open;
       this.#end(cut, ended);

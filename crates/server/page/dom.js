@@ -31,7 +31,7 @@ function isSame(a, b) {
   if (a.nodeType !== b.nodeType || a.nodeName !== b.nodeName) return false;
   if (a.nodeType !== Node.ELEMENT_NODE) return a.nodeType === Node.TEXT_NODE;
   const names = attributes(b);
-  // What a reader has opened stays open.
+  // Details that a reader has opened stay open.
   const own = attributes(a).filter((name) => name !== "open");
   return own.length === names.filter((n) => n !== "open").length && names.every((n) => n === "open" || a.getAttribute(n) === b.getAttribute(n));
 }

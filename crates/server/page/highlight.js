@@ -52,7 +52,7 @@ const LONGEST = 2000;
 
 export class Highlighter {
   #rules;
-  /** What a comment or a string that goes over lines ends with, and what it is. */
+  /** End and kind of a comment or a string that goes over lines. */
   #until = null;
 
   constructor(language) {

@@ -26,7 +26,7 @@ export class Log {
     const begins = this.#shown.findIndex(({ node }, i) => node !== path[i]);
     const same = begins < 0 ? Math.min(this.#shown.length, path.length) : begins;
     for (const view of this.#shown.splice(same)) view.element.remove();
-    // What is no message, a failure, goes with the rest.
+    // Failures are no messages, and go with the rest.
     while (this.#element.children.length > same) this.#element.lastChild.remove();
     for (const node of path.slice(same)) this.#put(node);
     path.forEach((node, i) => {

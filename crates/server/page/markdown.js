@@ -40,7 +40,7 @@ const marked = new Marked({
       level: "block",
       tokenizer(src) {
         const found = delimited(src, "$$", "$$") ?? delimited(src, "\\[", "\\]");
-        // What stands behind it in its line makes it a part of a paragraph.
+        // Text behind it in its line makes it a part of a paragraph.
         return found && /^[ \t]*(?:\n|$)/.test(src.slice(found.raw.length)) ? { ...found, type: "mathBlock" } : undefined;
       },
     },

@@ -17,7 +17,7 @@ function called({ name, arguments: text }) {
   return make("div", { className: "call" }, icon("tool"), make("pre", { className: "call-text", tabIndex: 0, dir: "ltr" }, make("code", {}, `${name}(${text})`)));
 }
 
-/** What an answer's numbers say. */
+/** An answer's numbers, in words. */
 function measured({ promptTokens, cachedTokens, promptTokensPerSecond, tokens, tokensPerSecond, timeToFirstTokenMs }) {
   return (
     `Prompt: ${promptTokens} tokens (${cachedTokens} in the cache), ${promptTokensPerSecond.toFixed(1)}/s. ` +

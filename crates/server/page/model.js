@@ -230,7 +230,7 @@ export class Model {
   }
 }
 
-/** What the server says of a model. */
+/** State and context of a model, as the server has them. */
 function detailOf({ status, max_model_len: n }) {
   const state = status?.failed ? "cannot be loaded" : ({ loaded: "loaded", loading: "is being loaded" }[status?.value] ?? "is loaded when it is asked");
   return n ? `${state} · context of ${n} tokens` : state;

@@ -26,7 +26,7 @@ function grown(paragraph, tokens, parts) {
   return [...parts.slice(0, same), ...rest.map(({ raw, type, nodes }) => ({ raw, type, n: nodes.length }))];
 }
 
-/** What `f` makes, or the text as it is: no text of a model's may stop the page. */
+/** The nodes that `f` makes, or the text as it is: no text of a model's may stop the page. */
 function safely(text, f) {
   try {
     return isDeep(text) ? plain(text) : f().map(nodeOf);
@@ -48,7 +48,7 @@ export class Prose {
   #list;
   #code;
   #table;
-  /** What the text that grows is: its tokens' sources, and how many nodes each is. */
+  /** The text that grows: its tokens' sources, and how many nodes each is. */
   #shown = null;
 
   constructor(root) {

@@ -35,7 +35,7 @@ const values = (storage) => ({
   },
 });
 
-/** What all tabs share, and what belongs to this one. */
+/** Values that all tabs share, and values of this one. */
 export const { remember, recall } = values(local);
 export const tab = values(() => globalThis.sessionStorage);
 
@@ -87,7 +87,7 @@ class Database {
   }
 }
 
-/** What a page without storage has. */
+/** Stands for the database where there is none. */
 class Nothing {
   listen() {}
   async all() {

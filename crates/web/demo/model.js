@@ -164,7 +164,7 @@ export class Model {
     return [true, `Fits: ${bytes(memory)} of memory`];
   }
 
-  /** What is stored, and how much room there is. */
+  /** Looks at the stored files, and how much room there is. */
   async #look() {
     const [stored, usage] = await Promise.all([models.list().catch(() => []), models.usage().catch(() => null)]);
     this.#stored = stored;

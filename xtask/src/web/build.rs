@@ -1,5 +1,6 @@
 //! Builds the crate `chaski-web` into the folder that npm packs and pages load.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -132,7 +133,53 @@ pub(super) fn bind(input: &Path, out: &Path) -> anyhow::Result<()> {
     let name = input.file_stem().expect("a file has a name");
     let js = out.join(name).with_extension("js");
     let text = fs::read_to_string(&js).with_context(|| format!("could not read {}", js.display()))?;
-    fs::write(&js, shorter(&text)).with_context(|| format!("could not write {}", js.display()))
+    let module = out.join(format!("{}_bg.wasm", name.display()));
+    let wasm = fs::read(&module).with_context(|| format!("could not read {}", module.display()))?;
+    let (text, wasm) = counted(&shorter(&text), wasm)?;
+    fs::write(&module, wasm).with_context(|| format!("could not write {}", module.display()))?;
+    fs::write(&js, text).with_context(|| format!("could not write {}", js.display()))
+}
+
+/// Characters of the hash at the end of a generated import's name.
+const HASH: usize = 16;
+
+/// Bindings and their module with numbers of the same length in the place of the hashes in names of imports: hashes cannot be
+/// compressed, and each is in both files.
+fn counted(text: &str, mut wasm: Vec<u8>) -> anyhow::Result<(String, Vec<u8>)> {
+    let is_hashed = |word: &&str| {
+        let hash = word.rsplit('_').next().unwrap_or_default();
+        word.starts_with("__wb") && hash.len() == HASH && hash.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let names: BTreeSet<&str> = words.filter(is_hashed).collect();
+    let mut out = text.to_owned();
+    for (i, name) in names.iter().enumerate() {
+        let other = format!("{}{i:0HASH$x}", &name[..name.len() - HASH]);
+        let found: Vec<usize> = memmem(&wasm, name.as_bytes()).collect();
+        let [at] = found[..] else {
+            anyhow::bail!("the import `{name}` is {} times in the module, expected once", found.len())
+        };
+        wasm[at..at + name.len()].copy_from_slice(other.as_bytes());
+        out = out.replace(name, &other);
+    }
+    Ok((out, wasm))
+}
+
+/// Places where `what` is in `bytes`.
+fn memmem(bytes: &[u8], what: &[u8]) -> impl Iterator<Item = usize> {
+    bytes.windows(what.len()).enumerate().filter(move |(_, w)| *w == what).map(|(i, _)| i)
+}
+
+#[test]
+fn names_of_imports_keep_their_length_and_lose_their_hash() {
+    let (a, b) = ("__wbg_new_0123456789abcdef", "__wbindgen_is_fedcba9876543210");
+    let text = format!("{a}: 1, {b}() {{ {b} }}, __wbg_ptr, x_0123456789abcdef");
+    let wasm = format!("..{a}..{b}..").into_bytes();
+    let (text, wasm) = counted(&text, wasm).expect("each name is there once");
+    let (a, b) = ("__wbg_new_0000000000000000", "__wbindgen_is_0000000000000001");
+    assert_eq!(text, format!("{a}: 1, {b}() {{ {b} }}, __wbg_ptr, x_0123456789abcdef"));
+    assert_eq!(wasm, format!("..{a}..{b}..").into_bytes());
+    assert!(counted(&text, Vec::new()).is_err());
 }
 
 /// Generated JavaScript without indentation and comments, which repeat those of the crate.

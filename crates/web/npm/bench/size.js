@@ -1,4 +1,4 @@
-// What a page with the package loads, in bytes: bundled and minified by Vite, and compressed as servers do. Prints JSON.
+// Bytes that a page with the package loads: bundled and minified by Vite, and compressed as servers do. Prints JSON.
 
 import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ try {
   await build({ root, base: "/", configFile: false, logLevel: "error", build: { outDir: folder, emptyOutDir: true } });
   const sizes = { script: [0, 0, 0], wasm: [0, 0, 0] };
   for (const name of await readdir(join(folder, "assets"))) {
-    // What comes when it is asked for (the list of models, the engine on the page itself) is no part of the first load.
+    // Files that come when they are asked for (the list of models, the engine on the page itself) are no part of the first load.
     const kind = name.endsWith(".wasm") ? "wasm" : /^(?:index|worker)-.*\.js$/.test(name) ? "script" : null;
     if (!kind) continue;
     const bytes = await readFile(join(folder, "assets", name));

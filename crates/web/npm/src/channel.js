@@ -212,23 +212,22 @@ function start(url) {
   }
 }
 
-/** The page's policy of trusted types for the worker's address, once it was needed. */
+/** The page's policy of trusted types for the worker's address, once there is one. */
 let policy = null;
 
 /**
- * Starts a worker. Where the page demands trusted types, its address is one while it starts: `Worker` itself takes it,
- * since bundlers know no other spelling.
+ * Starts a worker. Where browsers have trusted types, its address is one: `Worker` itself sees to that for the moment, since
+ * bundlers know no other spelling.
  */
 function trusting(begin) {
   const { Worker: Plain, trustedTypes } = globalThis;
   try {
-    return begin();
-  } catch (error) {
-    if (!trustedTypes || error.name !== "TypeError") throw failure(error);
+    policy ??= trustedTypes?.createPolicy("chaski", { createScriptURL: (address) => address });
+  } catch {
+    // The page allows no policy of this name; it may demand none.
   }
   try {
-    policy ??= trustedTypes.createPolicy("chaski", { createScriptURL: (address) => address });
-    globalThis.Worker = function (address, options) {
+    if (policy) globalThis.Worker = function (address, options) {
       return new Plain(policy.createScriptURL(String(address)), options);
     };
     return begin();

@@ -113,7 +113,7 @@ export class Host {
       this.#engine = await (gpu ? this.#opening(make) : guarded(() => make()));
     } catch (error) {
       if (error.code === "bad_file" || error.code === "read_failed") await forget(files);
-      // What was just stored, and cannot be used here, is of no use.
+      // A file that was just stored, and cannot be used here, is of no use.
       if (isNew && error.code?.startsWith("unsupported")) await forget(files, true);
       throw error;
     } finally {

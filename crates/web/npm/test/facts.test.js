@@ -1,4 +1,4 @@
-// What a page learns before bytes come, and of workers that are not there.
+// Facts that a page learns before bytes come, and workers that are not there.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

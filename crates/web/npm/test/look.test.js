@@ -130,11 +130,13 @@ test("axe finds nothing serious", { skip }, async () => {
   const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   const found = [];
   const run = async (page, where) => {
-    const violations = await page.evaluate(async (source) => {
-      if (!globalThis.axe) (0, eval)(source);
+    // The page's policy forbids scripts of others.
+    const session = await page.context().newCDPSession(page);
+    await session.send("Runtime.evaluate", { expression: axe });
+    const violations = await page.evaluate(async () => {
       const { violations } = await axe.run(document, { resultTypes: ["violations"] });
       return violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, nodes }) => `${id}: ${nodes.map((n) => `${n.target} ${n.any[0]?.message ?? ""}`).slice(0, 4).join(" | ")}`);
-    }, axe);
+    });
     found.push(...violations.map((v) => `${where}: ${v}`));
   };
   for (const [width, scheme] of [[1280, "light"], [1280, "dark"], [390, "light"]]) {

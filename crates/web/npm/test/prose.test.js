@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => t?.close());
 
-/** What texts become, without the classes and attributes that only style needs. */
+/** Texts as HTML, without the classes and attributes that only style needs. */
 const shown = (texts) =>
   page.evaluate(async (texts) => {
     const { Prose } = await import("./prose.js");

@@ -1,4 +1,4 @@
-// What most pages do with the package, for its size.
+// A page that does with the package what most do, for its size.
 
 import { Engine } from "chaski";
 
