@@ -61,6 +61,12 @@ export const isDeep = (text) => DEEP.test(text);
 
 const auto = { dir: "auto" };
 
+/**
+ * Direction of a text's first letter that has one, for elements whose children have directions of their own: browsers would
+ * look for such a letter through all of them at each change.
+ */
+export const directionOf = (text) => (/\p{L}/u.exec(text)?.[0].match(/[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u) ? "rtl" : "ltr");
+
 /** Code with what stands behind its fence, its language first, and a button that copies it. */
 export function codeBlock(info, text) {
   const code = make("code");
@@ -122,7 +128,7 @@ export const row = (tag, cells, depth = 0) =>
 
 export function table({ header, rows }) {
   const [head, body] = [make("thead", {}, row("th", header)), make("tbody", {}, ...rows.map((cells) => row("td", cells)))];
-  return { frame: make("div", { className: "table", tabIndex: 0, role: "region", "aria-label": "Table" }, make("table", {}, head, body)), body };
+  return { frame: make("div", { className: "table", tabIndex: 0, role: "region", "aria-label": "Table" }, make("div", { className: "rows" }, make("table", {}, head, body))), body };
 }
 
 /** A link opens beside the conversation. What is no web address, a script for one, stays the text it is. */
@@ -140,12 +146,13 @@ const KINDS = {
   // The page has headings of its own.
   heading: ({ depth, tokens }, deep) => [make(`h${Math.min(6, depth + 2)}`, auto, ...elements(tokens, deep))],
   paragraph: ({ tokens }, deep) => [make("p", auto, ...elements(tokens, deep))],
-  blockquote: ({ tokens }, deep) => [make("blockquote", auto, ...elements(tokens, deep))],
+  blockquote: ({ tokens, text }, deep) => [make("blockquote", { dir: directionOf(text) }, ...elements(tokens, deep))],
   hr: () => [make("hr")],
   code: ({ text, lang }) => [codeBlock(lang ?? "", text).figure],
-  list: ({ ordered, start, items }, deep) => {
+  list: ({ ordered, start, items, raw }, deep) => {
+    const dir = directionOf(raw);
     const all = items.map((one) => item(one, deep));
-    return [ordered ? make("ol", { ...auto, start: start === "" ? 1 : start }, ...all) : make("ul", auto, ...all)];
+    return [ordered ? make("ol", { dir, start: start === "" ? 1 : start }, ...all) : make("ul", { dir }, ...all)];
   },
   checkbox: ({ checked }) => [checked ? "☑ " : "☐ "],
   table: (token) => [table(token).frame],

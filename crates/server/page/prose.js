@@ -2,9 +2,9 @@
 
 import { Blocks } from "./blocks.js";
 import { patch } from "./dom.js";
-import { codeBlock, elements, isDeep, item, lexer, row, table } from "./markdown.js";
+import { codeBlock, directionOf, elements, isDeep, item, lexer, row, table } from "./markdown.js";
 
-/** Rows of a table that are laid out together: a browser lays out a whole table anew for each row that comes to it. */
+/** Rows of a table, and items of a list, that are laid out together: a browser lays out all of it anew for each that comes to it. */
 const ROWS = 40;
 
 const nodeOf = (node) => (typeof node === "string" ? document.createTextNode(node) : node);
@@ -171,9 +171,12 @@ export class Prose {
       return this.#text(source, isFinal);
     }
     if (this.#list && (this.#list.marker !== marker || this.#list.ordered !== ordered)) this.#endList();
+    const isLong = this.#list?.fixed >= ROWS;
+    if (isLong) this.#endList();
     if (!this.#list) {
       const element = document.createElement(ordered ? "ol" : "ul");
-      element.dir = "auto";
+      element.dir = directionOf(source);
+      if (isLong) element.className = "continued";
       if (ordered) element.start = first.start === "" ? 1 : first.start;
       patch(this.#root, [element], this.#fixed);
       this.#list = { element: this.#root.childNodes[this.#fixed], fixed: 0, marker, ordered };
@@ -267,7 +270,7 @@ export class Prose {
 
 /** The body of a further table below one that is long, with the same columns. */
 function continued(frame) {
-  const first = frame.firstChild;
+  const first = frame.firstChild.firstChild;
   const columns = document.createElement("colgroup");
   const whole = first.offsetWidth;
   for (const cell of first.rows[0].cells) {
@@ -275,10 +278,11 @@ function continued(frame) {
     if (whole > 0) column.style.width = `${(100 * cell.offsetWidth) / whole}%`;
     columns.append(column);
   }
-  const [table, body] = [document.createElement("table"), document.createElement("tbody")];
-  table.className = "continued";
+  const [rows, table, body] = ["div", "table", "tbody"].map((tag) => document.createElement(tag));
+  rows.className = "rows";
   table.append(columns, body);
-  frame.append(table);
+  rows.append(table);
+  frame.append(rows);
   return body;
 }
 

@@ -530,7 +530,7 @@ export interface StoredModel {
 export interface CatalogueEntry {
   id: string;
   name: string;
-  /** What it is good for, in a few words. */
+  /** Its use, in a few words. */
   about: string;
   /** For `Engine.create`. */
   model: string;

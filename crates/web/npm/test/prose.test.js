@@ -7,6 +7,8 @@ import { OTHER_BROWSER, open } from "./page.js";
 
 /** Milliseconds of the main thread that a token of an answer of 40 kB may take, layout included. */
 const TOKEN_MS = 4;
+/** Where the browser alone takes longer than that for a character, the machine is busy, and the limit grows in proportion. */
+const BROWSER_MS = 1;
 
 let [t, page] = [];
 before(async () => {
@@ -111,6 +113,30 @@ test("a token of an answer of 40 kB takes few milliseconds, whatever the answer 
     globalThis.texts = Object.fromEntries(Object.entries(kinds).map(([name, piece]) => [name, (begins[name] ?? "") + piece.repeat(Math.ceil(42_000 / piece.length))]));
     return Object.keys(kinds);
   });
+  /** The least of some rounds, in milliseconds a step; the page runs `step(at)` for ten steps in each. */
+  const least = async () => {
+    let token = Infinity;
+    for (let round = 0; round < 20; round++) {
+      const begun = await spent();
+      await page.evaluate((round) => {
+        for (let i = 10 * round; i < 10 * round + 10; i++) {
+          step(i);
+          document.querySelector("#log").offsetHeight;
+        }
+      }, round);
+      token = Math.min(token, ((await spent()) - begun) / 10);
+    }
+    return token;
+  };
+  // The browser's own cost of a character at the end of 500 items: on a machine that others keep busy, layout takes several times as long.
+  await page.evaluate(() => {
+    const list = document.createElement("ul");
+    for (let i = 0; i < 500; i++) list.append(Object.assign(document.createElement("li"), { textContent: "The chaski ran with quipus over the mountains of the Inca." }));
+    document.querySelector("#log").replaceChildren(list);
+    globalThis.step = () => list.lastChild.firstChild.appendData("x");
+  });
+  const browser = await least();
+  t.diagnostic(`the browser alone: ${browser.toFixed(2)} ms a character`);
   const all = {};
   for (const name of kinds) {
     await page.evaluate(async (name) => {
@@ -118,26 +144,16 @@ test("a token of an answer of 40 kB takes few milliseconds, whatever the answer 
       const root = document.createElement("div");
       root.className = "text";
       document.querySelector("#log").replaceChildren(root);
-      globalThis.prose = new Prose(root);
+      const prose = new Prose(root);
       prose.show(texts[name].slice(0, 40_000), false);
       root.offsetHeight;
+      globalThis.step = (i) => prose.show(texts[name].slice(0, 40_000 + 4 * i), false);
     }, name);
-    // The best of some rounds: the rest of the machine slows even the thread's own time.
-    let token = Infinity;
-    for (let at = 40_000; at < 41_000; at += 200) {
-      const begun = await spent();
-      await page.evaluate(([name, from]) => {
-        for (let at = from; at < from + 200; at += 4) {
-          prose.show(texts[name].slice(0, at), false);
-          document.querySelector("#log").offsetHeight;
-        }
-      }, [name, at]);
-      token = Math.min(token, ((await spent()) - begun) / 50);
-    }
-    t.diagnostic(`${name}: ${token.toFixed(2)} ms a token`);
-    all[name] = token;
+    all[name] = await least();
+    t.diagnostic(`${name}: ${all[name].toFixed(2)} ms a token`);
   }
-  for (const [name, token] of Object.entries(all)) assert.ok(token <= TOKEN_MS, `${name}: ${token} ms a token`);
+  const limit = TOKEN_MS * Math.max(1, browser / BROWSER_MS);
+  for (const [name, token] of Object.entries(all)) assert.ok(token <= limit, `${name}: ${token} ms a token, at most ${limit}`);
 });
 
 test("an answer that is hostile to Markdown is shown in time", async () => {
