@@ -143,7 +143,8 @@ pub(super) fn bind(input: &Path, out: &Path) -> anyhow::Result<()> {
 /// Characters of the hash at the end of a generated import's name.
 const HASH: usize = 16;
 
-/// Bindings and their module with numbers of the same length in the place of the hashes in names of imports: hashes cannot be
+/// Bindings and their module with numbers of the same length in the place of the hashes in names of imports: hashes
+/// cannot be
 /// compressed, and each is in both files.
 fn counted(text: &str, mut wasm: Vec<u8>) -> anyhow::Result<(String, Vec<u8>)> {
     let is_hashed = |word: &&str| {

@@ -9,11 +9,13 @@ use super::build::{self, cases, package, run};
 use super::kernels;
 use crate::mesa;
 
-/// Tests that need a browser: kernels, the engine on both devices, downloads, answers as elements, the page, and that of the
+/// Tests that need a browser: kernels, the engine on both devices, downloads, answers as elements, the page, and that
+/// of the
 /// server.
 const IN_BROWSER: &[&str] =
     &["kernels", "cases", "loading", "facts", "engine", "cpu", "prose", "page", "served"];
-/// Further tests: bundles, clients of OpenAI, other devices and browsers, large models, the whole page and its pictures.
+/// Further tests: bundles, clients of OpenAI, other devices and browsers, large models, the whole page and its
+/// pictures.
 const MORE: &[&str] = &["bundle", "fetch", "memory", "devices", "recover", "chat", "look", "firefox"];
 
 /// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once
