@@ -75,7 +75,8 @@ impl Catalogue {
         (u32::from(expert) < layer.n_expert).then(|| layer.pieces(&self.graph, expert.into()))
     }
 
-    /// ASSIGN messages for units, with the places and digests of the weights of those that are not `known`, which are known
+    /// ASSIGN messages for units, with the places and digests of the weights of those that are not `known`, which are
+    /// known
     /// from then on. Reads and hashes weights that were not asked for before.
     ///
     /// # Errors
