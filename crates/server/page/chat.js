@@ -133,7 +133,7 @@ function removeConversation(conversation) {
   if (answering?.conversation === conversation) answering.stop.abort();
   const back = conversations.remove(conversation);
   draw();
-  notify("The conversation was deleted.", ["Undo", async () => (await back(), draw())]);
+  notify("The conversation was deleted.", ["Undo", () => (back(), draw())]);
 }
 
 function removeMessage(node) {
