@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use chaski::Source;
 use chaski::experts::WorkerConfig;
 use chaski::kernels::ActivationPrecision;
 use chaski::source::MetadataChanges;
+use chaski::{DeviceChoice, Source};
 use chaski_swarm::HubConfig;
 use chaski_wire::{Digest, Hex, Token};
 use sha2::{Digest as _, Sha256};
@@ -105,6 +105,10 @@ pub(crate) fn worker_config(args: &EngineArgs) -> WorkerConfig {
 /// An address beyond this machine without token and `--insecure-lan`; a model without experts; a port that is taken.
 pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Option<Remote>> {
     let Some(address) = args.swarm.swarm else { return Ok(None) };
+    if !matches!(args.device, DeviceChoice::Auto | DeviceChoice::Cpu) {
+        // Workers compute on the CPU, whose last bits are not those of a GPU.
+        return Err(Usage("--swarm runs the hub on the CPU for now: --device cpu".to_owned()).into());
+    }
     let token = args.swarm.token.read()?;
     check(address, token.as_ref(), args.swarm.insecure_lan)?;
     let mut changes = MetadataChanges::default();

@@ -335,6 +335,9 @@ fn addresses_beyond_this_machine_need_a_token() {
     let refused = run(&["run", model, "--device", "cpu", "-p", "x", "--swarm", "0.0.0.0:0"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(err(&refused).contains("--token-file is needed"), "{}", err(&refused));
+    let gpu = run(&["run", model, "--device", "gpu", "-p", "x", "--swarm", "127.0.0.1:0"]);
+    assert_eq!(gpu.status.code(), Some(2));
+    assert!(err(&gpu).contains("runs the hub on the CPU"), "{}", err(&gpu));
     let dense = run(&["run", "--device", "cpu", "-p", "x", "--swarm", "127.0.0.1:0"]);
     assert_eq!(dense.status.code(), Some(1));
     assert!(err(&dense).contains("has no experts that other machines could compute"), "{}", err(&dense));
