@@ -6,8 +6,10 @@
 mod fake;
 
 use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// Examples that do not run here, and why.
 const NOT_RUN: &[(&str, &str)] = &[
@@ -31,6 +33,11 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("chaski pull https://host/a.gguf", "there is no such host"),
     ("chaski run large.gguf --device 0,1 -ts 3,1", "needs two GPUs"),
     ("chaski run moe.gguf --experts-on-cpu 99", "a chat, and there is no MoE model with a vocabulary"),
+    ("chaski run MODEL --swarm ADDR", "a chat: tests/cli/swarm.rs has hub and workers"),
+    ("chaski worker ws://HOST:PORT --token-file FILE", "works until it is stopped: the same"),
+    ("chaski worker ws://ADDR", "the same"),
+    ("chaski worker ws://127.0.0.1:8090", "the same"),
+    ("chaski swarm status ADDR", "needs a hub: the same"),
     ("chaski devices --measure", "measures a GPU for a while: tests/cli/gpu.rs runs it"),
     ("chaski tune model.gguf", "tries kernels of a GPU for a while"),
 ];
@@ -149,6 +156,23 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// Time for one example; most take less than a second.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What a command writes, or `None` if it does not end in time; it is killed then, with the processes that it started.
+fn output_in_time(mut command: Command) -> Option<Output> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let child = command.spawn().unwrap();
+    let group = format!("-{}", child.id());
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
+    let output = ended.recv_timeout(LIMIT).ok();
+    if output.is_none() {
+        assert!(Command::new("kill").args(["-KILL", "--", &group]).status().unwrap().success());
+    }
+    output
+}
+
 #[test]
 fn every_example_runs_as_it_stands() {
     let examples = examples();
@@ -173,9 +197,13 @@ fn every_example_runs_as_it_stands() {
         command.env("PATH", format!("{}:{path}", bin.display())).env("CHASKI_CONFIG", "config.toml");
         command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command.env("HF_ENDPOINT", hub.endpoint()).env("HF_HOME", folder.path().join("hub"));
-        let o = command.output().unwrap();
+        let Some(o) = output_in_time(command) else {
+            failed.push(format!("{example}: it runs for more than {} s", LIMIT.as_secs()));
+            continue;
+        };
         if !o.status.success()
-            || o.stdout.is_empty() && !example.contains("quantize") && !example.contains("imatrix")
+            || o.stdout.is_empty()
+                && ["quantize", "imatrix", " > "].iter().all(|word| !example.contains(word))
         {
             failed.push(format!("{example}: {}\n{}", o.status, String::from_utf8_lossy(&o.stderr)));
         }
