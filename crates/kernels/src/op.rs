@@ -59,6 +59,11 @@ impl Op {
         !templates::is_off_web(self.template)
     }
 
+    /// True if models use it, but in browsers another operation in its place.
+    pub fn is_replaced_on_web(&self) -> bool {
+        self.name == crate::ops::mul_mat_vec::FEW.name
+    }
+
     /// The only feature set that has the operation, if it is limited to one.
     pub fn set(&self) -> Option<FeatureSet> {
         let all = [(FeatureSet::Coop, "_coop"), (FeatureSet::Alone, "_alone")];

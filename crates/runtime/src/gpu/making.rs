@@ -168,10 +168,11 @@ fn planned(
 fn missing(gpus: &[Arc<Gpu>], segments: &Segments) -> Vec<Vec<Dispatch>> {
     let of = |(device, gpu): (usize, &Arc<Gpu>)| {
         let missing = gpu.missing(segments.of_device(device).map(|p| &p.dispatch));
-        debug_assert!(
-            missing.iter().all(|d| d.kernel.features.coop || Op::of(d.kernel).on_web()),
-            "models have an operation that browsers lack"
-        );
+        let is_there = |d: &Dispatch| {
+            let op = Op::of(d.kernel);
+            d.kernel.features.coop || op.on_web() || op.is_replaced_on_web()
+        };
+        debug_assert!(missing.iter().all(is_there), "models have an operation that browsers lack");
         missing
     };
     gpus.iter().enumerate().map(of).collect()
