@@ -213,11 +213,11 @@ test("a function that the model calls is shown as it is written, and its result 
 
 test("a server that wants a key gets it, once", async () => {
   await open("--api-key", "secret");
-  await page.waitForFunction(() => /wants a key/.test(document.querySelector("#report").textContent));
+  await page.waitForFunction(() => /wants a key/.test(document.querySelector("#report")?.textContent));
   assert.ok(await page.isDisabled("#send"));
   await page.fill("#key", "other");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => /does not know this key/.test(document.querySelector("#report").textContent));
+  await page.waitForFunction(() => /does not know this key/.test(document.querySelector("#report")?.textContent));
   await page.fill("#key", "secret");
   await page.click("#connect");
   await ready();
