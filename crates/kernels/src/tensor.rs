@@ -155,15 +155,15 @@ impl Tensor {
         if self.ne.contains(&0) {
             return Ok(());
         }
-        let mut axes = self.long_axes();
-        axes.sort_unstable();
-        let mut span = 1;
-        for (stride, n) in axes {
+        let axes: Vec<(u32, u32, usize)> =
+            self.long_axes().into_iter().enumerate().map(|(i, (stride, n))| (stride, n, i)).collect();
+        for axis @ &(stride, ..) in &axes {
+            let below = axes.iter().filter(|other| *other < axis);
+            let span = below.map(|(stride, n, _)| u64::from(*stride) * u64::from(*n)).max().unwrap_or(1);
             if u64::from(stride) < span {
                 let expected = format!("a stride of at least {span}, so that values do not overlap");
                 return Err(DispatchError::Shape { op, what, expected, found: stride.into() });
             }
-            span = u64::from(stride) * u64::from(n);
         }
         Ok(())
     }
@@ -228,12 +228,11 @@ impl Tensor {
 
     /// Divisors and moduli that recover each coordinate from an offset in the buffer.
     pub(crate) fn moduli(&self) -> ([u32; 4], [u32; 4]) {
-        let mut strides: Vec<u32> = self.long_axes().into_iter().map(|(s, _)| s).collect();
-        strides.sort_unstable();
+        let axes = self.long_axes();
         let mut out = ([1; 4], [1; 4]);
         for k in (0..4).filter(|k| self.ne[*k] > 1) {
             out.0[k] = self.stride[k].max(1);
-            out.1[k] = strides.iter().copied().find(|s| *s > self.stride[k]).unwrap_or(u32::MAX);
+            out.1[k] = axes.iter().map(|(s, _)| *s).filter(|s| *s > self.stride[k]).min().unwrap_or(u32::MAX);
         }
         out
     }

@@ -1,7 +1,9 @@
 //! Filling a step: the next token of every answer, then chunks of several prompts.
 
+use std::cmp::Reverse;
+
 use super::room::Room;
-use super::running::Logits;
+use super::running::{Logits, Running};
 use super::{Budget, Scheduler, Sent, UnderWay, Work};
 use crate::embeddings::{components, row_at};
 use crate::request::{Chooser, Read, Request};
@@ -110,14 +112,12 @@ impl Scheduler {
             |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && !r.is_prompt());
         let mut seqs: Vec<usize> =
             (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(of_group).collect();
-        seqs.sort_by_key(|s| self.slots[*s].as_ref().map_or(0, |r| r.last_step));
+        self.sort(&mut seqs, |r| (Reverse(0), r.last_step));
         // Reserve part of the step for prompts, even if answers could fill it.
         let n_prompt = if self.prompts(group).is_empty() { 0 } else { most.div_ceil(4).min(most - 1) };
         seqs.truncate(most - n_prompt);
         // The most important come first, so that others do not preempt them.
-        seqs.sort_by_key(|s| {
-            self.slots[*s].as_ref().map(|r| (std::cmp::Reverse(r.request.priority), r.order))
-        });
+        self.sort(&mut seqs, |r| (Reverse(r.request.priority), r.order));
         let mut kept = Vec::new();
         for seq in seqs {
             if self.slots[seq].is_none() {
@@ -143,10 +143,13 @@ impl Scheduler {
             |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && r.is_prompt());
         let mut seqs: Vec<usize> =
             (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(is_prompt).collect();
-        seqs.sort_by_key(|s| {
-            self.slots[*s].as_ref().map(|r| (std::cmp::Reverse(r.request.priority), r.order))
-        });
+        self.sort(&mut seqs, |r| (Reverse(r.request.priority), r.order));
         seqs
+    }
+
+    /// Sorts sequences by a key of their requests.
+    fn sort(&self, seqs: &mut [usize], key: fn(&Running) -> (Reverse<i32>, u64)) {
+        seqs.sort_by_key(|s| self.slots[*s].as_ref().map(key));
     }
 
     /// True if a whole prompt fits in the step: the first one always does.

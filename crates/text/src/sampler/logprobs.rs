@@ -34,28 +34,18 @@ impl Logprobs {
         let sum: f64 = logits.iter().map(|&logit| f64::from(logit - max).exp()).sum();
         let log_sum = f64::from(max) + sum.ln();
         let logprob = |logit: f32| (f64::from(logit) - log_sum) as f32;
-        let mut ids: Vec<u32> = (0..logits.len() as u32).collect();
-        let order = |a: &u32, b: &u32| logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b));
-        let n_top = n_top.min(ids.len());
-        if n_top > 0 && n_top < ids.len() {
-            ids.select_nth_unstable_by(n_top - 1, order);
-        }
-        ids.truncate(n_top);
-        ids.sort_unstable_by(order);
         Logprobs {
             logprob: logits.get(token as usize).map_or(f32::NEG_INFINITY, |&logit| logprob(logit)),
-            top: ids.into_iter().map(|id| (id, logprob(logits[id as usize]))).collect(),
+            top: best((0..).zip(logits.iter().copied()).collect(), n_top, &logprob),
         }
     }
 
     /// Those of `token` and the `n_top` most probable of the candidates from which it was drawn
     /// ([`Sampler::candidates`](crate::Sampler::candidates)). Minus infinity for a token that is none of them.
     pub fn of(candidates: &[Candidate], token: u32, n_top: usize) -> Logprobs {
-        let mut top: Vec<(u32, f32)> = candidates.iter().map(|one| (one.id, one.p)).collect();
-        top.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let p = top.iter().find(|(id, _)| *id == token).map_or(0.0, |(_, p)| *p);
-        top.truncate(n_top);
-        Logprobs { logprob: p.ln(), top: top.into_iter().map(|(id, p)| (id, p.ln())).collect() }
+        let p = candidates.iter().find(|one| one.id == token).map_or(0.0, |one| one.p);
+        let all = candidates.iter().map(|one| (one.id, one.p)).collect();
+        Logprobs { logprob: p.ln(), top: best(all, n_top, &f32::ln) }
     }
 
     /// The entry of `token`, for which they were computed, and under `key` in it those of the most probable tokens.
@@ -66,6 +56,18 @@ impl Logprobs {
         object[key] = self.top.iter().map(|&(token, logprob)| entry(token, logprob)).collect();
         object
     }
+}
+
+/// The `n` tokens with the highest values, in descending order, those with a lower id first among equals; `logprob`
+/// gives the log probability of a value.
+fn best(mut all: Vec<(u32, f32)>, n: usize, logprob: &dyn Fn(f32) -> f32) -> Vec<(u32, f32)> {
+    let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    if n > 0 && n < all.len() {
+        all.select_nth_unstable_by(n - 1, order);
+    }
+    all.truncate(n);
+    all.sort_unstable_by(order);
+    all.into_iter().map(|(id, value)| (id, logprob(value))).collect()
 }
 
 #[cfg(test)]

@@ -20,11 +20,14 @@ fn soft_max(v: &[f64]) -> Vec<f64> {
     v.iter().map(|v| (v - top).exp() / sum).collect()
 }
 
-/// Indices in descending order of score, stable.
-fn best(scores: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_unstable_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
-    order
+/// Indices of the `n` highest scores, in descending order; the first of equal scores come first.
+fn best(scores: &[f64], n: usize) -> Vec<usize> {
+    let mut found: Vec<usize> = Vec::with_capacity(n);
+    for _ in 0..n.min(scores.len()) {
+        let left = (0..scores.len()).filter(|i| !found.contains(i));
+        found.extend(left.max_by(|a, b| scores[*a].total_cmp(&scores[*b]).then(b.cmp(a))));
+    }
+    found
 }
 
 /// Scores that decide the selection: minus infinity if the group is not selected.
@@ -35,9 +38,10 @@ pub fn scores(r: &Routing, logits: &[f32], bias: Option<&[f32]>) -> Vec<f64> {
     }
     if r.n_group > 1 {
         let size = scores.len() / r.n_group as usize;
-        let two = |g: &[f64]| best(g).iter().take(2).map(|i| g[*i]).sum::<f64>();
+        let two = |g: &[f64]| best(g, 2).iter().map(|i| g[*i]).sum::<f64>();
         let by_group: Vec<f64> = scores.chunks(size).map(two).collect();
-        for g in best(&by_group).into_iter().skip(r.n_group_used as usize) {
+        let used = best(&by_group, r.n_group_used as usize);
+        for g in (0..by_group.len()).filter(|g| !used.contains(g)) {
             scores[g * size..][..size].fill(f64::NEG_INFINITY);
         }
     }
@@ -46,8 +50,7 @@ pub fn scores(r: &Routing, logits: &[f32], bias: Option<&[f32]>) -> Vec<f64> {
 
 /// The experts of one column in descending order of score, with their weights.
 pub fn topk_moe(r: &Routing, logits: &[f32], bias: Option<&[f32]>) -> Vec<(u32, f32)> {
-    let mut ids = best(&scores(r, logits, bias));
-    ids.truncate(r.n_used as usize);
+    let ids = best(&scores(r, logits, bias), r.n_used as usize);
     let all = probabilities(r.gate, logits);
     let mut weights: Vec<f64> = ids.iter().map(|e| all[*e]).collect();
     if r.gate == Gate::SoftmaxWeight {
