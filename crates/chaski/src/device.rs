@@ -1,14 +1,23 @@
 //! Opening a device, with a fallback if it computes wrong values.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod several;
+#[cfg(target_arch = "wasm32")]
+#[path = "device/no_several.rs"]
+mod several;
+
 use std::sync::Arc;
 
 use chaski_models::Target;
 use chaski_runtime::RuntimeError;
-use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, adapters_with, self_test};
+use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, self_test};
 use chaski_runtime::kernels::{Caps, FeatureSet, probes};
 use ggml_format::Isa;
 
 use crate::error::Error;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use several::all_gpus;
 
 /// The device to run on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,54 +81,18 @@ pub(crate) enum Wanted {
     Left,
 }
 
-/// True for errors of a device that is lost or gone.
-fn is_gone(error: &Error) -> bool {
-    let gone = |e: &RuntimeError| {
-        matches!(
-            e,
-            RuntimeError::DeviceLost { .. }
-                | RuntimeError::NoSuchAdapter { .. }
-                | RuntimeError::NoAdapter { .. }
-                | RuntimeError::Open { .. }
-        )
-    };
-    error.runtime().is_some_and(gone)
-}
-
-/// Several devices that are opened one after the other.
-struct Several {
+/// Opens a device, or several. `trusted` returns true if a device's kernels need no self-test.
+pub(crate) async fn open(
+    choice: &DeviceChoice,
+    options: &mut GpuOptions,
     wanted: Wanted,
-    found: Vec<(Arc<Gpu>, DeviceInfo)>,
-    missing: Vec<(usize, String)>,
-    /// Why the first of these is missing.
-    why: Option<Error>,
-}
-
-impl Several {
-    fn new(wanted: Wanted) -> Several {
-        Several { wanted, found: Vec::new(), missing: Vec::new(), why: None }
-    }
-
-    fn add(&mut self, name: String, opened: Result<(Arc<Gpu>, DeviceInfo), Error>) -> Result<(), Error> {
-        match opened {
-            Ok(found) => self.found.push(found),
-            Err(e) if self.wanted == Wanted::Left && is_gone(&e) => {
-                tracing::warn!(device = name, error = %e, "the model goes on without a device");
-                self.missing.push((self.found.len() + self.missing.len(), name));
-                self.why.get_or_insert(e);
-            }
-            Err(e) => return Err(e),
-        }
-        Ok(())
-    }
-
-    /// Those that are there, as one target.
-    fn together(self) -> Result<Opened, Error> {
-        match self.why {
-            Some(why) if self.found.is_empty() => Err(why),
-            _ => Ok(Opened { missing: self.missing, ..together(self.found) }),
-        }
-    }
+    trusted: impl Fn(&AdapterSummary) -> bool,
+) -> Result<Opened, Error> {
+    let test = |gpu: Arc<Gpu>| {
+        let is_trusted = trusted(gpu.summary());
+        async move { if is_trusted { Ok(()) } else { self_test(&gpu, &probes()).await } }
+    };
+    several::open(choice, options, wanted, test).await
 }
 
 /// Uses already open devices. `trusted` returns true if a device's kernels need no self-test.
@@ -131,91 +104,17 @@ pub(crate) async fn share(
     wanted: Wanted,
     trusted: impl Fn(&AdapterSummary) -> bool,
 ) -> Result<Opened, Error> {
-    let mut several = Several::new(wanted);
-    for gpu in gpus {
-        let mut checked = gpu.check_alive();
-        if checked.is_ok() && !trusted(gpu.summary()) {
-            checked = self_test(gpu, &probes()).await;
-        }
-        let opened = checked.map(|()| (gpu.clone(), describe(gpu, None)));
-        several.add(gpu.summary().name.clone(), opened.map_err(Error::from))?;
-    }
-    several.together()
-}
-
-/// Open devices as one target.
-fn together(opened: Vec<(Arc<Gpu>, DeviceInfo)>) -> Opened {
-    let all = |of: fn(&DeviceInfo) -> Option<&str>, between: &str| {
-        let words: Vec<&str> = opened.iter().filter_map(|(_, info)| of(info)).collect();
-        (!words.is_empty()).then(|| words.join(between))
-    };
-    let (name, distrust) = (all(|i| Some(&i.name), ", "), all(|i| i.distrust.as_deref(), "; "));
-    let mut drivers: Vec<&str> = opened.iter().map(|(_, info)| &*info.driver).collect();
-    drivers.dedup();
-    let info = DeviceInfo {
-        name: name.unwrap_or_default(),
-        driver: drivers.join(", "),
-        caps: opened.last().and_then(|(_, info)| info.caps.clone()),
-        fallback: None,
-        distrust,
-    };
-    let mut gpus: Vec<Arc<Gpu>> = opened.into_iter().map(|(gpu, _)| gpu).collect();
-    let target = match (gpus.len(), gpus.pop()) {
-        (1, Some(gpu)) => Target::Gpu(gpu),
-        (_, last) => {
-            gpus.extend(last);
-            Target::Gpus(gpus)
-        }
-    };
-    Opened { target, info, missing: Vec::new() }
-}
-
-/// Opens a device. `trusted` returns true if its kernels need no self-test.
-pub(crate) async fn open(
-    choice: &DeviceChoice,
-    options: &mut GpuOptions,
-    wanted: Wanted,
-    trusted: impl Fn(&AdapterSummary) -> bool,
-) -> Result<Opened, Error> {
     let test = |gpu: Arc<Gpu>| {
         let is_trusted = trusted(gpu.summary());
-        async move { if is_trusted { Ok(()) } else { self_test(&gpu, &probes()).await } }
-    };
-    let names = match choice {
-        DeviceChoice::Gpus(names) => names.clone(),
-        DeviceChoice::AllGpus => {
-            // Without one, opening any is an error that says what there is.
-            options.no_software = true;
-            match &all_gpus(&adapters_with(options).await)[..] {
-                [] | [_] => return open_tested(&DeviceChoice::Gpu(None), options, test).await,
-                several => several.iter().map(usize::to_string).collect(),
-            }
+        async move {
+            gpu.check_alive()?;
+            if is_trusted { Ok(()) } else { self_test(&gpu, &probes()).await }
         }
-        _ => return open_tested(choice, options, test).await,
     };
-    let mut several = Several::new(wanted);
-    for name in &names {
-        // A device that fails its test has fewer features; the others keep theirs.
-        let mut options = options.clone();
-        let opened = open_tested(&DeviceChoice::Gpu(Some(name.clone())), &mut options, &test).await;
-        let as_gpu = |opened: Opened| match opened.target {
-            Target::Gpu(gpu) => (gpu, opened.info),
-            Target::Gpus(_) | Target::Cpu => unreachable!("a named GPU is one"),
-        };
-        several.add(name.clone(), opened.map(as_gpu))?;
-    }
-    several.together()
+    several::share(gpus, wanted, test).await
 }
 
-/// Indices of the GPUs of [`DeviceChoice::AllGpus`]. A GPU is listed once for each graphics API.
-pub fn all_gpus(adapters: &[AdapterSummary]) -> Vec<usize> {
-    let hardware = || adapters.iter().enumerate().filter(|(_, a)| !a.caps.software);
-    let first = hardware().next().map(|(_, a)| &a.backend);
-    hardware().filter(|(_, a)| Some(&a.backend) == first).map(|(i, _)| i).collect()
-}
-
-/// Likewise with any test: a device that fails it is opened again with fewer features, and finally replaced
-/// by the CPU.
+/// Opens one device: if it fails a test, again with fewer features, and finally the CPU.
 #[allow(clippy::arc_with_non_send_sync, reason = "there are no threads on the web")]
 async fn open_tested<F: Future<Output = Result<(), RuntimeError>>>(
     choice: &DeviceChoice,
@@ -330,20 +229,6 @@ mod tests {
         assert_eq!(auto.fallback.is_some_and(|why| why.contains(&gpu.name)), software);
         let base = open(&DeviceChoice::Auto, Some(FeatureSet::Base));
         assert_eq!(base.name, gpu.name);
-    }
-
-    #[test]
-    fn all_gpus_are_those_of_one_graphics_api() {
-        let found = pollster::block_on(adapters_with(&GpuOptions::default()));
-        let of = |backend: &str, software| {
-            let mut one = found.first().expect("a GPU").clone();
-            (one.backend, one.caps.software) = (backend.into(), software);
-            one
-        };
-        let all = [("vulkan", false), ("dx12", false), ("vulkan", true), ("vulkan", false)];
-        let all = all.map(|(backend, software)| of(backend, software));
-        assert_eq!(all_gpus(&all), [0, 3]);
-        assert!(all_gpus(&all[2..3]).is_empty());
     }
 
     #[test]

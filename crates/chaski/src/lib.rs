@@ -78,7 +78,9 @@ pub mod embedding {
 
 /// GPU adapters and devices, their memory, and profiles of models on them. The only module with types of `wgpu`.
 pub mod gpu {
-    pub use crate::device::{all_gpus, self_test_of as self_test};
+    #[cfg(not(target_arch = "wasm32"))]
+    pub use crate::device::all_gpus;
+    pub use crate::device::self_test_of as self_test;
     pub use chaski_runtime::gpu::{
         Ablation, AdapterSummary, DeviceMemory, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions,
         LoadTimes, Memory, MemoryItem, Peaks, Profile, ProfileRow, Stage, TuneStep, adapter_with, adapters,

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Maximum bytes of the module, raw and compressed: the current sizes and a little more. The targets are 1,500,000 and
 /// 600,000; lower these with an improvement, and raise them only for something that pages use, with a row in
 /// docs/web.md.
-const WASM: [usize; 2] = [1_948_000, 880_000];
+const WASM: [usize; 2] = [1_942_000, 879_000];
 /// Maximum bytes of the JavaScript that a page loads, bundled and minified, compressed by gzip.
 const SCRIPT: usize = 26_500;
 /// Maximum bytes of all that a page with the package loads at first, compressed by brotli.

@@ -117,11 +117,17 @@ pub enum AbsentExperts {
 
 impl AbsentExperts {
     /// The layers of a graph.
-    pub(super) fn layers(&self, graph: &Graph) -> Vec<u16> {
+    ///
+    /// # Errors
+    /// [`RuntimeError::NotPlanned`] in a browser, where nothing computes them elsewhere.
+    pub(super) fn layers(&self, graph: &Graph) -> Result<Vec<u16>, RuntimeError> {
         match self {
-            AbsentExperts::None => Vec::new(),
-            AbsentExperts::All => graph.experts().iter().map(|l| l.layer).collect(),
-            AbsentExperts::Of(layers) => layers.clone(),
+            AbsentExperts::None => Ok(Vec::new()),
+            _ if cfg!(target_arch = "wasm32") => {
+                Err(RuntimeError::NotPlanned { what: "experts elsewhere in a browser" })
+            }
+            AbsentExperts::All => Ok(graph.experts().iter().map(|l| l.layer).collect()),
+            AbsentExperts::Of(layers) => Ok(layers.clone()),
         }
     }
 }
@@ -242,7 +248,7 @@ impl RunnerConfig {
     /// [`ModelError`]: missing or invalid tensors.
     pub async fn memory_on_cpu<S: ByteSource>(&self, model: &Model<S>) -> Result<Memory, ModelError> {
         let graph = model.graph(self.n_ctx_for(model)).await?;
-        let absent = self.absent_experts.layers(&graph);
+        let absent = self.absent_experts.layers(&graph)?;
         Ok(in_cpu_memory(self.cpu_for(model).n_byte_without(&graph, &absent)))
     }
 

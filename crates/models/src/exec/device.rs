@@ -61,7 +61,7 @@ impl DeviceExecutor {
         mut progress: impl FnMut(Progress),
     ) -> Result<Self, ModelError> {
         let graph = model.graph(config.n_ctx_for(model)).await?;
-        let absent = config.absent_experts.layers(&graph);
+        let absent = config.absent_experts.layers(&graph)?;
         let small = |n_page: u32, per_seq: u32, page: u32, n_ctx: u32| match n_page < per_seq {
             true => Err(ModelError::SmallPool { found: n_page * page, needed: n_ctx }),
             false => Ok(()),

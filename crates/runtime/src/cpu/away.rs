@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::CpuModel;
-use super::cache::Kept;
+use super::cache::kept::Kept;
 use super::steps::Pass;
 use crate::error::RuntimeError;
 use crate::experts::{ExpertCall, ExpertError, ExpertFuture, Experts, Home, Pair};

@@ -1,5 +1,8 @@
 //! The KV cache on the CPU, in pages addressed by page tables, and recurrent state.
 
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) mod kept;
+
 use std::borrow::Cow;
 
 use ggml_format::GgmlType;
@@ -74,14 +77,6 @@ pub(super) fn layer_bytes(config: &CpuConfig, l: &KvLayer) -> u64 {
     let (k, v) = config.kv;
     let values = if l.in_keys { 0 } else { Cache::n_byte(v, n_cell, l.d_v as usize) };
     Cache::n_byte(k, n_cell, l.d as usize).saturating_add(values)
-}
-
-/// A sequence before a step ([`Sequences::kept`]).
-pub(super) struct Kept {
-    seq: usize,
-    states: Vec<Vec<f32>>,
-    state_at: Option<u32>,
-    chosen: Option<u32>,
 }
 
 /// Caches and states of a model's sequences.
@@ -171,23 +166,6 @@ impl Sequences {
     pub(super) fn cells_of(&self, layer: usize, part: usize, seq: u32, pos: usize, head: usize) -> &[u8] {
         let cache = &self.kv[layer][part];
         &cache.bytes[(self.cell_of(layer, seq, pos as u32) + head) * cache.cell_bytes()..]
-    }
-
-    /// A copy of what a step changes of a sequence, but for cells of the cache, which the same step writes again.
-    pub(super) fn kept(&self, seq: u32) -> Kept {
-        let at = seq as usize;
-        Kept {
-            seq: at,
-            states: self.states[at].clone(),
-            state_at: self.state_at[at],
-            chosen: self.chosen[at],
-        }
-    }
-
-    /// Brings it back.
-    pub(super) fn bring_back(&mut self, kept: Kept) {
-        let Kept { seq, states, state_at, chosen } = kept;
-        (self.states[seq], self.state_at[seq], self.chosen[seq]) = (states, state_at, chosen);
     }
 
     /// Copies the state of a sequence to a snapshot.

@@ -1,6 +1,8 @@
 //! Layers of experts on the CPU, pair by pair: the pairs of a step that are computed here while others are away, or
 //! those of a call.
 
+use std::sync::Arc;
+
 use ggml_format::product::Columns;
 
 use super::CpuModel;
@@ -9,6 +11,12 @@ use crate::error::RuntimeError;
 use crate::experts::{ExpertError, Pair};
 use crate::graph::{ExpertLayer, Graph, Op, WeightId};
 use crate::tensors::Tensors;
+
+/// The layers of experts that can be computed elsewhere; none in a browser, where nothing computes them yet, and every
+/// page would download the code.
+pub(super) fn layers_of(graph: &Graph) -> Arc<[ExpertLayer]> {
+    if cfg!(target_arch = "wasm32") { Arc::default() } else { graph.experts().into() }
+}
 
 /// The parts of layers that are loaded expert by expert.
 ///
@@ -94,7 +102,7 @@ impl CpuModel {
     /// # Errors
     /// [`ExpertError::NotHere`] if some experts are loaded one by one: their layers need [`Self::run_step_away`].
     pub(super) fn check_whole(&self) -> Result<(), ExpertError> {
-        if self.parts.is_empty() {
+        if cfg!(target_arch = "wasm32") || self.parts.is_empty() {
             return Ok(());
         }
         let parted = self.experts.iter().find(|l| l.weights(&self.graph).iter().any(|w| self.parts.has(*w)));

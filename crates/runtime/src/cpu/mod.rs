@@ -5,6 +5,7 @@
 //! All rows of a step, of any sequence, go through each node together, so weights are read once for all of them.
 
 mod attention;
+#[cfg_attr(target_arch = "wasm32", path = "no_away.rs")]
 mod away;
 mod bidirectional;
 mod cache;
@@ -101,7 +102,7 @@ impl CpuConfig {
 
     /// The same without the experts of some layers ([`CpuModel::load_without`]).
     pub fn n_byte_without(&self, graph: &Graph, layers: &[u16]) -> u64 {
-        let parts = Parts::of(graph, graph.experts().iter().filter(|l| layers.contains(&l.layer)));
+        let parts = Parts::of(graph, experts::layers_of(graph).iter().filter(|l| layers.contains(&l.layer)));
         let kv = graph.kv.iter().map(|l| cache::layer_bytes(self, l)).fold(0, u64::saturating_add);
         let state: u64 = graph.states.iter().map(|l| 4 * u64::from(l.n)).sum();
         let is_whole = |id: &WeightId| !parts.has(*id);
@@ -224,7 +225,7 @@ impl CpuModel {
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Self, RuntimeError> {
         formats::check(&graph)?;
-        let experts: Arc<[ExpertLayer]> = graph.experts().into();
+        let experts: Arc<[ExpertLayer]> = experts::layers_of(&graph);
         let parts = experts::parts_of(&graph, &experts, layers)?;
         let mut model = CpuModel::without_weights(graph, config, experts, parts)?;
         let graph = model.graph.clone();
@@ -248,7 +249,7 @@ impl CpuModel {
     /// A model that has nothing but experts, which are added; it runs no steps.
     fn of_experts(graph: Graph, config: CpuConfig) -> Result<Self, RuntimeError> {
         formats::check(&graph)?;
-        let experts: Arc<[ExpertLayer]> = graph.experts().into();
+        let experts: Arc<[ExpertLayer]> = experts::layers_of(&graph);
         let parts = Parts::of(&graph, experts.iter());
         CpuModel::without_weights(graph, config, experts, parts)
     }
