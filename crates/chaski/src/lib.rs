@@ -114,6 +114,8 @@ pub mod experts {
     #[cfg(not(target_arch = "wasm32"))]
     pub use chaski_runtime::gpu::ExpertWorker as GpuExpertWorker;
     pub use chaski_runtime::graph::{ExpertLayer, ExpertPiece, Graph};
+    #[cfg(not(target_arch = "wasm32"))]
+    pub use chaski_runtime::plan::{PlanConfig, Streaming};
     pub use chaski_runtime::{ExpertCall, ExpertError, ExpertFuture, Experts, Home, Pair, Tensors};
 }
 

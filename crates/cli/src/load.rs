@@ -41,12 +41,11 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
     // With a feature set, `auto` takes software renderers, too; without its test, a GPU that failed it.
     let is_plain = args.features.is_none() && !args.no_self_test;
     let placed = args.placed();
-    // The hub of a swarm is on the CPU, as its workers are.
-    let is_hub = args.swarm.swarm.is_some();
-    let is_auto = placed == DeviceChoice::Auto && is_plain && remembers && !is_hub;
+    let on_cpu = args.swarm.is_exact_hub();
+    let is_auto = placed == DeviceChoice::Auto && is_plain && remembers && !on_cpu;
     let fallback = if is_auto { cache::known_fallback() } else { None };
     let shares = Shares::of(args.tensor_split.as_ref(), &placed)?;
-    let device = if is_hub || fallback.is_some() { DeviceChoice::Cpu } else { placed };
+    let device = if on_cpu || fallback.is_some() { DeviceChoice::Cpu } else { placed };
     let cache = if remembers { WarmCache::open(&device) } else { None };
     let progress = ui.loading();
     let (mut show, part) = (progress.callback(), args.part.clone());

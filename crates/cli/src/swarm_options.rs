@@ -35,6 +35,17 @@ pub(crate) struct SwarmArgs {
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto", requires = "swarm")]
     #[arg(hide_possible_values = true)]
     pub(crate) swarm_hedge: HedgeArg,
+    /// Send values in 16 bits, and take workers of every kind: half the bytes on the network, and the hub may run on a
+    /// GPU. Answers are near those of one machine, not equal to them
+    #[arg(long, requires = "swarm")]
+    pub(crate) swarm_fast: bool,
+}
+
+impl SwarmArgs {
+    /// True for a hub whose answers have the bits of its workers, so it runs on the CPU as they do.
+    pub(crate) fn is_exact_hub(&self) -> bool {
+        self.swarm.is_some() && !self.swarm_fast
+    }
 }
 
 /// Policy of hedging.

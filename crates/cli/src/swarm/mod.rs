@@ -22,7 +22,7 @@ use chaski::kernels::ActivationPrecision;
 use chaski::source::MetadataChanges;
 use chaski::{DeviceChoice, Source};
 use chaski_swarm::HubConfig;
-use chaski_wire::{Digest, Hex, Token};
+use chaski_wire::{Digest, Dtype, Hex, Token};
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use catalogue::{SMALL, shape_of};
@@ -105,9 +105,11 @@ pub(crate) fn worker_config(args: &EngineArgs) -> WorkerConfig {
 /// An address beyond this machine without token and `--insecure-lan`; a model without experts; a port that is taken.
 pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Option<Remote>> {
     let Some(address) = args.swarm.swarm else { return Ok(None) };
-    if !matches!(args.device, DeviceChoice::Auto | DeviceChoice::Cpu) {
+    let is_fast = args.swarm.swarm_fast;
+    if !is_fast && !matches!(args.device, DeviceChoice::Auto | DeviceChoice::Cpu) {
         // Workers compute on the CPU, whose last bits are not those of a GPU.
-        return Err(Usage("--swarm runs the hub on the CPU for now: --device cpu".to_owned()).into());
+        let text = "--swarm keeps the bits of the CPU, where workers compute: --device cpu, or --swarm-fast";
+        return Err(Usage(text.to_owned()).into());
     }
     let token = args.swarm.token.read()?;
     check(address, token.as_ref(), args.swarm.insecure_lan)?;
@@ -128,7 +130,11 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
     let seed = u64::from_le_bytes(random()?);
     let class = cpu_class(&products).0;
     let class = u64::from_le_bytes(*class.first_chunk().expect("32 bytes have a first 8"));
+    let dtype = if is_fast { Dtype::F16 } else { Dtype::F32 };
     let config = HubConfig {
+        exact: !is_fast,
+        input: dtype,
+        output: dtype,
         hedging: args.swarm.swarm_hedge.into(),
         replicas: args.swarm.swarm_replicas.into(),
         local: Some(chaski_swarm::Class(class)),

@@ -3,13 +3,14 @@
 use std::sync::mpsc;
 
 use anyhow::{Context as _, ensure};
-use chaski::experts::{ExpertWorker, Graph, Pair, WorkerConfig};
+use chaski::experts::{Graph, Pair};
 use chaski_swarm::{ModelShape, Unit, WorkerEvent};
 use chaski_wire::{Digest, Hex, Task};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::hollow::Pieces;
+use super::products::{Device, Products};
 use crate::swarm::call_of;
 
 /// Work for the thread.
@@ -27,13 +28,13 @@ pub(crate) enum Job {
 /// # Errors
 /// The system has no thread; a graph without experts.
 pub(crate) fn start(
+    (device, memory): (&Device, u64),
     graph: &Graph,
-    config: WorkerConfig,
     shape: ModelShape,
     pieces: Pieces,
     events: UnboundedSender<WorkerEvent>,
 ) -> anyhow::Result<mpsc::Sender<Job>> {
-    let worker = ExpertWorker::new(graph, config)?;
+    let worker = Products::new(device, graph, &shape, memory)?;
     let (jobs, inbox) = mpsc::channel();
     let mut bench = Bench { worker, shape, pieces };
     let run = move || {
@@ -49,7 +50,7 @@ pub(crate) fn start(
 }
 
 struct Bench {
-    worker: ExpertWorker,
+    worker: Products,
     shape: ModelShape,
     pieces: Pieces,
 }
@@ -65,7 +66,7 @@ impl Bench {
             }
             Job::Unload(unit) => {
                 for expert in self.shape.experts(unit) {
-                    if let Err(error) = self.worker.remove(unit.layer, expert) {
+                    if let Err(error) = self.worker.remove((unit.layer, expert)) {
                         tracing::error!("expert {expert} of layer {}: {error}", unit.layer);
                     }
                 }
@@ -83,8 +84,7 @@ impl Bench {
     fn load(&mut self, unit: Unit) -> anyhow::Result<Digest> {
         let mut hasher = Sha256::new();
         for expert in self.shape.experts(unit) {
-            pollster::block_on(self.worker.add(unit.layer, expert, &self.pieces))?;
-            hasher.update(self.worker.canary(unit.layer, expert)?);
+            hasher.update(self.worker.add((unit.layer, expert), &self.pieces)?);
         }
         Ok(Hex(hasher.finalize().into()))
     }
@@ -95,6 +95,6 @@ impl Bench {
         let x = body.rows.to_f32();
         let pairs = body.with_experts().map(|(expert, p)| Pair { expert, column: p.column, slot: p.slot });
         let call = call_of(layer, width, body.step_columns, &x, pairs);
-        Ok(self.worker.compute(&call)?)
+        self.worker.compute(&call)
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! `connection` joins a hub, `session` runs the state machine of `chaski_swarm` with the hub's model until the end or
 //! another model, `fetch` gets weights by ranges, `store` keeps them by digest, `hollow` is the model with only those
-//! weights, and `compute` the thread that multiplies.
+//! weights, `products` the device that multiplies, and `compute` its thread.
 
 mod compute;
 mod connection;
 mod fetch;
 mod hollow;
+mod products;
 mod session;
 mod store;
 
@@ -17,13 +18,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use chaski::experts::WorkerConfig;
 use chaski_wire::{Hello, Hex, Limits, Token, UnitKind};
-use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+use sysinfo::System;
 
 use self::connection::{Connection, Refused};
+use self::products::Device;
 use self::session::End;
 use self::store::Store;
 use crate::options::ThreadArgs;
-use crate::swarm::cpu_class;
 use crate::swarm_options::{TokenArgs, random};
 use crate::ui::{Ui, bytes};
 
@@ -50,7 +51,10 @@ pub(crate) struct Args {
     url: String,
     #[command(flatten)]
     token: TokenArgs,
-    /// Memory for experts: a number and K, M or G [default: half of the machine's]
+    /// Device that multiplies: cpu, gpu, or the name or index of a GPU; hubs take GPUs with --swarm-fast alone
+    #[arg(long, value_parser = crate::options::device, default_value = "cpu", value_name = "DEVICE")]
+    device: chaski::DeviceChoice,
+    /// Memory for experts: a number and K, M or G [default: half of the device's]
     #[arg(long, value_name = "SIZE", value_parser = crate::quantize::parse_size)]
     memory: Option<u64>,
     #[command(flatten)]
@@ -71,7 +75,7 @@ struct Site {
     url: String,
     token: Option<Token>,
     store: Store,
-    products: WorkerConfig,
+    device: Device,
     memory: u64,
     name: String,
     id: Hex<16>,
@@ -99,17 +103,15 @@ impl Site {
         let threads =
             chaski::steps::Threads { decode: args.threads.threads, batch: args.threads.threads_batch };
         let products = WorkerConfig { threads, repack: !args.no_repack, ..WorkerConfig::default() };
-        let memory = args.memory.unwrap_or_else(|| {
-            let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
-            System::new_with_specifics(memory).total_memory() / 2
-        });
+        let device = Device::open(&args.device, products)?;
+        let memory = args.memory.unwrap_or_else(|| device.half());
         fetch::base(&args.url)?;
         // The hub's socket is at a path of its own.
         let url = args.url.trim_end_matches('/');
         let url = if url.ends_with("/swarm") { url.to_owned() } else { format!("{url}/swarm") };
         let name = args.name.clone().or_else(System::host_name).unwrap_or_default();
         let id = store.id()?;
-        Ok(Site { url, token: args.token.read()?, store, products, memory, name, id })
+        Ok(Site { url, token: args.token.read()?, store, device, memory, name, id })
     }
 
     /// HELLO for a new connection.
@@ -120,8 +122,8 @@ impl Site {
             name: self.name.clone(),
             features: Vec::new(),
             units: vec![UnitKind::Experts],
-            device: "cpu".to_owned(),
-            class: cpu_class(&self.products),
+            device: self.device.name(),
+            class: self.device.class(),
             memory: self.memory,
             cores: std::thread::available_parallelism().map_or(1, |n| n.get().min(u16::MAX.into()) as u16),
             limits: Limits::default(),

@@ -163,7 +163,8 @@ impl<'a> Session<'a> {
         let shape = shape_of(&graph, &graph.experts(), block)?;
         let digests = Arc::new(Mutex::new(Digests::new()));
         let pieces = Pieces::new(site.store.clone(), digests.clone());
-        let jobs = compute::start(&graph, site.products, shape.clone(), pieces, events.clone())?;
+        let jobs =
+            compute::start((&site.device, site.memory), &graph, shape.clone(), pieces, events.clone())?;
         let n_expert: u64 = shape.layers.iter().map(|l| u64::from(l.n_expert)).sum();
         let n_byte: u64 = shape.layers.iter().map(|l| u64::from(l.n_expert) * l.expert_bytes).sum();
         ui.say(&format!("joined: {} of {} in all", counted(n_expert, "expert"), bytes(n_byte)));

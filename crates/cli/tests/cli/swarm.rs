@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::gpu::has_gpu;
 use crate::{chaski, err, json, out, run};
 
 /// Time for anything that happens soon on an idle machine.
@@ -206,6 +207,57 @@ fn two_workers_give_the_text_of_one_machine() {
     );
 }
 
+/// Logits of some tokens on a device, with workers on two others if `swarm` is not empty.
+fn logits(device: &str, swarm: &[&str], devices: [&str; 2]) -> Vec<f32> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (model, to) = (MODEL.to_str().unwrap(), path("logits"));
+    let tokens: Vec<String> = (0..48).map(|i| (i * 37 % 250 + 3).to_string()).collect();
+    let (tokens, to) = (tokens.join(","), to.to_str().unwrap());
+    let mut args =
+        vec!["logits", model, "--device", device, "--tokens", &tokens, "--chunk", "6", "--out", to];
+    args.extend(swarm);
+    args.push("-v");
+    let hub = Process::start(&args);
+    let workers = (!swarm.is_empty()).then(|| {
+        let address = hub.after("workers join at ws://");
+        devices.map(|device| worker(&address, &path(device), &["--device", device]))
+    });
+    let (code, _, seen) = hub.end();
+    assert_eq!(code, Some(0), "{seen}");
+    assert!(workers.is_none() || seen.contains(" 0 by the hub") && !seen.contains(" 0 calls"), "{seen}");
+    let bytes = std::fs::read(to).unwrap();
+    bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+}
+
+/// Mean square error over the mean square.
+fn nmse(found: &[f32], expected: &[f32]) -> f64 {
+    assert_eq!(found.len(), expected.len());
+    let square = |v: f64| v * v;
+    let pairs = found.iter().zip(expected).map(|(a, b)| (f64::from(*a), f64::from(*b)));
+    let (error, all) = pairs.fold((0.0, 0.0), |(e, s), (a, b)| (e + square(a - b), s + square(b)));
+    error / all
+}
+
+#[test]
+fn values_in_16_bits_give_near_logits_on_any_devices() {
+    let swarm = ["--swarm", "127.0.0.1:0", "--swarm-workers", "2", "--swarm-replicas", "1"];
+    let fast = [&swarm[..], &["--swarm-fast"]].concat();
+    let cpus = ["cpu", "none"];
+    let expected = logits("cpu", &[], cpus);
+    assert_eq!(logits("cpu", &swarm, cpus), expected);
+    let error = nmse(&logits("cpu", &fast, cpus), &expected);
+    // Something was rounded.
+    assert!(error > 0.0 && error <= 1e-5, "{error:e}");
+    if has_gpu() {
+        let bare = [&fast[..], &["--experts-away"]].concat();
+        for (device, args) in [("cpu", &fast), ("gpu", &bare)] {
+            let error = nmse(&logits(device, args, ["cpu", "gpu"]), &expected);
+            assert!(error <= 1e-5, "{device}: {error:e}");
+        }
+    }
+}
+
 #[test]
 fn a_killed_worker_changes_no_text() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
@@ -337,7 +389,7 @@ fn addresses_beyond_this_machine_need_a_token() {
     assert!(err(&refused).contains("--token-file is needed"), "{}", err(&refused));
     let gpu = run(&["run", model, "--device", "gpu", "-p", "x", "--swarm", "127.0.0.1:0"]);
     assert_eq!(gpu.status.code(), Some(2));
-    assert!(err(&gpu).contains("runs the hub on the CPU"), "{}", err(&gpu));
+    assert!(err(&gpu).contains("--device cpu, or --swarm-fast"), "{}", err(&gpu));
     let dense = run(&["run", "--device", "cpu", "-p", "x", "--swarm", "127.0.0.1:0"]);
     assert_eq!(dense.status.code(), Some(1));
     assert!(err(&dense).contains("has no experts that other machines could compute"), "{}", err(&dense));

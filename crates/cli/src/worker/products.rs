@@ -1,0 +1,161 @@
+//! What multiplies: the CPU, or a GPU.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use chaski::DeviceChoice;
+use chaski::experts::{
+    ExpertCall, ExpertWorker, GpuExpertWorker, Graph, PlanConfig, Streaming, Tensors, WorkerConfig,
+};
+use chaski::gpu::{Gpu, GpuOptions};
+use chaski_swarm::ModelShape;
+use chaski_wire::{Digest, Hex};
+use pollster::block_on;
+use sha2::{Digest as _, Sha256};
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+use crate::swarm::cpu_class;
+
+/// Columns of the hub's steps that a GPU has kernels for. Larger steps are left to others.
+const COLUMNS: u32 = 512;
+
+/// The device of a worker.
+#[derive(Clone)]
+pub(crate) enum Device {
+    /// The CPU.
+    Cpu(WorkerConfig),
+    /// A GPU, which has passed its self-test.
+    Gpu(Arc<Gpu>),
+}
+
+impl Device {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// There is no such GPU, or it computes wrong values.
+    pub(crate) fn open(choice: &DeviceChoice, config: WorkerConfig) -> anyhow::Result<Device> {
+        let adapter = match choice {
+            DeviceChoice::Cpu | DeviceChoice::Auto => return Ok(Device::Cpu(config)),
+            DeviceChoice::Gpu(adapter) => adapter.clone(),
+            DeviceChoice::Gpus(_) | DeviceChoice::AllGpus => {
+                bail!("a worker has one device: start one for each GPU")
+            }
+        };
+        let gpu = Arc::new(block_on(Gpu::open(&GpuOptions { adapter, ..GpuOptions::default() }))?);
+        block_on(chaski::gpu::self_test(&gpu))?;
+        Ok(Device::Gpu(gpu))
+    }
+
+    /// Its name in the hub's status.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Device::Cpu(_) => "cpu".to_owned(),
+            Device::Gpu(gpu) => gpu.summary().name.clone(),
+        }
+    }
+
+    /// Workers of equal classes compute equal bits: on GPUs those with the same driver, device and kernels.
+    pub(crate) fn class(&self) -> Digest {
+        match self {
+            Device::Cpu(config) => cpu_class(config),
+            Device::Gpu(gpu) => {
+                let (version, s) = (env!("CARGO_PKG_VERSION"), gpu.summary());
+                let text = format!(
+                    "chaski {version} gpu {} {} {} {:?}",
+                    s.backend,
+                    s.name,
+                    s.driver,
+                    gpu.caps().most()
+                );
+                Hex(Sha256::digest(text).into())
+            }
+        }
+    }
+
+    /// Half of its memory.
+    pub(crate) fn half(&self) -> u64 {
+        let of_gpu = match self {
+            Device::Gpu(gpu) => gpu.memory().map(|memory| memory.n_free),
+            Device::Cpu(_) => None,
+        };
+        let of_machine = || {
+            let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
+            System::new_with_specifics(memory).total_memory()
+        };
+        of_gpu.unwrap_or_else(of_machine) / 2
+    }
+}
+
+/// The experts on a device.
+pub(crate) enum Products {
+    Cpu(ExpertWorker),
+    Gpu(Box<GpuExpertWorker>),
+}
+
+impl Products {
+    /// None yet. A GPU has as many slots in each layer as `memory` has room for in all of them.
+    ///
+    /// # Errors
+    /// A graph without experts; a GPU with too little memory for the experts of a token.
+    pub(crate) fn new(
+        device: &Device,
+        graph: &Graph,
+        shape: &ModelShape,
+        memory: u64,
+    ) -> anyhow::Result<Products> {
+        let gpu = match device {
+            Device::Cpu(config) => return Ok(Products::Cpu(ExpertWorker::new(graph, *config)?)),
+            Device::Gpu(gpu) => gpu.clone(),
+        };
+        let of_slot: u64 = shape.layers.iter().map(|layer| layer.expert_bytes).sum();
+        let most = shape.layers.iter().map(|layer| u64::from(layer.n_expert)).max().unwrap_or(0);
+        let n_slot = (memory / of_slot.max(1)).clamp(1, most.max(1)) as u32;
+        let experts = Streaming { n_layer: u32::MAX, n_slot };
+        let plan = PlanConfig { experts, away: true, ..PlanConfig::new(COLUMNS, 1, COLUMNS) };
+        let worker = block_on(GpuExpertWorker::new(gpu, graph, &plan)).context("experts on the GPU")?;
+        Ok(Products::Gpu(Box::new(worker)))
+    }
+
+    /// Loads an expert; what its canary gives.
+    ///
+    /// # Errors
+    /// Weights that cannot be read, or have no room; those of a device.
+    pub(crate) fn add(
+        &mut self,
+        (layer, expert): (u16, u16),
+        tensors: &impl Tensors,
+    ) -> anyhow::Result<[u8; 32]> {
+        Ok(match self {
+            Products::Cpu(worker) => {
+                block_on(worker.add(layer, expert, tensors))?;
+                worker.canary(layer, expert)?
+            }
+            Products::Gpu(worker) => {
+                block_on(worker.add(layer, expert, tensors))?;
+                block_on(worker.canary(layer, expert))?
+            }
+        })
+    }
+
+    /// Frees an expert.
+    ///
+    /// # Errors
+    /// There is no such expert.
+    pub(crate) fn remove(&mut self, (layer, expert): (u16, u16)) -> anyhow::Result<bool> {
+        Ok(match self {
+            Products::Cpu(worker) => worker.remove(layer, expert)?,
+            Products::Gpu(worker) => worker.remove(layer, expert)?,
+        })
+    }
+
+    /// Computes a call.
+    ///
+    /// # Errors
+    /// Experts that are not here; a step with too many columns; those of a device.
+    pub(crate) fn compute(&mut self, call: &ExpertCall) -> anyhow::Result<Vec<f32>> {
+        Ok(match self {
+            Products::Cpu(worker) => worker.compute(call)?,
+            Products::Gpu(worker) => block_on(worker.compute(call))?,
+        })
+    }
+}
