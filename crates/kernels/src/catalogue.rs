@@ -154,5 +154,7 @@ mod tests {
             assert_eq!(speaks, !op.on_web(), "{}", op.name);
         }
         assert!(OPS.iter().any(Op::on_web) && !OPS.iter().all(Op::on_web));
+        let replaced: Vec<_> = OPS.iter().filter(|op| op.is_replaced_on_web()).collect();
+        assert!(!replaced.is_empty() && replaced.iter().all(|op| !op.on_web()));
     }
 }

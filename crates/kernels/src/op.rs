@@ -61,7 +61,7 @@ impl Op {
 
     /// True if models use it, but in browsers another operation in its place.
     pub fn is_replaced_on_web(&self) -> bool {
-        self.name == crate::ops::mul_mat_vec::FEW.name
+        self.name == "mul_mat_few"
     }
 
     /// The only feature set that has the operation, if it is limited to one.

@@ -1,4 +1,4 @@
-//! What multiplies: the CPU, or a GPU.
+//! Products of a worker, on the CPU or on a GPU.
 
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ impl Products {
         Ok(Products::Gpu(Box::new(worker)))
     }
 
-    /// Loads an expert; what its canary gives.
+    /// Loads an expert; the digest of its canary.
     ///
     /// # Errors
     /// Weights that cannot be read, or have no room; those of a device.

@@ -1,4 +1,4 @@
-//! What a step changes of a sequence, to bring it back.
+//! The part of a sequence that a step changes, to bring it back.
 
 use super::Sequences;
 
