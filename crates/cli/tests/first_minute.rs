@@ -159,7 +159,7 @@ fn folder() -> tempfile::TempDir {
 /// Time for one example; most take less than a second.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The output of a command, or `None` if it does not end in time; it is killed then, with the processes that it started.
+/// The output of a command; `None` if it does not end in time: it is killed then, with the processes that it started.
 fn output_in_time(mut command: Command) -> Option<Output> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let child = command.spawn().unwrap();
