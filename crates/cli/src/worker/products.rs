@@ -88,7 +88,7 @@ impl Device {
 
 /// The experts on a device.
 pub(crate) enum Products {
-    Cpu(ExpertWorker),
+    Cpu(Box<ExpertWorker>),
     Gpu(Box<GpuExpertWorker>),
 }
 
@@ -104,7 +104,7 @@ impl Products {
         memory: u64,
     ) -> anyhow::Result<Products> {
         let gpu = match device {
-            Device::Cpu(config) => return Ok(Products::Cpu(ExpertWorker::new(graph, *config)?)),
+            Device::Cpu(config) => return Ok(Products::Cpu(Box::new(ExpertWorker::new(graph, *config)?))),
             Device::Gpu(gpu) => gpu.clone(),
         };
         let of_slot: u64 = shape.layers.iter().map(|layer| layer.expert_bytes).sum();
