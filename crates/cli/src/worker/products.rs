@@ -46,6 +46,17 @@ impl Device {
         Ok(Device::Gpu(gpu))
     }
 
+    /// Checks that it still works.
+    ///
+    /// # Errors
+    /// The GPU is lost, or has reported an error.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        match self {
+            Device::Cpu(_) => Ok(()),
+            Device::Gpu(gpu) => gpu.check_alive().with_context(|| gpu.summary().name.clone()),
+        }
+    }
+
     /// Its name in the hub's status.
     pub(crate) fn name(&self) -> String {
         match self {
@@ -157,5 +168,28 @@ impl Products {
             Products::Cpu(worker) => worker.compute(call)?,
             Products::Gpu(worker) => block_on(worker.compute(call))?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_gpu_is_noticed() {
+        let config = WorkerConfig::default();
+        assert!(Device::open(&DeviceChoice::Cpu, config).unwrap().check().is_ok());
+        let several = Device::open(&DeviceChoice::AllGpus, config).map(drop).unwrap_err();
+        assert!(several.to_string().contains("one device"), "{several}");
+        if block_on(chaski::gpu::adapters()).is_empty() {
+            eprintln!("SKIPPED {}: for want of a GPU", std::thread::current().name().unwrap_or("a test"));
+            return;
+        }
+        let device = Device::open(&DeviceChoice::Gpu(None), config).unwrap();
+        device.check().unwrap();
+        let Device::Gpu(gpu) = &device else { panic!("a GPU was asked for") };
+        gpu.destroy();
+        let error = device.check().unwrap_err();
+        assert!(format!("{error:#}").contains("lost"), "{error:#}");
     }
 }

@@ -90,7 +90,7 @@ struct Session<'a> {
 /// Works with the model of a connection.
 ///
 /// # Errors
-/// A skeleton that cannot be fetched or used; [`super::Refused`] at a later connection.
+/// A skeleton that cannot be fetched or used; [`super::Refused`] at a later connection; a lost GPU.
 pub(super) async fn run(
     site: &Site,
     connection: Connection,
@@ -111,6 +111,10 @@ pub(super) async fn run(
     let (mut event, mut is_leaving) = (WorkerEvent::Timer, false);
     loop {
         session.note(&event);
+        if has_failed(&event) {
+            // Without it nothing would ever be computed; the hub sees the connection close.
+            site.device.check()?;
+        }
         let mut actions = Vec::new();
         worker.on(begin.elapsed(), event, &mut actions);
         for action in actions {
@@ -143,6 +147,11 @@ pub(super) async fn run(
             }
         };
     }
+}
+
+/// True for products or experts that the device did not make or take.
+fn has_failed(event: &WorkerEvent) -> bool {
+    matches!(event, WorkerEvent::Computed { rows: None, .. } | WorkerEvent::Loaded { canary: None, .. })
 }
 
 impl<'a> Session<'a> {
