@@ -23,7 +23,7 @@ fn main() {
     let is_web = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "wasm32");
     let mut folders = vec!["encode".to_owned(), "quant".to_owned(), "shared".to_owned()];
     folders.extend(files(&src.join("ops")).iter().filter(|p| p.is_dir()).map(|p| format!("ops/{}", name(p))));
-    let (mut texts, mut off_web) = (Vec::new(), Vec::new());
+    let (mut texts, mut off_web, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
     let (mut formats, mut written) = (String::new(), String::new());
     for folder in folders {
         for file in files(&src.join(&folder)) {
@@ -47,7 +47,11 @@ fn main() {
                 _ => {}
             }
             let path = format!("{}/{}", folder.trim_start_matches("ops/"), name(&file));
-            if is_off_web(&text) {
+            let is_replaced = says_of_web(&text, "instead:");
+            if is_replaced {
+                replaced.push(format!("b{path:?}"));
+            }
+            if is_replaced || says_of_web(&text, "no:") {
                 off_web.push(format!("b{path:?}"));
                 if is_web && !whole {
                     continue;
@@ -62,11 +66,15 @@ fn main() {
          pub(crate) static WRITTEN: &[(&str, u32)] = &[\n{written}];\n"
     );
     put("formats.rs", formats.as_bytes());
-    let off_web = format!(
-        "/// Whether the head of a template says that nothing in a browser wants it.\n\
-         pub(crate) const fn is_off_web(path: &str) -> bool {{\n    matches!(path.as_bytes(), {})\n}}\n",
-        off_web.join(" | "),
-    );
+    let list = |what: &str, name: &str, paths: &[String]| {
+        format!(
+            "/// Whether the head of a template says that {what}.\n\
+             pub(crate) const fn {name}(path: &str) -> bool {{\n    matches!(path.as_bytes(), {})\n}}\n",
+            paths.join(" | "),
+        )
+    };
+    let off_web = list("no page has it", "is_off_web", &off_web)
+        + &list("pages have another operation in its place", "is_replaced_on_web", &replaced);
     if is_web && !whole {
         println!("cargo::rustc-cfg=packed");
         let all: String =
@@ -107,10 +115,11 @@ fn put(path: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// True if the header excludes the template from browser builds (`web no`).
-fn is_off_web(text: &str) -> bool {
+/// True if the header has a line of browser builds that begins with a word: `web no:` excludes the template from them,
+/// `web instead:` as well, for an operation that does its work there.
+fn says_of_web(text: &str, word: &str) -> bool {
     let head = text.split("#}").next().unwrap_or_default();
-    head.lines().any(|l| l.split_whitespace().take(2).eq(["web", "no:"]))
+    head.lines().any(|l| l.split_whitespace().take(2).eq(["web", word]))
 }
 
 /// The text without `{# ... #}` and the line feed behind each, as the template engine strips them.

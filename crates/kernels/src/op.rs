@@ -53,15 +53,15 @@ impl Op {
         templates::text(self.template).expect("a template is a file")
     }
 
-    /// True if models in browsers use it. Otherwise the header of its template says `web no`, and the package for
-    /// browsers omits it.
+    /// True if models in browsers use it. Otherwise the header of its template says `web no` or `web instead`, and
+    /// the package for browsers omits it.
     pub fn on_web(&self) -> bool {
         !templates::is_off_web(self.template)
     }
 
-    /// True if models use it, but in browsers another operation in its place.
+    /// True if models use it, but in browsers another operation in its place (`web instead`).
     pub fn is_replaced_on_web(&self) -> bool {
-        self.name == "mul_mat_few"
+        templates::is_replaced_on_web(self.template)
     }
 
     /// The only feature set that has the operation, if it is limited to one.

@@ -6,6 +6,7 @@ mod delay;
 mod lab;
 mod model;
 mod proxy;
+mod same;
 mod site;
 mod tables;
 mod timer;
@@ -73,6 +74,16 @@ enum Table {
         #[arg(long, default_value_t = 500)]
         tokens: usize,
     },
+    /// Compare logits of random tokens with those of one machine: exact, and with --swarm-fast
+    Same {
+        #[arg(long, default_value_t = 2)]
+        workers: usize,
+        /// Tokens of a run
+        #[arg(long, default_value_t = 2000)]
+        tokens: usize,
+        #[arg(long, default_value_t = 5)]
+        seeds: u64,
+    },
     /// Kill a worker in the midst of each answer
     Kill {
         #[arg(long, default_value_t = 3)]
@@ -110,6 +121,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             Table::Tail { delay, hedge, workers, layers, tokens } => {
                 tables::tail(&site, *delay, hedge, (*workers, *layers, *tokens)).await
             }
+            Table::Same { workers, tokens, seeds } => same::table(&site, *workers, *tokens, *seeds),
             Table::Kill { workers, layers, tokens, seeds } => {
                 tables::kill(&site, (*workers, *layers, *tokens, *seeds)).await
             }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::cmd::{Cmd, Cpu};
 use super::report::{Binary, Outcome, Skip, Test};
+use super::watch::{Signs, watch};
 
 /// The longest binaries, which start first, so that only short ones remain at the end.
 const LONG: &[&str] = &["whole_model", "ops", "serve", "plans", "cli", "chaski", "chaski_runtime"];
@@ -115,15 +116,13 @@ fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
         command.env("GALLIVM_PERF", "nopt");
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // The processes that its tests start end with it.
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn().context("it does not start")?;
     let (stdout, stderr) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
     let (sign, signs) = mpsc::channel();
     // Tests write notices to standard error; the harness writes results to standard output.
     let (output, notices, hangs) = std::thread::scope(|s| {
-        let watch = s.spawn(|| watch(&mut child, signs, SILENCE));
+        let child = &mut child;
+        let watch = s.spawn(move || watch(child, &signs, SILENCE));
         let (mut stdout, stderr) = (Signs { from: stdout, sign: sign.clone() }, Signs { from: stderr, sign });
         let notices = s.spawn(|| notices(&exe.name, stderr));
         let mut output = Vec::new();
@@ -155,38 +154,6 @@ fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
         cpu,
         notes,
     })
-}
-
-/// A reader that gives a sign for each read.
-struct Signs<R> {
-    from: R,
-    sign: mpsc::Sender<()>,
-}
-
-impl<R: Read> Read for Signs<R> {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.from.read(into)?;
-        // Nobody hears it once the binary is killed.
-        let _ = self.sign.send(());
-        Ok(n)
-    }
-}
-
-/// Kills a binary that gives no sign for `silence`, with the processes that it started; true if it did.
-fn watch(child: &mut Child, signs: mpsc::Receiver<()>, silence: Duration) -> anyhow::Result<bool> {
-    loop {
-        match signs.recv_timeout(silence) {
-            Ok(()) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(false),
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                if cfg!(unix) {
-                    Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
-                }
-                child.kill()?;
-                return Ok(true);
-            }
-        }
-    }
 }
 
 /// Prints the lines that tests write, and returns those about skipped tests, by name, and other notices.
@@ -234,20 +201,6 @@ mod tests {
         let expected =
             [("a::b", Outcome::Passed, 250), ("c", Outcome::Failed, 1000), ("d", Outcome::Ignored, 0)];
         assert_eq!(found, expected.map(|(n, o, t)| (n.to_owned(), o, t)));
-    }
-
-    #[test]
-    fn a_binary_that_hangs_is_killed() {
-        let exe = std::env::current_exe().expect("a path");
-        let list = || Command::new(&exe).arg("--list").stdout(Stdio::null()).spawn().expect("it starts");
-        let (sign, signs) = mpsc::channel();
-        drop(sign);
-        assert!(!watch(&mut list(), signs, Duration::from_secs(60)).expect("it is watched"));
-        // Killed or ended meanwhile: it gave no sign.
-        let (_sign, signs) = mpsc::channel();
-        let mut child = list();
-        assert!(watch(&mut child, signs, Duration::from_millis(1)).expect("it is killed"));
-        child.wait().expect("it has ended");
     }
 
     #[test]

@@ -112,6 +112,17 @@ fn of_process(name: &str) -> Option<[Duration; 3]> {
     times(&std::fs::read_to_string(format!("/proc/{name}/stat")).ok()?)
 }
 
+/// The processes that a process has started; none where the system does not tell.
+pub(super) fn children(process: u32) -> Vec<u32> {
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let ids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let parent = |id: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    ids.filter(|id| parent(id) == Some(process)).collect()
+}
+
 fn times(stat: &str) -> Option<[Duration; 3]> {
     // The name in parentheses may have spaces.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();

@@ -4,6 +4,7 @@ mod binaries;
 mod cmd;
 mod packages;
 mod report;
+mod watch;
 
 use std::path::PathBuf;
 

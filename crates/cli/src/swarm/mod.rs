@@ -128,8 +128,8 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
     let listener = runtime.block_on(listen::bind(address))?;
     let bound = listener.local_addr()?;
     let seed = u64::from_le_bytes(random()?);
-    let class = cpu_class(&products).0;
-    let class = u64::from_le_bytes(*class.first_chunk().expect("32 bytes have a first 8"));
+    let class = cpu_class(&products);
+    let short = u64::from_le_bytes(*class.0.first_chunk().expect("32 bytes have a first 8"));
     let dtype = if is_fast { Dtype::F16 } else { Dtype::F32 };
     let config = HubConfig {
         exact: !is_fast,
@@ -137,14 +137,19 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
         output: dtype,
         hedging: args.swarm.swarm_hedge.into(),
         replicas: args.swarm.swarm_replicas.into(),
-        local: Some(chaski_swarm::Class(class)),
+        local: Some(chaski_swarm::Class(short)),
         ..HubConfig::new(catalogue.shape().clone(), seed)
     };
     let core = Arc::new(Core::new(config, local, args.swarm.experts_away));
     ui.say(&format!("workers join at ws://{bound}"));
     runtime.spawn(core.clone().keep_time());
     runtime.spawn(warn(core.clone(), ui.clone()));
-    let hall = Arc::new(Hall { core: core.clone(), catalogue: catalogue.clone(), token });
+    let hall = Arc::new(Hall {
+        core: core.clone(),
+        catalogue: catalogue.clone(),
+        token,
+        class: (!is_fast).then_some(class),
+    });
     runtime.spawn(async move {
         if let Err(error) = listen::serve(listener, hall).await {
             tracing::error!("the socket of the swarm: {error}");

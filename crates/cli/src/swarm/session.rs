@@ -10,8 +10,8 @@ use anyhow::{Context as _, bail};
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use chaski_swarm::{Class, CloseReason, Event, HostId, Joined, PeerId};
 use chaski_wire::{
-    Assembler, Blob, Body, Challenge, Control, Frame, HEADER, Handshake, Header, Hello, Hex, Limits, Refuse,
-    RefuseCode, Role, Token, UnitKind, Welcome,
+    Assembler, Blob, Body, Challenge, Control, Digest, Frame, HEADER, Handshake, Header, Hello, Hex, Limits,
+    Refuse, RefuseCode, Role, Token, UnitKind, Welcome,
 };
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -35,6 +35,8 @@ pub(crate) struct Hall {
     pub(crate) catalogue: Arc<Catalogue>,
     /// The token, if there is one.
     pub(crate) token: Option<Token>,
+    /// The class whose workers alone serve, in exact mode.
+    pub(crate) class: Option<Digest>,
 }
 
 /// A worker that has said who it is and proved the token.
@@ -116,6 +118,11 @@ async fn greet(socket: &mut WebSocket, hall: &Hall) -> anyhow::Result<Guest> {
     if hello.build != env!("CARGO_PKG_VERSION") {
         let text = format!("the hub has version {}, the worker {}", env!("CARGO_PKG_VERSION"), hello.build);
         return refuse(socket, RefuseCode::Build, &text).await;
+    }
+    if hall.class.is_some_and(|class| class != hello.class) {
+        let text = "the hub keeps the bits of its own products, which this worker does not have: it needs the same \
+                    device and options, or the hub --swarm-fast";
+        return refuse(socket, RefuseCode::Build, text).await;
     }
     if !hello.units.contains(&UnitKind::Experts) {
         return refuse(socket, RefuseCode::Units, "the hub gives experts, which the worker does not take")

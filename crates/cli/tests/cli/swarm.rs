@@ -362,6 +362,18 @@ fn a_token_proves_both_sides() {
 }
 
 #[test]
+fn a_worker_whose_bits_are_others_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::start(&[]);
+    let (code, _, seen) = worker(&hub.swarm, folder.path(), &["--no-repack"]).end();
+    assert_eq!(code, Some(1), "{seen}");
+    assert!(seen.contains("the hub keeps the bits of its own products"), "{seen}");
+    let hub = Hub::start(&["--swarm-fast"]);
+    let _worker = worker(&hub.swarm, folder.path(), &["--no-repack"]);
+    hub.ready(1, 1);
+}
+
+#[test]
 fn strangers_get_nothing_from_a_hub() {
     let hub = Hub::start(&[]);
     let status = |head: &str| {

@@ -102,6 +102,7 @@ impl CpuModel {
     /// # Errors
     /// [`ExpertError::NotHere`] if some experts are loaded one by one: their layers need [`Self::run_step_away`].
     pub(super) fn check_whole(&self) -> Result<(), ExpertError> {
+        // In a browser it is always empty (`layers_of`), which the compiler does not see.
         if cfg!(target_arch = "wasm32") || self.parts.is_empty() {
             return Ok(());
         }

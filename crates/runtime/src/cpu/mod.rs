@@ -225,7 +225,7 @@ impl CpuModel {
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Self, RuntimeError> {
         formats::check(&graph)?;
-        let experts: Arc<[ExpertLayer]> = experts::layers_of(&graph);
+        let experts = experts::layers_of(&graph);
         let parts = experts::parts_of(&graph, &experts, layers)?;
         let mut model = CpuModel::without_weights(graph, config, experts, parts)?;
         let graph = model.graph.clone();
@@ -249,7 +249,7 @@ impl CpuModel {
     /// A model that has nothing but experts, which are added; it runs no steps.
     fn of_experts(graph: Graph, config: CpuConfig) -> Result<Self, RuntimeError> {
         formats::check(&graph)?;
-        let experts: Arc<[ExpertLayer]> = experts::layers_of(&graph);
+        let experts = experts::layers_of(&graph);
         let parts = Parts::of(&graph, experts.iter());
         CpuModel::without_weights(graph, config, experts, parts)
     }

@@ -126,7 +126,7 @@ pub fn plan_on(
         spread: [1, 1],
         arrived: 1,
         route_words: 0,
-        // Refused in a browser, which so does not download the code.
+        // Refused in browsers, whose pages do not download the code.
         experts: if cfg!(not(target_arch = "wasm32")) && config.away { graph.experts() } else { Vec::new() },
         layer: None,
         logits,
