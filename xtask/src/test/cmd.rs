@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 /// A command with its environment.
 #[derive(Clone)]
 pub(super) struct Cmd {
-    pub(super) env: Vec<(&'static str, &'static str)>,
+    pub(super) env: Vec<(&'static str, String)>,
     pub(super) program: PathBuf,
     pub(super) args: Vec<String>,
 }
@@ -21,8 +21,8 @@ impl Cmd {
         Cmd { env: vec![], program: "cargo".into(), args }
     }
 
-    pub(super) fn env(mut self, name: &'static str, value: &'static str) -> Cmd {
-        self.env.push((name, value));
+    pub(super) fn env(mut self, name: &'static str, value: &str) -> Cmd {
+        self.env.push((name, value.to_owned()));
         self
     }
 
@@ -33,7 +33,10 @@ impl Cmd {
 
     pub(super) fn command(&self) -> Command {
         let mut c = Command::new(&self.program);
-        c.args(&self.args).envs(self.env.iter().copied()).current_dir(crate::root()).stdin(Stdio::null());
+        c.args(&self.args)
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(crate::root())
+            .stdin(Stdio::null());
         c
     }
 
@@ -77,6 +80,19 @@ impl std::fmt::Display for Cmd {
         f.write_str(&self.program.display().to_string())?;
         self.args.iter().try_for_each(|a| write!(f, " {}", quote(a)))
     }
+}
+
+/// A command of cargo whose compiler of our crates is that of `cargo clippy -- -D warnings`, so that it finds them
+/// compiled. Without clippy beside the compiler it is the command itself.
+pub(super) fn as_clippy(cargo: Cmd) -> Cmd {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).current_dir(crate::root()).output();
+    let sysroot = sysroot.ok().and_then(|out| String::from_utf8(out.stdout).ok()).unwrap_or_default();
+    let name = format!("clippy-driver{}", std::env::consts::EXE_SUFFIX);
+    let driver = PathBuf::from(sysroot.trim()).join("bin").join(name);
+    let Some(driver) = driver.to_str().filter(|_| driver.is_file()) else { return cargo };
+    // As `cargo clippy` passes its arguments.
+    const ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", driver).env("CLIPPY_ARGS", ARGS)
 }
 
 /// Processor time of a step, where the system tells it.

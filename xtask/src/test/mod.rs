@@ -16,10 +16,9 @@ use self::packages::{Packages, changed};
 use self::report::Report;
 use crate::{tools, web};
 
-/// Crates that build for the web: its frontend, the test cases, and everything below the frontends.
+/// Crates that build for the web without features: its frontend, and everything below the frontends.
 const FOR_WEB: &[&str] = &[
     "chaski-web",
-    "chaski-cases",
     "ggml-format",
     "chaski-jinja",
     "wgsl-pre",
@@ -38,6 +37,9 @@ const FOR_WEB: &[&str] = &[
 
 /// Arguments that make clippy fail on warnings.
 const DENY: &[&str] = &["--", "-D", "warnings"];
+
+/// Features that the program has only on request.
+const LEFT_OUT: &str = "otlp";
 
 /// Tests to run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -159,7 +161,7 @@ impl Run {
                 self.wasm(FOR_WEB);
             }
             if scope.has(Scope::Unit) {
-                self.documents(&all);
+                self.documents();
             }
             if scope.has(Scope::Web) {
                 let ready = tools::node().and_then(|()| web::modules());
@@ -214,14 +216,16 @@ impl Run {
         self.command("lints", &lints.args(packages).args(DENY));
     }
 
-    /// The packages of `FOR_WEB` in `names`.
+    /// The packages of `FOR_WEB` in `names`, without features, as pages have them: by default libraries are compiled so
+    /// only here. Test cases, and `wgsl-pre` for JavaScript, want features of the others; by default they are compiled
+    /// where they run, without lints.
     fn wasm(&self, names: &[&str]) {
-        let lints =
-            Cmd::cargo(&["clippy", "--target", "wasm32-unknown-unknown"]).args(selection(Some(names)));
-        // Without optional features, as pages have it.
-        let features: &[&str] =
-            if names.contains(&"wgsl-pre") { &["--features", "wgsl-pre/wasm"] } else { &[] };
-        self.command("web build", &lints.args(["--no-default-features"]).args(features).args(DENY));
+        let lints = Cmd::cargo(&["clippy", "--target", "wasm32-unknown-unknown", "--no-default-features"]);
+        self.command("web build", &lints.clone().args(selection(Some(names))).args(DENY));
+        if self.full {
+            let more = ["-p", "chaski-cases", "-p", "wgsl-pre", "--features", "wgsl-pre/wasm"];
+            self.command("web build with features", &lints.args(more).args(DENY));
+        }
         if names.contains(&"chaski-text") {
             self.in_node(
                 "hostile inputs as WebAssembly",
@@ -253,30 +257,34 @@ impl Run {
         });
     }
 
-    fn documents(&self, packages: &[String]) {
-        let docs = Cmd::cargo(&["doc", "--all-features", "--no-deps", "--keep-going"]).args(packages);
-        self.command("documents", &docs.env("RUSTDOCFLAGS", "-D warnings"));
+    /// Documents all packages. With an example among them, cargo gives dependencies the features that tests want, too,
+    /// and with clippy as the compiler of our crates all that rustdoc reads is what `lints` has left.
+    fn documents(&self) {
+        let targets = ["--lib", "--bin", "xtask", "--example", "simple"];
+        let docs = Cmd::cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--keep-going"]);
+        let docs = docs.args(targets).env("RUSTDOCFLAGS", "-D warnings");
+        self.command("documents", &cmd::as_clippy(docs));
     }
 
-    /// Compiles each library without features, but the one that `web build` compiles so, with most dependencies; with
-    /// `--full` also each crate with each feature alone, without warnings.
+    /// Checks what `cargo run` builds, without the features that it leaves out; `web build` compiles the libraries
+    /// without features. With `--full` each crate without features, and with each alone.
     fn features(&self) {
         let full = self.full;
         let again = if full { "cargo xtask test unit --full" } else { "cargo xtask test unit" };
         self.report.step("features", again, |cpu| {
             let packages = Packages::read()?;
+            let clippy = |args: &[&str]| Cmd::cargo(&[&["clippy"], args].concat());
+            // Cargo takes the same features of dependencies as for `lints`, which has checked all but a few.
+            let targets = ["--workspace", "--lib", "--bins", "--example", "simple", "--features"];
+            let mut checks = vec![clippy(&targets).args([packages.features_but(LEFT_OUT)])];
+            checks.push(clippy(&["-p", "wgsl-pre", "--no-default-features"]));
             let sets = packages.feature_sets();
-            let is_chosen =
-                |p: &str, f: Option<&str>| full || f.is_none() && packages.is_used(p) && p != "chaski";
-            for (package, feature) in sets.iter().filter(|(p, f)| is_chosen(p, *f)) {
-                let check = Cmd::cargo(&[
-                    if full { "clippy" } else { "check" },
-                    "-p",
-                    package,
-                    "--no-default-features",
-                ]);
-                let check = check.args(feature.iter().flat_map(|f| ["--features", f]));
-                let check = check.args(if full { DENY } else { &[] });
+            for (package, feature) in sets.iter().filter(|_| full) {
+                let check = clippy(&["-p", package, "--no-default-features"]);
+                checks.push(check.args(feature.iter().flat_map(|f| ["--features", f])));
+            }
+            for check in checks {
+                let check = check.args(DENY);
                 check.follow("features", cpu, |_| {}).with_context(|| format!("`{check}`"))?;
             }
             Ok(())

@@ -51,9 +51,11 @@ impl Packages {
         sets
     }
 
-    /// True if another package of the workspace uses this one.
-    pub(super) fn is_used(&self, name: &str) -> bool {
-        self.0.values().any(|p| p.uses.contains(name))
+    /// Every feature of all packages but those of this name, as cargo reads them: `package/feature`, with commas.
+    pub(super) fn features_but(&self, left_out: &str) -> String {
+        let all = self.0.iter().flat_map(|(name, p)| p.features.iter().map(move |f| (name, f)));
+        let all = all.filter(|(_, feature)| *feature != left_out);
+        all.map(|(name, feature)| format!("{name}/{feature}")).collect::<Vec<_>>().join(",")
     }
 
     /// The packages that files belong to, and their dependents; `None` if a file may affect any package.
@@ -148,6 +150,16 @@ mod tests {
         for file in ["Cargo.lock", "Cargo.toml", ".cargo/config.toml", "clippy.toml", "fixtures/other.json"] {
             assert_eq!(touched(&["README.md", file]), None, "{file}");
         }
+    }
+
+    #[test]
+    fn features_of_a_name_are_left_out_of_all_packages() {
+        let packages = Packages::read().expect("cargo's metadata");
+        let all = packages.features_but("no such feature");
+        let some = packages.features_but(super::super::LEFT_OUT);
+        let n = |list: &str| list.split(',').count();
+        assert!(n(&some) < n(&all) && !some.contains(super::super::LEFT_OUT), "{some}");
+        assert!(some.split(',').any(|f| f == "chaski-text/constraint"), "{some}");
     }
 
     #[test]
