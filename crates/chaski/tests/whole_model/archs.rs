@@ -569,21 +569,24 @@ fn logits_on_the_cpu_match_the_golden_ones() {
 fn logits_on_the_gpu_with_subgroups_match_the_golden_ones() {
     let _t = Timed::new("archs, sg");
     let on = |m: Mode| Mode { gpu: SG, ..m };
-    check_in_turns(&[
-        on(F32),
-        on(FEW),
-        on(F16_KV),
-        on(F16_TILES),
-        on(F16_WEIGHTS),
-        Mode { gpu: SG_CHECKED, ..F32 },
-    ]);
+    let mut modes = vec![on(F32), on(F16_KV), on(F16_TILES), Mode { gpu: SG_CHECKED, ..F32 }];
+    if full() {
+        // By default without subgroups alone.
+        modes.extend([on(FEW), on(F16_WEIGHTS)]);
+    }
+    check_in_turns(&modes);
 }
 
 #[test]
 fn logits_on_the_gpu_without_features_match_the_golden_ones() {
     let _t = Timed::new("archs, base");
     let on = |m: Mode| Mode { gpu: BASE, ..m };
-    check_in_turns(&[on(F32), on(FEW), on(F16_KV), on(F16_WEIGHTS), Mode { gpu: BASE_CHECKED, ..F32 }]);
+    let mut modes = vec![on(F32), on(FEW), on(F16_WEIGHTS), Mode { gpu: BASE_CHECKED, ..F32 }];
+    if full() {
+        // By default with subgroups alone.
+        modes.push(on(F16_KV));
+    }
+    check_in_turns(&modes);
 }
 
 /// The fixture has two experts, both used by every token; here are more, of which a token uses some. The reference is

@@ -24,24 +24,24 @@ use rayon::prelude::*;
 const RANDOM: u32 = 20;
 /// By default each of the four devices runs one in this many of an operation's cases, each another one, and one random
 /// case; three of them also run the first, with bounds checks one feature set in turn.
-const TURNS: usize = 16;
+const TURNS: usize = 24;
 /// The same for kernels that take long to compile.
 const SLOW: &[(&str, usize)] = &[
-    ("attention", 96),
-    ("attention_keys", 48),
-    ("attention_nd", 32),
-    ("attention_tiles", 48),
-    ("cpy", 48),
-    ("delta_chunks", 32),
-    ("gated_delta_net", 32),
-    ("gated_linear_attn", 32),
-    ("mul_mat", 96),
-    ("mul_mat_alone", 48),
-    ("mul_mat_id", 192),
-    ("mul_mat_vec", 96),
-    ("rope_kv", 48),
-    ("set_rows", 48),
-    ("ssm_scan", 32),
+    ("attention", 144),
+    ("attention_keys", 72),
+    ("attention_nd", 48),
+    ("attention_tiles", 72),
+    ("cpy", 72),
+    ("delta_chunks", 48),
+    ("gated_delta_net", 48),
+    ("gated_linear_attn", 48),
+    ("mul_mat", 144),
+    ("mul_mat_alone", 72),
+    ("mul_mat_id", 288),
+    ("mul_mat_vec", 144),
+    ("rope_kv", 72),
+    ("set_rows", 72),
+    ("ssm_scan", 48),
 ];
 /// Options from the environment.
 struct Wish {

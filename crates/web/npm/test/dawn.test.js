@@ -2,7 +2,7 @@
 // has what Chromium's software GPU lacks: f16, and subgroups of 8.
 //
 // `cargo xtask test web` builds the cases into the folder that CHASKI_CASES names, brings the driver, and says with
-// CHASKI_LAVAPIPE where it is. By default as many run as ten seconds have room for; CHASKI_TEST_FULL=1 runs all. CHASKI_OP
+// CHASKI_LAVAPIPE where it is. By default as many run as four seconds have room for; CHASKI_TEST_FULL=1 runs all. CHASKI_OP
 // names operations to run alone, CHASKI_CASE a word in the labels of their cases, which then all run.
 
 import assert from "node:assert/strict";
@@ -19,7 +19,7 @@ const word = process.env.CHASKI_CASE ?? "";
 const skip = process.env.CHASKI_LAVAPIPE ? false : "SKIPPED: CHASKI_LAVAPIPE is not set: `cargo xtask test web` does";
 let [cases, gpu] = [];
 /** Milliseconds that cases may take unless all run; what makes their inputs comes on top. */
-const TIME = 10_000;
+const TIME = 4_000;
 
 before(async () => {
   if (skip) return void console.log(skip);
