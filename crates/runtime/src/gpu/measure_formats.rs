@@ -83,18 +83,7 @@ impl Gpu {
         }
         buffers.push(first);
         let shipped = MatVecTune::shipped(self.caps()).0;
-        let call = MulMatVec {
-            w,
-            w2: None,
-            experts: None,
-            columns: None,
-            norm: None,
-            affine: None,
-            epilogue: Epilogue::Store,
-            y0: 0,
-            act,
-            tune: None,
-        };
+        let call = MulMatVec { act, ..MulMatVec::new(w, Epilogue::Store) };
         let products = Products { m, call, x, buffers, expected };
         let time = products.time(self, shipped, budget).await?;
         let mut tuned = time;

@@ -51,7 +51,7 @@ impl Expander<'_> {
         let v_at = if parts.len() == 2 { m_q } else { m_q + m_k };
         let kv = self.config.kv_layout(&kv_layer);
         let cells = self.cells([m_q, m_k], heads.rope, kv);
-        let (x, norm) = self.fed(x, norm)?;
+        let (x, norm) = self.fed_products(x, norm)?;
         let y_slot = self.act(y);
         let rotated = 3 * u64::from(m_q + m_k);
         // Rows of q are activations, those of k and v go to the cache.
@@ -117,16 +117,11 @@ impl Expander<'_> {
         let affine =
             aux.map(|a| &self.groups.aux[a]).and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
         let call = MulMatVec {
-            w: g.matrix(&g.shards[0]),
             w2: g2.map(|g| g.matrix(&g.shards[0])),
-            experts: None,
-            columns: None,
             norm: norm.map(|n| n.eps),
+            rounded: x.rounded,
             affine,
-            epilogue: Epilogue::RopeKv(to.cells),
-            y0: 0,
-            act: None,
-            tune: None,
+            ..MulMatVec::new(g.matrix(&g.shards[0]), Epilogue::RopeKv(to.cells))
         };
         let mut bind = vec![
             ("w", Slot::Weights { group, shard: 0 }),

@@ -6,7 +6,7 @@ use chaski_kernels::ops::binary::{Binary, Function};
 use chaski_kernels::ops::get_rows::GetRows;
 use chaski_kernels::ops::glu::Glu;
 use chaski_kernels::ops::mul_mat::MulMat;
-use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec};
+use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec, rounded_words};
 use chaski_kernels::ops::rms_norm::RmsNorm;
 use chaski_kernels::ops::scale::Scale;
 use chaski_kernels::{Caps, Dispatch, DispatchError, Route, step};
@@ -16,6 +16,7 @@ use super::cuts::Mark;
 use super::error::PlanError;
 use super::group::Groups;
 use super::planned::{Growth, Planned, Segment, Slot, Work};
+use super::rounding::Rounding;
 use super::stages::{Crossing, Place, Stage};
 use super::steps::{Form, Fused, Norm, Part, Step, Steps};
 use crate::graph::recurrent::Recurrent;
@@ -70,6 +71,8 @@ pub(super) struct Input {
     pub(super) k: u32,
     /// Values are f16, two per word.
     pub(super) f16: bool,
+    /// Values are rounded, from this word on.
+    pub(super) rounded: Option<u32>,
 }
 
 pub(super) struct Expander<'a> {
@@ -91,6 +94,11 @@ pub(super) struct Expander<'a> {
     pub(super) home: Vec<Option<usize>>,
     /// Values stored as f16: only products read them, which would round them anyway.
     pub(super) half: Vec<bool>,
+    /// Values that products of one column round, and the norm whose result the current step rounds.
+    pub(super) rounding: Rounding,
+    pub(super) rounds: Option<Norm>,
+    /// Sums with a norm's result behind them, rounded: the norm's value.
+    pub(super) normed: Vec<Option<ValueId>>,
     /// Layouts of the values that hold routes.
     pub(super) routes: Vec<Option<Route>>,
     pub(super) out: Segment,
@@ -123,6 +131,7 @@ impl Expander<'_> {
     /// Frees all buffers, for the next body.
     pub(super) fn reset(&mut self) {
         self.home.fill(None);
+        self.normed.fill(None);
         self.use_device(0);
         for pool in self.pools.iter_mut().chain([&mut self.pool]) {
             pool.free = (0..pool.words.len()).collect();
@@ -135,6 +144,8 @@ impl Expander<'_> {
         (self.place, self.takes) = (Place::Device(self.device), Vec::new());
         let mut last = vec![0; self.graph.widths.len()];
         self.half = self.half_of(body.iter().chain(head), n_col);
+        let steps: Vec<&Step> = body.iter().chain(head).collect();
+        self.rounding = self.rounding_of(&steps, body.len());
         for (i, s) in body.iter().chain(head).enumerate() {
             self.touched(s).into_iter().for_each(|v| last[v.0] = i);
         }
@@ -151,13 +162,20 @@ impl Expander<'_> {
             }
             let is_inside = |l: &&ExpertLayer| s.nodes().iter().any(|n| l.nodes.contains(n));
             self.layer = self.experts.iter().find(is_inside).map(|l| l.layer);
+            self.rounds = self.rounding.after[i];
+            let y = self.steps.output(self.graph, s);
+            self.normed[y.0] = None;
             self.step(s)?;
+            if let Some(norm) = self.rounds.take() {
+                self.normed[y.0] = Some(norm.out);
+            }
             self.layer = None;
             for v in self.touched(s) {
                 if last[v.0] == i
                     && let Some(b) = self.home[v.0].take()
                 {
                     self.pool.release(b);
+                    self.normed[v.0] = None;
                 }
             }
         }
@@ -236,7 +254,8 @@ impl Expander<'_> {
 
     /// A value as the input of a product.
     fn input(&mut self, v: ValueId) -> Input {
-        Input { slot: self.act(v), k: self.graph.width(v), f16: self.half[v.0] }
+        let rounded = self.rounding.values.get(v.0).is_some_and(|r| *r).then_some(0);
+        Input { slot: self.act(v), k: self.graph.width(v), f16: self.half[v.0], rounded }
     }
 
     pub(super) fn ld_of(&self, v: ValueId) -> u32 {
@@ -264,7 +283,8 @@ impl Expander<'_> {
         part: &'static str,
         weights: u64,
     ) -> Result<&mut Work, DispatchError> {
-        call.act = self.config.inputs;
+        let rounded = call.rounded.is_some() || call.emit.is_some();
+        call.act = if rounded { self.precision() } else { self.config.inputs };
         call.tune = self.config.tuning.product(&call.class());
         let dispatch = call.dispatch(self.caps)?;
         self.push(dispatch, bind, Growth::Fixed, part, weights);
@@ -360,8 +380,12 @@ impl Expander<'_> {
         y: ValueId,
     ) -> Result<(), PlanError> {
         let name = if y == self.logits { "head" } else { "project" };
-        let (x, norm) = self.fed(x, norm)?;
+        let (x, norm) = self.fed_products(x, norm)?;
         let (y_slot, ldy) = (self.act(y), self.ld_of(y));
+        if let (Some(_), Slot::Act(b)) = (self.rounds, y_slot) {
+            let words = self.words(self.graph.width(y)) + u64::from(rounded_words(self.graph.width(y)));
+            self.pool.words[b] = self.pool.words[b].max(words);
+        }
         self.projects(x, norm, parts, add, y_slot, ldy, name)
     }
 
@@ -455,7 +479,8 @@ impl Expander<'_> {
         name: &'static str,
     ) -> Result<(), PlanError> {
         if self.n_col == 1 {
-            let aux = self.groups.aux(self.graph, norm, parts);
+            // Products whose result is rounded have no norm before them, but the weights of one behind.
+            let aux = self.groups.aux(self.graph, norm.or(self.rounds), parts);
             return self.project_rows(x, norm.map(|n| n.eps), parts, aux, add, y, ldy, name);
         }
         assert!(norm.is_none(), "many columns have their norm behind them");
@@ -472,6 +497,20 @@ impl Expander<'_> {
             self.norm(norm, from, self.graph.width(x), to, self.half[norm.out.0])?;
         }
         Ok((self.input(norm.out), None))
+    }
+
+    /// The same for the products of one column without experts, which may find the norm's result rounded.
+    pub(super) fn fed_products(
+        &mut self,
+        x: ValueId,
+        norm: Option<Norm>,
+    ) -> Result<(Input, Option<Norm>), PlanError> {
+        let (mut input, left) = self.fed(x, norm)?;
+        let is_there = |n: &Norm| self.n_col == 1 && self.normed[x.0] == Some(n.out);
+        if norm.is_some_and(|n| is_there(&n)) {
+            input.rounded = Some(self.rounded_at(x));
+        }
+        Ok((input, left))
     }
 
     fn project_rows(
@@ -528,16 +567,12 @@ impl Expander<'_> {
                 if self.n_col == 1 {
                     let epilogue = if add { Epilogue::Add } else { Epilogue::Store };
                     let call = MulMatVec {
-                        w: whole,
-                        w2: None,
-                        experts: None,
-                        columns: None,
                         norm: eps,
                         affine,
-                        epilogue,
                         y0: at,
-                        act: None,
-                        tune: None,
+                        rounded: x.rounded,
+                        emit: self.rounds.map(|_| ldy),
+                        ..MulMatVec::new(whole, epilogue)
                     };
                     self.mat_vec(call, bind, name, n_byte)?.col(moved, n_flop);
                 } else {
@@ -604,7 +639,7 @@ impl Expander<'_> {
         act: Act,
         y: ValueId,
     ) -> Result<(), PlanError> {
-        let (x, norm) = self.fed(x, norm)?;
+        let (x, norm) = self.fed_products(x, norm)?;
         let (y_slot, y_f16) = (self.act(y), self.half[y.0]);
         let f = self.graph.width(y);
         if self.n_col == 1
@@ -616,16 +651,11 @@ impl Expander<'_> {
             let affine =
                 aux.map(|a| &self.groups.aux[a]).and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
             let call = MulMatVec {
-                w: g.matrix(&g.shards[0]),
-                w2: None,
-                experts: None,
-                columns: None,
                 norm: norm.map(|n| n.eps),
                 affine,
-                epilogue: Epilogue::Glu(act),
-                y0: 0,
-                act: None,
-                tune: None,
+                rounded: x.rounded,
+                emit: self.rounding.values[y.0].then_some(0),
+                ..MulMatVec::new(g.matrix(&g.shards[0]), Epilogue::Glu(act))
             };
             let bind = vec![
                 ("w", Slot::Weights { group, shard: 0 }),

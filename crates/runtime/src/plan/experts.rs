@@ -204,7 +204,7 @@ impl Expander<'_> {
         }
         let tile = MatExperts::tile(self.n_col, 1, 1);
         let route = Route { n_expert: n_head, n_used: n_head, n_col: self.n_col, tile };
-        let x = Input { slot: self.act(x), k, f16: false };
+        let x = Input { slot: self.act(x), k, f16: false, rounded: None };
         let (norm, routed) = (None, None);
         let by = By { x, per_slot: true, norm, route, route_slot: Slot::Step, routed, heads: Some(d) };
         let to = To { y: self.act(y), ldy, act: None, sum: None, name };
@@ -306,16 +306,11 @@ impl Expander<'_> {
                     _ => Epilogue::Store,
                 };
                 let call = MulMatVec {
-                    w,
-                    w2: None,
                     experts: Some(MatVecExperts { experts, ldx: if per_slot { ldx } else { 0 }, slots }),
-                    columns: None,
                     norm: norm.map(|n| n.eps),
                     affine,
-                    epilogue,
                     y0,
-                    act: None,
-                    tune: None,
+                    ..MulMatVec::new(w, epilogue)
                 };
                 let read = n_byte * u64::from(route.n_used) / u64::from(n_place);
                 self.enter_experts(offloaded, group, route);

@@ -15,6 +15,7 @@ mod group;
 mod memory;
 mod planned;
 mod recurrent;
+mod rounding;
 mod segments;
 mod single;
 mod stages;

@@ -20,6 +20,7 @@ use super::fusion::fuse;
 use super::group::Groups;
 use super::memory::Memory;
 use super::planned::{Growth, Segment, Slot};
+use super::rounding::Rounding;
 use super::segments::{DecodePlan, HeadPlan, Hidden, PromptPlan, Segments};
 use super::stages::Place;
 use super::steps::{Step, Steps};
@@ -115,6 +116,9 @@ pub fn plan_on(
         cuts: Vec::new(),
         home: vec![None; graph.widths.len()],
         half: vec![false; graph.widths.len()],
+        rounding: Rounding::default(),
+        rounds: None,
+        normed: vec![None; graph.widths.len()],
         routes: vec![None; graph.widths.len()],
         out: Segment::new(),
         place: Place::Device(0),
@@ -318,9 +322,11 @@ fn head_plan(e: &mut Expander<'_>, head: &[Step], max_col: u32, max_row: u32) ->
     let mut half = e.half_of(head, max_row);
     half[x.0] = false;
     let half = std::mem::replace(&mut e.half, half);
+    // A gathered column has nothing behind it.
+    let normed = e.normed[x.0].take();
     (e.home[x.0], e.is_picked) = (Some(picked), true);
     let head = e.head(head, max_row)?;
-    (e.home[x.0], e.is_picked, e.half) = (Some(x_home), false, half);
+    (e.home[x.0], e.is_picked, e.half, e.normed[x.0]) = (Some(x_home), false, half, normed);
     e.pool.release(picked);
     Ok(HeadPlan { max_row, pick, head })
 }

@@ -13,16 +13,9 @@ pub const ALONE: Op = Op { cases: Op::cases(cases), ..alone::KERNELS };
 /// The product and the columns per step of grid.x, if this kernel applies.
 pub(super) fn columns(call: &MulMat, caps: &Caps) -> Option<Result<(Dispatch, u32), DispatchError>> {
     let one = MulMatVec {
-        w: call.w,
-        w2: None,
-        experts: None,
-        columns: None,
-        norm: None,
         affine: call.affine,
-        epilogue: if call.add { Epilogue::Add } else { Epilogue::Store },
         y0: call.y0,
-        act: None,
-        tune: None,
+        ..MulMatVec::new(call.w, if call.add { Epilogue::Add } else { Epilogue::Store })
     };
     let plain = call.experts.is_none() && call.splits == 1 && !call.x_f16 && call.ldx % 4 == 0;
     let constants = [("LDX", call.ldx.into()), ("LDY", call.ldy.into())];

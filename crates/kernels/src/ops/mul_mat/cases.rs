@@ -263,16 +263,9 @@ impl Shape {
         // A few columns use `mul_mat_vec`, where integers carry an offset of 1024.
         let max_nmse = if self.f16_tiles { F16_LIMIT } else { mul_mat_vec::cases::limit(f) };
         let one = MulMatVec {
-            w,
-            w2: None,
-            experts: None,
-            columns: None,
-            norm: None,
             affine: call.affine,
-            epilogue: if self.add { Epilogue::Add } else { Epilogue::Store },
             y0,
-            act: None,
-            tune: None,
+            ..MulMatVec::new(w, if self.add { Epilogue::Add } else { Epilogue::Store })
         };
         let by_column = self.by_column;
         let mut buffers = vec![

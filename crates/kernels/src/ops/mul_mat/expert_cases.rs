@@ -234,20 +234,15 @@ impl Shape {
         let max_nmse = if self.f16_tiles { F16_LIMIT } else { limit(f) };
         let n_tile = if self.by_slot { route.tiles_by_slot(n) } else { route.tiles_of(n * n_used) };
         let one = MulMatVec {
-            w,
-            w2: None,
             experts: Some(MatVecExperts {
                 experts,
                 ldx: if self.x == Place::Shared { 0 } else { ldx },
                 slots: Slots::Each { ldy },
             }),
-            columns: None,
-            norm: None,
             affine: self.affine.then_some(5),
-            epilogue: Epilogue::Store,
             y0,
             act: Some(ActivationPrecision::F32),
-            tune: None,
+            ..MulMatVec::new(w, Epilogue::Store)
         };
         let by_column = self.by_column;
         Case::new(

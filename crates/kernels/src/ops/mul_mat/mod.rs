@@ -347,16 +347,11 @@ impl MulMat {
     /// Few columns: weights are read once for all of them, and nothing is staged but x.
     fn teams(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let call = MulMatVec {
-            w: self.w,
-            w2: None,
-            experts: None,
             columns: Some(FewColumns { n_col: self.n_col, ldx: self.ldx, ldy: self.ldy }),
-            norm: None,
             affine: self.affine,
-            epilogue: if self.add { Epilogue::Add } else { Epilogue::Store },
             y0: self.y0,
             act: self.act,
-            tune: None,
+            ..MulMatVec::new(self.w, if self.add { Epilogue::Add } else { Epilogue::Store })
         };
         few::columns(&call, caps).unwrap_or_else(|| call.dispatch(caps))
     }

@@ -209,16 +209,12 @@ fn plain_of(
     aux.extend(affine_of(mu.max(2)));
     aux.resize(aux.len().next_multiple_of(4), 0.0);
     let call = MulMatVec {
-        w: matrix,
-        w2: None,
-        experts: None,
-        columns: None,
         norm,
         affine: affine.then_some(at),
-        epilogue,
         y0: y0 as u32,
         act,
         tune,
+        ..MulMatVec::new(matrix, epilogue)
     };
     let name = match epilogue {
         Epilogue::Store => "store",
@@ -314,16 +310,14 @@ fn rope_kv(
         CaseBuffer::output("kv", &world.empty_cache(), world.expected_cache(&cache)),
     ]);
     let call = MulMatVec {
-        w,
         w2,
-        experts: None,
-        columns: None,
         norm: Some(eps),
         affine: affine.then_some(k as u32),
-        epilogue: Epilogue::RopeKv(RopeKv { m_q, m_k, n_rot, pairing, sections: world.sections(), kv }),
-        y0: 0,
         act,
-        tune: None,
+        ..MulMatVec::new(
+            w,
+            Epilogue::RopeKv(RopeKv { m_q, m_k, n_rot, pairing, sections: world.sections(), kv }),
+        )
     };
     let second = f2.map_or(String::new(), |f| format!("+{}", f.name));
     Case::new(

@@ -97,16 +97,12 @@ fn case(
     words[step::N_COL] = n_col;
     let w = Matrix { format: f, n_row: m, n_col: k };
     let call = MulMatVec {
-        w,
-        w2: None,
-        experts: None,
         columns: Some(FewColumns { n_col: max_col, ldx, ldy }),
-        norm: None,
         affine: affine.then_some(5),
-        epilogue,
         y0: y0 as u32,
         act: Some(act),
         tune,
+        ..MulMatVec::new(w, epilogue)
     };
     Case::new(
         format!(

@@ -187,16 +187,13 @@ impl Shape {
         let slots = if self.sum { Slots::Sum } else { Slots::Each { ldy: ldy as u32 } };
         let experts = Experts { route, first, n_row, stride: n_row, by_slot: self.by_slot };
         let call = MulMatVec {
-            w,
-            w2: None,
             experts: Some(MatVecExperts { experts, ldx: if self.shared { 0 } else { ldx }, slots }),
-            columns: None,
             norm: self.norm.then_some(eps),
             affine: self.affine.then_some(affine_at),
-            epilogue: self.epilogue,
             y0: y0 as u32,
             act: Some(act),
             tune: self.tune,
+            ..MulMatVec::new(w, self.epilogue)
         };
         Case::new(
             format!("{} {self:?}", f.name),

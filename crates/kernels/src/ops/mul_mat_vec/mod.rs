@@ -6,6 +6,7 @@ mod column_cases;
 mod expert_cases;
 pub(crate) mod few;
 pub mod reference;
+mod rounded_cases;
 
 pub(crate) use expert_cases::choose;
 
@@ -27,7 +28,8 @@ pub const OP: Op = Op {
     template: template!("mul_mat_vec/mul_mat_vec.wgsl.jinja"),
     variants,
     cases: Op::cases(|| {
-        cases::cases().into_iter().chain(expert_cases::cases()).chain(column_cases::cases()).collect()
+        let more = expert_cases::cases().into_iter().chain(column_cases::cases());
+        cases::cases().into_iter().chain(more).chain(rounded_cases::cases()).collect()
     }),
     ggml: &["MUL_MAT", "MUL_MAT_ID"],
     grid: None,
@@ -231,11 +233,26 @@ pub struct MulMatVec {
     pub epilogue: Epilogue,
     /// Offset of row 0 in y.
     pub y0: u32,
-    /// Precision of x; `None` leaves it to the tuning.
+    /// x was rounded by a call with [`Self::emit`] to the same precision, with the norm's weights if there is a norm. It
+    /// begins at this word of its buffer, a multiple of 4. `None`: x is f32.
+    pub rounded: Option<u32>,
+    /// Rounds the result for the next product ([`Self::can_emit`]), to [`rounded_words`] words of y from this one on, a
+    /// multiple of 4. With [`Epilogue::Add`], y keeps the f32 result as well, and it is the product with the weights
+    /// `aux[0..M]` of a norm that is rounded; with [`Epilogue::Glu`] nothing else is written.
+    pub emit: Option<u32>,
+    /// Precision of x; `None` leaves it to the tuning. Rounded values have one that the caller knows.
     pub act: Option<ActivationPrecision>,
     /// Tuning; `None` uses the device's shipped default.
     pub tune: Option<MatVecTune>,
 }
+
+/// Words of `n` rounded values, a multiple of 16: a run of 16 has two bytes for each, its scale, and sums.
+pub const fn rounded_words(n: u32) -> u32 {
+    n / RUN * 12
+}
+
+/// Values that are rounded with one scale.
+const RUN: u32 = 16;
 
 /// Work to distribute over threads.
 struct Job {
@@ -250,6 +267,10 @@ struct Job {
     cols: u32,
     /// Bytes of codebooks in workgroup memory.
     book: u32,
+    /// x comes rounded.
+    rounded: bool,
+    /// Workgroups produce whole runs of results.
+    emits: bool,
 }
 
 /// Distribution of the rows of a product over threads.
@@ -264,9 +285,24 @@ struct Split {
     staged: bool,
 }
 
+/// Threads of a workgroup that produces one run of results, `outs` per step of a team, and the steps of its teams. Few
+/// workgroups are large (measured on an H200: the layers of 8B and 1B models).
+fn one_run(caps: &Caps, team: u32, n_batch: u32, outs: u32, rounded: bool) -> (u32, u32) {
+    let n_step = RUN / outs;
+    let want = match n_batch / n_step {
+        ..256 => 512,
+        // Two teams at least share the rounding of x.
+        _ if !rounded => 256,
+        _ => 128,
+    };
+    let most = (want.min(caps.max_threads) / team).clamp(1, n_step);
+    let teams = 1 << most.ilog2();
+    (team * teams, n_step / teams)
+}
+
 impl Split {
     fn new(caps: &Caps, tune: &MatVecTune, act: ActivationPrecision, job: &Job) -> Self {
-        let Job { n_col, hold, n_batch, rows, outs, cols, book } = *job;
+        let Job { n_col, hold, n_batch, rows, outs, cols, book, rounded, emits } = *job;
         // One thread per output of a batch finishes it.
         let want = n_col.div_ceil(hold).max(4).max(outs * cols);
         let cap = caps.max_threads.min(tune.team.max(MatVecTune::LEAST_TEAM));
@@ -298,6 +334,7 @@ impl Split {
             _ => 8 * tune.fill,
         };
         let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / (outs * cols)).max(1));
+        let (wg, batch) = if emits { one_run(caps, team, n_batch, outs, rounded) } else { (wg, batch) };
         let mut split = Split {
             wg,
             team,
@@ -305,7 +342,7 @@ impl Split {
             subs,
             batch,
             hold,
-            staged: act != ActivationPrecision::F32 && wg > team && cols == 1,
+            staged: act != ActivationPrecision::F32 && wg > team && cols == 1 && !rounded,
         };
         // A pass begins at a run.
         split.staged &= passes == 1 || hold % 16 == 0;
@@ -362,6 +399,24 @@ impl Split {
 }
 
 impl MulMatVec {
+    /// The product of a matrix with one column of f32, stored from the beginning of y.
+    pub const fn new(w: Matrix, epilogue: Epilogue) -> MulMatVec {
+        MulMatVec {
+            w,
+            w2: None,
+            experts: None,
+            columns: None,
+            norm: None,
+            affine: None,
+            epilogue,
+            y0: 0,
+            rounded: None,
+            emit: None,
+            act: None,
+            tune: None,
+        }
+    }
+
     /// The tuning class of the call.
     pub fn class(&self) -> ProductClass {
         let second = self.w2.map_or(String::new(), |w| format!("+{}", w.format.name));
@@ -381,6 +436,7 @@ impl MulMatVec {
     /// # Errors
     /// [`DispatchError::NoKernel`] if the formats have no kernel, [`DispatchError::Shape`] if heads do not divide by 4.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        self.check_rounding(caps)?;
         if let Some(dispatch) = alone::column(self, caps) {
             return dispatch;
         }
@@ -425,7 +481,8 @@ impl MulMatVec {
             }
             None => (self.w.format.hold(), layout.units_per_row),
         };
-        let job = Job { cols, n_col: self.n_col(), hold, n_batch, rows, outs, book };
+        let (rounded, emits) = (self.rounded.is_some(), self.emit.is_some());
+        let job = Job { cols, n_col: self.n_col(), hold, n_batch, rows, outs, book, rounded, emits };
         let split = Split::new(caps, &tune, act, &job);
         let mut constants = split.constants(caps, rows * cols);
         if act != ActivationPrecision::F32 {
@@ -445,6 +502,12 @@ impl MulMatVec {
         constants.push(("RAGGED", f64::from(u8::from(ragged))));
         if let Some(c) = &self.columns {
             constants.extend([("LDX", c.ldx.into()), ("LDY", c.ldy.into())]);
+        }
+        if let Some(at) = self.rounded {
+            constants.extend([("ROUNDED", 1.0), ("X0", (at / 4).into())]);
+        }
+        if let Some(at) = self.emit {
+            constants.extend([("EMIT", 1.0), ("Z0", at.into())]);
         }
         if let Some(e) = &self.experts {
             constants.extend(self.expert_constants(e)?);
@@ -478,11 +541,45 @@ impl MulMatVec {
         dispatch(&OP, &values, constants, [x, y, n_step], why)
     }
 
+    /// True if the call can round its result, and one with the same format can read that: subgroups are known to have
+    /// room for the four threads of a run, and runs are whole.
+    pub fn can_emit(&self, caps: &Caps) -> bool {
+        let epilogue = matches!(self.epilogue, Epilogue::Add | Epilogue::Glu(_));
+        let plain = self.w2.is_none() && self.experts.is_none() && self.columns.is_none();
+        let n_row = if matches!(self.epilogue, Epilogue::Add) { self.w.n_row } else { self.w.n_row / 2 };
+        let whole =
+            n_row > 0 && n_row % RUN == 0 && !(matches!(self.epilogue, Epilogue::Add) && self.norm.is_some());
+        epilogue
+            && plain
+            && whole
+            && Self::can_read_rounded(self.w.format, caps)
+            && caps.set() == FeatureSet::Sg
+    }
+
+    /// True if products in a format read rounded values.
+    pub fn can_read_rounded(format: &Format, caps: &Caps) -> bool {
+        format.run > 0 && !caps.alone && caps.subgroup.is_some_and(|(least, _)| least >= 4)
+    }
+
+    fn check_rounding(&self, caps: &Caps) -> Result<(), DispatchError> {
+        let formats = [Some(self.w), self.w2].into_iter().flatten().map(|w| w.format);
+        let reads = self.rounded.is_none()
+            || formats.into_iter().all(|f| Self::can_read_rounded(f, caps))
+                && self.experts.is_none()
+                && self.columns.is_none();
+        let known = self.act.is_some_and(|a| a != ActivationPrecision::F32);
+        let emits = self.emit.is_none() || self.can_emit(caps);
+        if (self.rounded.is_some() || self.emit.is_some()) && !(reads && emits && known) {
+            return Err(DispatchError::Lacks { op: OP.name, what: "rounded activations of this call" });
+        }
+        Ok(())
+    }
+
     /// True if there are kernels with twice as many rows per step. Without subgroups their reduction trees would not
     /// fit beside a codebook.
     fn can_be_doubled(&self, caps: &Caps) -> bool {
         let plain = self.experts.is_none() && self.columns.is_none() && caps.set() == FeatureSet::Sg;
-        plain && matches!(self.epilogue, Epilogue::Store | Epilogue::Add)
+        plain && self.emit.is_none() && matches!(self.epilogue, Epilogue::Store | Epilogue::Add)
     }
 
     /// Variations of a choice for the tuner: half and twice the threads, smaller teams, twice the rows, the other
@@ -687,7 +784,8 @@ mod tests {
                         let any = rows < 8 || subgroup.is_some();
                         let books = [0, 4096, 6144].into_iter().filter(|book| any || *book == 0);
                         for (book, hold) in books.flat_map(|b| [32, 85, 128].map(|hold| (b, hold))) {
-                            let job = Job { n_col, hold, n_batch, rows, outs, cols, book };
+                            let (rounded, emits) = (false, false);
+                            let job = Job { n_col, hold, n_batch, rows, outs, cols, book, rounded, emits };
                             let split = Split::new(&caps, &tune, act, &job);
                             let n_byte = split.n_byte(&caps, act, rows, cols) + book;
                             assert!(split.team >= outs * cols * split.batch.min(1));
