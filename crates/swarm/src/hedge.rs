@@ -11,8 +11,9 @@ use crate::estimate::Histogram;
 const CAP: f64 = 32.0;
 /// Answers of a layer that are waited for together, in the comparison of policies.
 const FAN_OUT: i32 = 4;
-/// A late hedge is enough if it brings this part of the gain of two tasks at once.
-const ENOUGH: f64 = 0.5;
+/// A late hedge is enough if it brings this part of the gain of two tasks at once: against a light tail it brings less
+/// than a tenth, and a few hundred samples of a heavy one may have little of its tail.
+const ENOUGH: f64 = 0.25;
 /// Hedges at once must shorten a layer by this part.
 const WORTH: f64 = 0.1;
 /// Samples before the tail is judged.
@@ -30,17 +31,35 @@ pub enum Hedging {
     Always,
 }
 
+/// Weight of a new sample of the tokens that a late task wants.
+const GAIN: f64 = 1.0 / 64.0;
+/// Tokens below which only later tasks are hedged, down to half of them.
+const SCARCE: f64 = 8.0;
+
 /// Token bucket: each task adds a part of a token, each late hedge takes a whole one.
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     tokens: f64,
     refill: f64,
+    /// Tokens that a late task wants on average: the copies of its parts may be on several workers.
+    per_late: f64,
 }
 
 impl Bucket {
     /// A full bucket that gains `budget` of a token with each task.
     pub(crate) fn new(budget: f64) -> Self {
-        Self { tokens: CAP, refill: budget }
+        Self { tokens: CAP, refill: budget, per_late: 1.0 }
+    }
+
+    /// Notes the tokens that a late task wants.
+    pub(crate) fn wanted(&mut self, n: usize) {
+        self.per_late += GAIN * (n.max(1) as f64 - self.per_late);
+    }
+
+    /// The part of the tasks that may be late: as many as there are tokens for. If few are left, those that are later
+    /// should have them.
+    pub(crate) fn late_part(&self) -> f64 {
+        self.refill / self.per_late * (self.tokens / SCARCE).clamp(0.5, 1.0)
     }
 
     /// Counts a task.
@@ -148,6 +167,16 @@ mod tests {
         assert_eq!(judged(pareto), Tail::Heavy);
         assert_eq!(judged(|_| 1.0), Tail::Unknown);
         assert_eq!(tail(&Histogram::default(), 0.05), Tail::Unknown);
+    }
+
+    #[test]
+    fn fewer_tasks_are_late_where_each_wants_several_tokens() {
+        let mut bucket = Bucket::new(0.05);
+        assert_eq!(bucket.late_part(), 0.05);
+        (0..1_000).for_each(|_| bucket.wanted(2));
+        assert!((bucket.late_part() - 0.025).abs() < 1e-6);
+        while bucket.take() {}
+        assert!((bucket.late_part() - 0.0125).abs() < 1e-6);
     }
 
     #[test]

@@ -86,6 +86,14 @@ impl ModelShape {
         self.experts(unit).len() as u64 * self.layer(unit.layer).map_or(0, |l| l.expert_bytes)
     }
 
+    /// Experts of a layer that fit into so many bytes if each layer has as many: the slots of a device that makes its
+    /// buffers before it knows what it will hold.
+    pub fn even_slots(&self, memory: u64) -> u32 {
+        let of_slot = self.layers.iter().map(|l| l.expert_bytes).fold(0, u64::saturating_add);
+        let most = self.layers.iter().map(|l| l.n_expert).min().unwrap_or(0);
+        (memory / of_slot.max(1)).min(most.into()) as u32
+    }
+
     /// All units, by layer and block.
     pub fn units(&self) -> impl Iterator<Item = Unit> + '_ {
         self.layers.iter().flat_map(|l| {
@@ -116,5 +124,6 @@ mod tests {
         assert_eq!(shape.unit(1, 10), None);
         assert_eq!(shape.unit(2, 0), None);
         assert!(shape.experts(Unit { layer: 1, block: u16::MAX }).is_empty());
+        assert_eq!([106, 107, 321, 10_000].map(|memory| shape.even_slots(memory)), [0, 1, 3, 4]);
     }
 }

@@ -68,7 +68,6 @@ pub(crate) struct Norms {
 impl Norms {
     /// True if the norm of an answer is what earlier ones let expect. Answers that are pass into the history.
     pub(crate) fn admits(&mut self, input: &[f32], output: &[f32]) -> bool {
-        let square = |v: &[f32]| v.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>();
         let (x, y) = (square(input), square(output));
         if x == 0.0 {
             return true;
@@ -85,6 +84,18 @@ impl Norms {
         self.variance += gain * (off * off * (1.0 - gain) - self.variance);
         true
     }
+}
+
+/// Sum of squares, in lanes that do not wait for each other.
+fn square(values: &[f32]) -> f64 {
+    let (chunks, rest) = values.as_chunks::<8>();
+    let mut lanes = [0.0f64; 8];
+    for chunk in chunks {
+        for (lane, v) in lanes.iter_mut().zip(chunk) {
+            *lane += f64::from(*v) * f64::from(*v);
+        }
+    }
+    lanes.iter().sum::<f64>() + rest.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>()
 }
 
 /// Disagreements between workers that no third one could decide.

@@ -20,8 +20,13 @@ fn shape(n_layer: u16, width: u32) -> ModelShape {
 fn swarm(hub: &mut Hub, shape: &ModelShape, n: u64, actions: &mut Vec<Action>) {
     for id in 0..n {
         let peer = PeerId(id);
-        let joined =
-            Joined { worker: WorkerId(id), host: HostId(id), class: Class(0), memory: u64::MAX / 64 };
+        let joined = Joined {
+            worker: WorkerId(id),
+            host: HostId(id),
+            class: Class(0),
+            memory: u64::MAX / 64,
+            is_even: false,
+        };
         hub.on(Duration::ZERO, Event::Joined { peer, worker: joined }, actions);
         for unit in shape.units() {
             let units = vec![chaski_wire::Unit::Experts {

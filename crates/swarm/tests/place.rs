@@ -10,12 +10,14 @@ const N_UNIT: usize = 128;
 const REPLICAS: usize = 2;
 
 fn units(n: usize) -> Vec<UnitLoad> {
-    (0..n).map(|b| UnitLoad { unit: Unit { layer: 0, block: b as u16 }, bytes: 10, count: 1.0 }).collect()
+    (0..n)
+        .map(|b| UnitLoad { unit: Unit { layer: 0, block: b as u16 }, bytes: 10, n_expert: 1, count: 1.0 })
+        .collect()
 }
 
 fn worker(id: u64, capacity: f64) -> Place {
     let memory = (capacity * 1e6) as u64;
-    Place { worker: WorkerId(id), host: HostId(id), memory, speed: capacity }
+    Place { worker: WorkerId(id), host: HostId(id), memory, slots: None, speed: capacity }
 }
 
 fn workers(n: usize) -> Vec<Place> {
@@ -144,6 +146,33 @@ fn first_replicas_come_before_second_ones_where_memory_is_short() {
     assert!(order.is_sorted_by_key(rank));
 }
 
+/// A worker with slots for one block of each layer holds one of each, wherever scores would put the others, and what it
+/// has no room for goes elsewhere.
+#[test]
+fn slots_of_a_layer_bound_what_a_worker_gets() {
+    let units: Vec<UnitLoad> = (0..16)
+        .map(|i| UnitLoad { unit: Unit { layer: i / 4, block: i % 4 }, bytes: 80, n_expert: 8, count: 1.0 })
+        .collect();
+    let even =
+        |id, slots: u32| Place { slots: Some(slots), memory: u64::from(slots) * 40, ..worker(id, 1.0) };
+    for seed in 0..200 {
+        // Exactly as much room as there is to hold: one block a layer, and 12 blocks of any layer.
+        let tight = [even(0, 8), Place { memory: 12 * 80, ..worker(1, 1.0) }];
+        let full = place(&units, &tight, 1, &Assignment::default(), seed);
+        assert!(full.holders.values().all(|h| h.len() == 1), "seed {seed}: {full:?}");
+        let layers: Vec<u16> = full.units(WorkerId(0)).iter().map(|u| u.layer).collect();
+        let of = |layer| layers.iter().filter(|l| **l == layer).count();
+        assert!((0..4).all(|layer| of(layer) == 1), "seed {seed}: {layers:?}");
+        // 20 slots are two blocks of 8; two such workers have all.
+        let halves = [even(0, 20), even(1, 20)];
+        let both = place(&units, &halves, 1, &Assignment::default(), seed);
+        assert!(both.holders.values().all(|h| h.len() == 1), "seed {seed}: {both:?}");
+        // One of them alone has half, and the rest has nobody.
+        let alone = place(&units, &halves[..1], 1, &both, seed);
+        assert_eq!(alone.holders.values().filter(|h| h.is_empty()).count(), 8, "seed {seed}");
+    }
+}
+
 /// A change of the list of workers.
 #[derive(Clone, Debug)]
 enum Change {
@@ -177,7 +206,7 @@ proptest! {
         for change in changes {
             match change {
                 Change::Join { host, memory, speed } => {
-                    list.push(Place { worker: WorkerId(next), host: HostId(host), memory, speed });
+                    list.push(Place { worker: WorkerId(next), host: HostId(host), memory, slots: None, speed });
                     next += 1;
                 }
                 Change::Leave(i) if !list.is_empty() => drop(list.remove(i % list.len())),

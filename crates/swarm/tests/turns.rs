@@ -34,7 +34,8 @@ impl Table {
 
     /// A worker that holds some experts.
     fn join(&mut self, id: u64, experts: &[u16]) {
-        let worker = Joined { worker: WorkerId(id), host: HostId(id), class: Class(0), memory: 10 };
+        let worker =
+            Joined { worker: WorkerId(id), host: HostId(id), class: Class(0), memory: 10, is_even: false };
         self.on(Event::Joined { peer: PeerId(id), worker });
         for &expert in experts {
             let units = vec![chaski_wire::Unit::Experts { layer: 0, experts: vec![expert] }];
@@ -142,7 +143,7 @@ fn parts_that_a_liar_made_for_an_open_call_are_made_again() {
         table.on(Event::Computed { task: task.expect("the part is made again"), rows: Some(vec![5.0]) });
     assert_eq!(rows(&made), None);
     assert_eq!(rows(&table.answer(&sent[1], 6.0)), Some(vec![5.0, 6.0]));
-    let back = Joined { worker: WorkerId(1), host: HostId(1), class: Class(0), memory: 10 };
+    let back = Joined { worker: WorkerId(1), host: HostId(1), class: Class(0), memory: 10, is_even: false };
     let refused = table.on(Event::Joined { peer: PeerId(9), worker: back });
     assert!(
         refused.contains(&Action::Close { peer: PeerId(9), reason: CloseReason::Quarantined }),

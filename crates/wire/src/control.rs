@@ -40,6 +40,10 @@ pub enum UnitKind {
     Span,
 }
 
+/// A [feature](Hello::features) of workers that have as many slots for experts in each layer: their memory, over the
+/// bytes of an expert of every layer.
+pub const EVEN_LAYERS: &str = "even_layers";
+
 /// HELLO: a worker introduces itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {

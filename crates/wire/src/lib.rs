@@ -29,8 +29,8 @@ mod task;
 pub use answer::{Answer, Fail, FailCode};
 pub use assembler::Assembler;
 pub use control::{
-    Assign, Blob, Challenge, Control, Drain, Have, Hello, Proof, Refuse, RefuseCode, TensorParts, Unit,
-    UnitKind, Welcome,
+    Assign, Blob, Challenge, Control, Drain, EVEN_LAYERS, Have, Hello, Proof, Refuse, RefuseCode,
+    TensorParts, Unit, UnitKind, Welcome,
 };
 pub use error::{ProofError, RowsError, WireError};
 pub use frame::{Body, Frame};

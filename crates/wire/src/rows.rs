@@ -139,7 +139,12 @@ impl Rows {
 /// Appends a row; false if a value is too large for the format.
 fn encode_row(row: &[f32], dtype: Dtype, bytes: &mut Vec<u8>) -> bool {
     match dtype {
-        Dtype::F32 => bytes.extend(row.iter().flat_map(|v| v.to_le_bytes())),
+        Dtype::F32 => {
+            let begin = bytes.len();
+            bytes.resize(begin + 4 * row.len(), 0);
+            let places = bytes[begin..].as_chunks_mut::<4>().0;
+            places.iter_mut().zip(row).for_each(|(place, v)| *place = v.to_le_bytes());
+        }
         Dtype::F16 => {
             for value in row.iter().map(|v| f16::from_f32(*v)) {
                 bytes.extend(value.to_le_bytes());

@@ -234,8 +234,7 @@ impl Hub {
             return self.agree(now, flight, part, actions);
         }
         open.rows[target.pairs.start * width..target.pairs.end * width].copy_from_slice(rows);
-        let kept = self.kept(rows);
-        self.finish(now, flight.call, part, flight.by, kept);
+        self.finish(now, flight.call, part, flight.by, rows);
         true
     }
 
@@ -263,7 +262,7 @@ impl Hub {
         open.rows[pairs.start * width..pairs.end * width].copy_from_slice(&rows);
         let (by, right) = kept[first].clone();
         self.vouch(by, kept[second].0, flight.call);
-        self.finish(now, flight.call, part, by, right.clone());
+        self.finish(now, flight.call, part, by, &rows);
         for (by, wrong) in kept.into_iter().filter(|(_, k)| !k.agrees(&right)) {
             debug_assert!(wrong != right);
             self.accuse(now, by, actions);
@@ -281,18 +280,23 @@ impl Hub {
         }
         let (by, rows) = target.answers.swap_remove(0);
         open.rows[target.pairs.start * width..target.pairs.end * width].copy_from_slice(&rows);
-        let kept = self.kept(&rows);
-        self.finish(now, id, part, by, kept);
+        self.finish(now, id, part, by, &rows);
     }
 
-    /// Marks a part as done, and settles tasks that nobody needs any more.
-    fn finish(&mut self, now: Duration, id: CallId, part: u16, by: By, kept: Kept) {
+    /// Marks a part as done by `rows`, and settles tasks that nobody needs any more.
+    fn finish(&mut self, now: Duration, id: CallId, part: u16, by: By, rows: &[f32]) {
+        let is_exact = self.config.exact;
         let Some(open) = self.calls.get_mut(&id) else { return };
         let target = &mut open.parts[usize::from(part)];
         (target.done, target.orphaned) = (Some(by), None);
         open.n_open -= 1;
         self.waiting.remove(&(id, part));
-        for task in std::mem::take(&mut target.flights) {
+        let others = std::mem::take(&mut target.flights);
+        if others.is_empty() {
+            return;
+        }
+        let kept = Kept::of(rows, is_exact);
+        for task in others {
             let Some(flight) = self.flights.get_mut(&task) else { continue };
             for p in flight.parts.iter_mut().filter(|p| p.part == part) {
                 p.used = Some((by, kept.clone()));

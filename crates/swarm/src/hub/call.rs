@@ -197,6 +197,7 @@ impl Hub {
             return self.timers.set(Timer::Orphan(id), due);
         }
         let (layer, expert) = (open.data.layer, open.data.pairs[part.pairs.start].expert);
+        self.orphans.insert(part.unit, (since, now));
         self.give_up(now, id, CallError::NoHolder { layer, expert, waited: now - since }, actions);
         self.doubt_class(now);
     }

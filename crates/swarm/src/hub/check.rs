@@ -16,6 +16,9 @@ const MOST_CLAIMS: usize = 4;
 const MOST_CHECKS: usize = 32;
 /// Part of the answers of a worker in doubt that are checked.
 const IN_DOUBT: f64 = 0.5;
+/// After `n` answers that were checked and right, one in `1 + n / 8` is checked, until that is the configured part: a
+/// worker that always lies is found by its first answers, and an honest one has some 50 of them made again.
+const TRUST: f64 = 8.0;
 
 /// A pair whose product is known.
 #[derive(Debug)]
@@ -58,9 +61,9 @@ impl Hub {
         rows: &[f32],
         actions: &mut Vec<Action>,
     ) {
-        let By::Worker { worker, .. } = flight.by else { return };
+        let By::Worker { worker, peer: by_peer, .. } = flight.by else { return };
         let width = self.config.shape.width as usize;
-        let chance = if self.disagreements.doubts(worker) { IN_DOUBT } else { self.config.check };
+        let chance = self.check_chance(by_peer, worker);
         for (i, part) in flight.parts.iter().enumerate() {
             let expert = flight.data.pairs[part.pairs.start].expert;
             let Some(unit) = self.config.shape.unit(flight.data.layer, expert) else { continue };
@@ -73,6 +76,18 @@ impl Hub {
                 let claims = vec![(flight.by, self.kept(rows))];
                 self.ask(now, Case { call, data, pairs, unit, class: self.class, claims }, actions);
             }
+        }
+    }
+
+    /// Part of a worker's answers that are checked.
+    fn check_chance(&self, peer: PeerId, worker: WorkerId) -> f64 {
+        let configured = self.config.check;
+        if self.disagreements.doubts(worker) {
+            return IN_DOUBT;
+        }
+        match self.peers.get(&peer) {
+            Some(at) if configured > 0.0 => (1.0 / (1.0 + f64::from(at.n_clean) / TRUST)).max(configured),
+            _ => configured,
         }
     }
 
@@ -185,6 +200,7 @@ impl Hub {
         for peer in [a, b].into_iter().filter_map(By::peer) {
             if let Some(at) = self.peers.get_mut(&peer) {
                 at.clean = at.clean.max(Some(call));
+                at.n_clean = at.n_clean.saturating_add(1);
             }
         }
     }

@@ -27,6 +27,8 @@ const LEAST_LATE: Duration = Duration::from_micros(200);
 const IDLE: f64 = 0.2;
 /// Cancelled tasks of a worker that are remembered to compare late answers.
 const SETTLED: usize = 16;
+/// A step that fails is tried again within this time.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Most bytes of rows in one task, both ways.
 const TASK_BYTES: u64 = 4 << 20;
 
@@ -90,13 +92,23 @@ impl Hub {
         }
     }
 
-    /// Notes since when nobody can make a part, or that somebody can.
-    fn set_orphaned(&mut self, id: CallId, part: u16, since: Option<Duration>) {
+    /// Notes that nobody can make a part, or that somebody can. The time counts from the first call that wanted the
+    /// unit: an engine that tries a step again does not wait once more.
+    fn set_orphaned(&mut self, id: CallId, part: u16, now: Option<Duration>) {
         let open = self.calls.get_mut(&id).expect("the call is in progress");
         let part = &mut open.parts[usize::from(part)];
-        part.orphaned = since.map(|now| part.orphaned.unwrap_or(now));
-        if let Some(since) = part.orphaned {
-            self.timers.set_by(Timer::Orphan(id), since + self.config.bounds.orphan);
+        part.orphaned = now.map(|now| {
+            let since = match self.orphans.get(&part.unit) {
+                Some(&(since, last)) if now.saturating_sub(last) <= AGAIN => since,
+                // Somebody may have held it in between.
+                _ => part.orphaned.unwrap_or(now),
+            };
+            self.orphans.insert(part.unit, (since, now));
+            since
+        });
+        match part.orphaned {
+            Some(since) => self.timers.set_by(Timer::Orphan(id), since + self.config.bounds.orphan),
+            None => drop(self.orphans.remove(&part.unit)),
         }
     }
 
@@ -364,7 +376,7 @@ impl Hub {
     /// Time after which a hedge is due.
     fn late_after(&self, predicted: f64) -> Duration {
         let is_known = self.answers.weight() >= SAMPLES;
-        let ratio = if is_known { self.answers.quantile(1.0 - self.config.budget) } else { LATE };
+        let ratio = if is_known { self.answers.quantile(1.0 - self.bucket.late_part()) } else { LATE };
         Duration::from_secs_f64((ratio * predicted).clamp(0.0, 1e4)).max(LEAST_LATE)
     }
 
@@ -385,30 +397,59 @@ impl Hub {
             part.done.is_none() && part.flights.len() <= part.wanted - part.answers.len().min(part.wanted)
         };
         let parts: Vec<u16> = flight.parts.iter().map(|p| p.part).filter(|&p| part_is_open(p)).collect();
-        let mut plan = Plan::new();
-        for part in parts {
-            let n_pair = self.n_pair_of(id, &[part]);
-            let with = |p: &Peer| plan.get(&p.id).map_or(0, |parts| self.n_pair_of(id, parts));
-            let suits = |p: &&Peer| self.has_room(p, with(p), n_pair);
-            if let Some(peer) = self.next_replica(now, id, part, &Plan::new(), suits) {
-                plan.entry(peer).or_default().push(part);
-            }
+        let plan = self.replicas(now, id, parts.clone());
+        if plan.is_empty() && !parts.is_empty() {
+            // Another try comes later: a replica may have room then.
+            return self.timers.set(Timer::Late(task), now + self.late_after(predicted));
         }
-        let mut is_sent = false;
+        self.bucket.wanted(plan.len());
+        let mut n_sent = 0;
         for (peer, parts) in plan {
             if self.bucket.take() {
+                n_sent += parts.len();
                 self.send_parts(now, peer, id, &parts, true, actions);
                 self.stats.n_hedge_late += 1;
-                is_sent = true;
             }
         }
         if let Some(flight) = self.flights.get_mut(&task) {
-            flight.hedged |= is_sent;
+            flight.hedged |= n_sent > 0;
         }
-        // Without a replica or a token another try comes later; the new task has a timer of its own.
-        if !is_sent {
+        // Parts for which there was no token are tried again; the new tasks have timers of their own.
+        if n_sent < parts.len() {
             self.timers.set(Timer::Late(task), now + self.late_after(predicted));
         }
+    }
+
+    /// Replicas for late parts, on as few workers as possible, since each costs a token.
+    fn replicas(&self, now: Duration, id: CallId, mut parts: Vec<u16>) -> Plan {
+        let mut plan = Plan::new();
+        while !parts.is_empty() {
+            let mut able = Plan::new();
+            for &part in &parts {
+                let n_pair = self.n_pair_of(id, &[part]);
+                let hosts = self.hosts_of(id, part, &plan);
+                let wanted = &self.calls[&id].parts[usize::from(part)];
+                for peer in self.holders_of(wanted.unit).filter(|p| p.health.is_up()) {
+                    let with = able.get(&peer.id).map_or(0, |parts| self.n_pair_of(id, parts));
+                    let is_free = !hosts.contains(&peer.joined.host) && !wanted.avoid.contains(&peer.id);
+                    if is_free && !plan.contains_key(&peer.id) && self.has_room(peer, with, n_pair) {
+                        able.entry(peer.id).or_default().push(part);
+                    }
+                }
+            }
+            let predicted = |peer: &PeerId, parts: &[u16]| {
+                let n_pair = self.n_pair_of(id, parts);
+                self.peers[peer].predicted(now, n_pair, self.bytes_of(n_pair)) / parts.len() as f64
+            };
+            let best = able.into_iter().max_by(|(a, of_a), (b, of_b)| {
+                let by_time = || predicted(b, of_b).total_cmp(&predicted(a, of_a));
+                of_a.len().cmp(&of_b.len()).then_with(by_time)
+            });
+            let Some((peer, able)) = best else { break };
+            parts.retain(|part| !able.contains(part));
+            plan.insert(peer, able);
+        }
+        plan
     }
 
     /// The answer of a task is not wanted any more: CANCEL, and its worker has room again.

@@ -133,8 +133,8 @@ pub(super) fn frame(task: u64, epoch: u32, data: &CallData, pairs: &[CallPair], 
     let mut columns: Vec<u16> = pairs.iter().map(|p| p.column).collect();
     columns.sort_unstable();
     columns.dedup();
-    let row = |c: u16| &data.x[usize::from(c) * width..][..width];
-    let x: Vec<f32> = columns.iter().flat_map(|&c| row(c)).copied().collect();
+    let mut x = Vec::with_capacity(columns.len() * width);
+    columns.iter().for_each(|&c| x.extend_from_slice(&data.x[usize::from(c) * width..][..width]));
     let place = |c: u16| columns.binary_search(&c).expect("the column of a pair is in the list") as u16;
     let runs = pairs.chunk_by(|a, b| a.expert == b.expert);
     let body = Task {

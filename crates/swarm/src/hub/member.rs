@@ -122,6 +122,7 @@ impl Hub {
             peer.holds.insert(unit);
             peer.progress = now;
             self.holders.entry(unit).or_default().insert(id);
+            self.orphans.remove(&unit);
         }
         self.rebalance_soon(now);
     }
@@ -294,7 +295,12 @@ impl Hub {
         let count = |unit| self.counts.get(&unit).copied().unwrap_or(0.0);
         let units: Vec<UnitLoad> = shape
             .units()
-            .map(|unit| UnitLoad { unit, bytes: shape.bytes(unit), count: count(unit) })
+            .map(|unit| UnitLoad {
+                unit,
+                bytes: shape.bytes(unit),
+                n_expert: shape.experts(unit).len() as u32,
+                count: count(unit),
+            })
             .collect();
         let placed = self.peers.values().filter(|p| p.is_placed() && self.is_of_class(p));
         let workers: Vec<Place> = placed
@@ -302,6 +308,7 @@ impl Hub {
                 worker: p.joined.worker,
                 host: p.joined.host,
                 memory: p.joined.memory,
+                slots: p.joined.is_even.then(|| shape.even_slots(p.joined.memory)),
                 speed: p.placed_speed,
             })
             .collect();

@@ -119,6 +119,8 @@ pub struct Joined {
     pub class: Class,
     /// Bytes for units.
     pub memory: u64,
+    /// The worker has as many slots in each layer ([`ModelShape::even_slots`]), rather than bytes for any units.
+    pub is_even: bool,
 }
 
 /// A column of a call and one of its experts, whose product is a row.
@@ -297,7 +299,7 @@ pub enum CallError {
         layer: u16,
         /// First expert without a worker.
         expert: u16,
-        /// Time since the last one left.
+        /// Time since it was first wanted without one.
         waited: Duration,
     },
     /// Too many calls at once.
@@ -360,6 +362,8 @@ pub struct Hub {
     calls: BTreeMap<CallId, Open>,
     /// Parts of calls that need an answer and have nobody who makes it.
     waiting: BTreeSet<(CallId, u16)>,
+    /// Units that were wanted and that nobody could make: since when, and when that was last so.
+    orphans: BTreeMap<Unit, (Duration, Duration)>,
     flights: BTreeMap<u64, Flight>,
     next_task: u64,
     /// Class that serves, in exact mode.
@@ -398,6 +402,7 @@ impl Hub {
             holders: BTreeMap::new(),
             calls: BTreeMap::new(),
             waiting: BTreeSet::new(),
+            orphans: BTreeMap::new(),
             flights: BTreeMap::new(),
             next_task: 1,
             placement: Assignment::default(),

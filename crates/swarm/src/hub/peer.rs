@@ -54,6 +54,8 @@ pub(super) struct Peer {
     pub(super) heard: Duration,
     /// The last call of which an answer was checked and right.
     pub(super) clean: Option<CallId>,
+    /// Answers that were checked and right.
+    pub(super) n_clean: u32,
     /// Rows per second that the placement counts with.
     pub(super) placed_speed: f64,
 }
@@ -82,6 +84,7 @@ impl Peer {
             ping: None,
             heard: now,
             clean: None,
+            n_clean: 0,
             placed_speed: 1.0 / PER_PAIR,
         }
     }

@@ -57,8 +57,8 @@ pub struct WorkerStatus {
     pub is_draining: bool,
     /// Units that it holds.
     pub n_unit: usize,
-    /// Units that it should hold.
-    pub n_assigned: usize,
+    /// Units that it should hold; `None` before the first placement with it.
+    pub n_assigned: Option<usize>,
     /// Mean round trip without the work.
     pub rtt: Duration,
     /// Mean time of an expert and a column.
@@ -74,6 +74,8 @@ pub struct UnitStatus {
     pub unit: Unit,
     /// Workers in service that hold it.
     pub n_up: usize,
+    /// Workers that it is placed on: none if nobody has room.
+    pub n_placed: usize,
 }
 
 /// State of a swarm.
@@ -105,19 +107,28 @@ impl Hub {
             is_up: p.health.is_up(),
             is_draining: p.draining,
             n_unit: p.holds.len(),
-            n_assigned: p.told.as_ref().map_or(0, Vec::len),
+            n_assigned: p.told.as_ref().map(Vec::len),
             rtt: seconds(p.rtt.value()),
             per_pair: seconds(p.per_pair.value()),
             n_task: p.flights.len(),
         });
         let n_up = |unit| self.holders_of(unit).filter(|p| p.health.is_up()).count();
-        let units = self.config.shape.units().map(|unit| UnitStatus { unit, n_up: n_up(unit) });
+        let units = self.config.shape.units().map(|unit| UnitStatus {
+            unit,
+            n_up: n_up(unit),
+            n_placed: self.placement.holders(unit).len(),
+        });
         Status {
             epoch: self.placement.epoch,
             workers: workers.collect(),
             units: units.collect(),
             stats: self.stats,
         }
+    }
+
+    /// Workers in service that hold a unit.
+    pub fn holders(&self, unit: Unit) -> Vec<WorkerId> {
+        self.holders_of(unit).filter(|p| p.health.is_up()).map(|p| p.joined.worker).collect()
     }
 
     /// Numbers of entries in the hub's tables: calls in progress, parts that wait, tasks in flight, timers. All are

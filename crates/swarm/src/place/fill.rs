@@ -19,6 +19,8 @@ pub(super) struct Filling<'a> {
     /// Units held by each worker, and their bytes.
     load: Vec<usize>,
     bytes: Vec<u64>,
+    /// Experts of each layer held by each worker.
+    experts: Vec<BTreeMap<u16, u32>>,
     /// The most units that a worker gets.
     bound: Vec<usize>,
     /// The most units that it keeps: more by the rounding, so that a bound that shrinks by a little moves nothing.
@@ -52,6 +54,7 @@ impl<'a> Filling<'a> {
             joined,
             load: vec![0; workers.len()],
             bytes: vec![0; workers.len()],
+            experts: vec![BTreeMap::new(); workers.len()],
             bound,
             most,
         };
@@ -155,23 +158,36 @@ impl<'a> Filling<'a> {
     /// Places a unit for which no worker has room: another unit moves from a worker that can take this one to a worker
     /// with room. If no such unit exists, the bound gives way, memory never.
     fn make_room(&mut self, u: usize) {
+        if self.exchange(u, Self::has_room) {
+            return;
+        }
+        match self.best(u, |f, w| f.has_memory(u, w) && f.is_apart(u, w)) {
+            Some(w) => self.add(u, w),
+            None => drop(self.exchange(u, Self::has_memory)),
+        }
+    }
+
+    /// Moves another unit from a worker to one that `takes` it, and puts this one in its place; false if no unit can
+    /// be moved.
+    fn exchange(&mut self, u: usize, takes: fn(&Self, usize, usize) -> bool) -> bool {
         for z in (0..self.workers.len()).filter(|&z| self.is_apart(u, z)) {
             for w in (0..self.workers.len()).filter(|&w| w != z) {
-                let movable = |f: &Self, v: usize| {
-                    let fits =
-                        |f: &Self| f.bytes[z] - f.units[v].bytes + f.units[u].bytes <= f.workers[z].memory;
-                    f.holders[v].contains(&z) && fits(f) && f.has_room(v, w) && f.is_apart_but(v, w, Some(z))
+                let is_movable = |f: &Self, v: usize| {
+                    v != u
+                        && f.holders[v].contains(&z)
+                        && f.has_memory_but(u, z, Some(v))
+                        && takes(f, v, w)
+                        && f.is_apart_but(v, w, Some(z))
                 };
-                if let Some(v) = (0..self.units.len()).find(|&v| v != u && movable(self, v)) {
+                if let Some(v) = (0..self.units.len()).find(|&v| is_movable(self, v)) {
                     self.remove(v, z);
                     self.add(v, w);
-                    return self.add(u, z);
+                    self.add(u, z);
+                    return true;
                 }
             }
         }
-        if let Some(w) = self.best(u, |f, w| f.has_memory(u, w) && f.is_apart(u, w)) {
-            self.add(u, w);
-        }
+        false
     }
 
     /// The worker of the best score for a unit among those that suit.
@@ -184,12 +200,14 @@ impl<'a> Filling<'a> {
         self.holders[u].push(w);
         self.load[w] += 1;
         self.bytes[w] += self.units[u].bytes;
+        *self.experts[w].entry(self.units[u].unit.layer).or_default() += self.units[u].n_expert;
     }
 
     fn remove(&mut self, u: usize, w: usize) {
         self.holders[u].retain(|&h| h != w);
         self.load[w] -= 1;
         self.bytes[w] -= self.units[u].bytes;
+        *self.experts[w].entry(self.units[u].unit.layer).or_default() -= self.units[u].n_expert;
     }
 
     fn has_room(&self, u: usize, w: usize) -> bool {
@@ -197,7 +215,18 @@ impl<'a> Filling<'a> {
     }
 
     fn has_memory(&self, u: usize, w: usize) -> bool {
-        self.bytes[w].saturating_add(self.units[u].bytes) <= self.workers[w].memory
+        self.has_memory_but(u, w, None)
+    }
+
+    /// True if a worker has memory for a unit once it does not hold one of its own: bytes, and slots of the layer.
+    fn has_memory_but(&self, u: usize, w: usize, but: Option<usize>) -> bool {
+        let (unit, gone) = (&self.units[u], but.map(|v| &self.units[v]));
+        let bytes = self.bytes[w] - gone.map_or(0, |g| g.bytes);
+        let layer = unit.unit.layer;
+        let of_layer = self.experts[w].get(&layer).copied().unwrap_or(0);
+        let n_expert = of_layer - gone.filter(|g| g.unit.layer == layer).map_or(0, |g| g.n_expert);
+        let has_slots = self.workers[w].slots.is_none_or(|most| n_expert + unit.n_expert <= most);
+        has_slots && bytes.saturating_add(unit.bytes) <= self.workers[w].memory
     }
 
     /// True if no holder of the unit is on the worker's host.

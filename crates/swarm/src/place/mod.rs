@@ -26,6 +26,8 @@ pub struct UnitLoad {
     pub unit: Unit,
     /// Bytes of its matrices.
     pub bytes: u64,
+    /// Experts.
+    pub n_expert: u32,
     /// Number of rows asked of it lately, in any scale.
     pub count: f64,
 }
@@ -39,6 +41,8 @@ pub struct Place {
     pub host: HostId,
     /// Bytes for units.
     pub memory: u64,
+    /// Most experts of one layer; `None` if bytes alone count.
+    pub slots: Option<u32>,
     /// Rows per second, measured or assumed.
     pub speed: f64,
 }

@@ -30,6 +30,8 @@ pub struct WorkerConfig {
     pub shape: ModelShape,
     /// Bytes for units.
     pub memory: u64,
+    /// Most experts of one layer; `None` if bytes alone count.
+    pub slots: Option<u32>,
     /// Tasks that wait beside the one that runs.
     pub n_queue: usize,
     /// Seed of all chance.
@@ -136,7 +138,7 @@ impl Worker {
         let mut timers = Timers::default();
         timers.set(Timer::Connect, Duration::ZERO);
         Self {
-            units: Units::new(config.memory),
+            units: Units::new(config.memory, config.slots),
             queue: Queue::new(config.n_queue),
             config,
             random,

@@ -15,6 +15,8 @@ const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 #[derive(Debug)]
 pub(super) struct Units {
     memory: u64,
+    /// Most experts of one layer.
+    slots: Option<u32>,
     held: BTreeMap<Unit, Digest>,
     /// Bytes of the units that are held.
     bytes: u64,
@@ -31,9 +33,10 @@ pub(super) struct Units {
 }
 
 impl Units {
-    pub(super) fn new(memory: u64) -> Self {
+    pub(super) fn new(memory: u64, slots: Option<u32>) -> Self {
         Self {
             memory,
+            slots,
             held: BTreeMap::new(),
             bytes: 0,
             wanted: None,
@@ -116,7 +119,17 @@ impl Worker {
         if self.units.loading.is_some() {
             return;
         }
-        let has_room = |unit: &Unit| self.units.bytes + self.config.shape.bytes(*unit) <= self.units.memory;
+        let shape = &self.config.shape;
+        let n_expert = |layer: u16| {
+            let held = self.units.held().filter(|unit| unit.layer == layer);
+            held.map(|unit| shape.experts(unit).len()).sum::<usize>()
+        };
+        let has_slots = |unit: &Unit| {
+            let needed = n_expert(unit.layer) + shape.experts(*unit).len();
+            self.units.slots.is_none_or(|most| needed <= most as usize)
+        };
+        let has_room =
+            |unit: &Unit| self.units.bytes + shape.bytes(*unit) <= self.units.memory && has_slots(unit);
         let wanted = self.units.wanted.iter().flatten().copied();
         let Some(unit) = wanted.filter(|&unit| !self.units.has(unit)).find(has_room) else { return };
         if now < self.units.not_before {

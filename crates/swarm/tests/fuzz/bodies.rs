@@ -184,8 +184,13 @@ fn hub(reader: &mut Reader<'_>) {
         let event = match reader.below(10) {
             0 => {
                 let (worker, host) = (WorkerId(reader.below(5).into()), HostId(reader.below(4).into()));
-                let joined =
-                    Joined { worker, host, class: Class(reader.below(2).into()), memory: reader.number() };
+                let joined = Joined {
+                    worker,
+                    host,
+                    class: Class(reader.below(2).into()),
+                    memory: reader.number(),
+                    is_even: reader.below(2) == 1,
+                };
                 Event::Joined { peer, worker: joined }
             }
             1 if reader.below(4) == 0 => Event::Closed { peer },
@@ -274,7 +279,7 @@ fn call(reader: &mut Reader<'_>, next: &mut u64) -> Call {
 /// A worker whose hub sends anything.
 fn worker(reader: &mut Reader<'_>) {
     let memory = reader.number();
-    let mut worker = Worker::new(WorkerConfig { shape: shape(), memory, n_queue: 4, seed: 1 });
+    let mut worker = Worker::new(WorkerConfig { shape: shape(), memory, slots: None, n_queue: 4, seed: 1 });
     let mut now = Duration::ZERO;
     let (mut loading, mut running) = (None, None);
     let mut loaded: BTreeSet<Unit> = BTreeSet::new();

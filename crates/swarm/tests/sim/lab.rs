@@ -201,7 +201,7 @@ impl Lab {
 
     fn worker(&self, machine: &Machine, seed: u64) -> Worker {
         let shape = self.config.shape.clone();
-        Worker::new(WorkerConfig { shape, memory: machine.memory, n_queue: 4, seed })
+        Worker::new(WorkerConfig { shape, memory: machine.memory, slots: None, n_queue: 4, seed })
     }
 
     pub(crate) fn n_node(&self) -> usize {
@@ -464,8 +464,13 @@ impl Lab {
         self.links.insert(peer, Link { last, ..link });
         self.nodes[node].link = Some(peer);
         let Machine { host, class, memory, .. } = self.nodes[node].machine;
-        let worker =
-            Joined { worker: WorkerId(node as u64), host: HostId(host), class: Class(class), memory };
+        let worker = Joined {
+            worker: WorkerId(node as u64),
+            host: HostId(host),
+            class: Class(class),
+            memory,
+            is_even: false,
+        };
         self.push(at, Happening::ToHub(peer, Box::new(Event::Joined { peer, worker })));
         // Before what the hub sends in its answer.
         self.push(at, Happening::ToWorker(node, peer, Box::new(WorkerEvent::Connected)));
