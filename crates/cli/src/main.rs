@@ -188,6 +188,7 @@ impl Command {
             Command::Quantize(a) => visit(&mut a.input, Role::Main),
             Command::Convert(a) => visit(&mut a.input, Role::Main),
             Command::Imatrix(a) => a.model.models(visit),
+            Command::Swarm(a) => a.models(visit),
             Command::Synth(a) => a.vocab.iter_mut().try_for_each(|vocab| visit(vocab, Role::Main)),
             Command::Show(_)
             | Command::Pull(_)
@@ -198,7 +199,6 @@ impl Command {
             | Command::Devices(_)
             | Command::Doctor(_)
             | Command::Worker(_)
-            | Command::Swarm(_)
             | Command::Config(_)
             | Command::Completions(_)
             | Command::Man(_) => Ok(()),
@@ -268,7 +268,7 @@ fn main() -> ExitCode {
         Command::Imatrix(a) => imatrix::run(&a, &ui),
         Command::Synth(a) => synth::run(a, &ui),
         Command::Worker(a) => worker::run(&a, &ui),
-        Command::Swarm(a) => swarm::run(&a),
+        Command::Swarm(a) => swarm::run(&a, &ui),
         Command::Config(a) => config::run(&a, &root, &sources),
         Command::Completions(a) => completions::run(&a, Cli::command()),
         Command::Man(a) => completions::man(&a, Cli::command()),

@@ -30,6 +30,12 @@ pub(crate) struct SwarmArgs {
     /// Load no experts here: workers compute them, and what no worker holds is read from the file when it is needed
     #[arg(long, requires = "swarm")]
     pub(crate) experts_away: bool,
+    /// Never compute experts here: what no worker holds is an error after 30 s, and what was read of a text stays
+    #[arg(long, requires = "experts_away")]
+    pub(crate) swarm_only: bool,
+    /// Use no answer that a second worker, or the hub, has not confirmed: twice the work, and no wrong token
+    #[arg(long, requires = "swarm")]
+    pub(crate) swarm_verify: bool,
     /// Ask a second worker for the same products: never, auto (when an answer is late, or where it costs nothing),
     /// always
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto", requires = "swarm")]

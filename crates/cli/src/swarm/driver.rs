@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use chaski::experts::{ExpertCall, ExpertError, Home};
 use chaski_swarm::{
-    Action, Call, CallError, CallId, CallPair, CloseReason, Event, Hub, HubConfig, Joined, PeerId, Unit,
-    WorkerId, WorkerStatus,
+    Action, Call, CallError, CallId, CallPair, CloseReason, Event, Hub, HubConfig, Joined, PeerId, Status,
+    Unit, WorkerId, WorkerStatus,
 };
 use chaski_wire::{Frame, Hex};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -59,14 +59,15 @@ pub(crate) struct Core {
     timer: Notify,
     /// Something has changed that somebody may wait for.
     changed: Notify,
-    local: Local,
+    /// Makes products here, if anybody does.
+    local: Option<Local>,
     /// The engine has no experts itself.
     is_bare: bool,
 }
 
 impl Core {
     /// A hub without workers; `local` computes what no worker can, also for an engine that has no experts (`is_bare`).
-    pub(crate) fn new(config: HubConfig, local: Local, is_bare: bool) -> Core {
+    pub(crate) fn new(config: HubConfig, local: Option<Local>, is_bare: bool) -> Core {
         let state = State {
             hub: Hub::new(config),
             peers: HashMap::new(),
@@ -129,7 +130,8 @@ impl Core {
             Action::Fail { call, error } => answer(state, call, Err(error)),
             Action::Compute { task, layer, step_columns, x, pairs } => {
                 let core = self.clone();
-                self.local.compute(Work { layer, step_columns, x, pairs }, move |rows| {
+                let local = self.local.as_ref().expect("a hub that computes has a class of its own");
+                local.compute(Work { layer, step_columns, x, pairs }, move |rows| {
                     core.on(Event::Computed { task, rows });
                 });
             }
@@ -210,27 +212,31 @@ impl Core {
         Calling { core: self.clone(), id, layer, receiver }
     }
 
-    /// Waits until `n` workers hold all that they should, and every expert has a worker, at most as long as `most`;
-    /// false if it took longer.
-    pub(crate) async fn ready(&self, n: usize, most: Duration) -> bool {
-        let all = async {
-            loop {
-                let changed = self.changed.notified();
-                if self.is_ready(n) {
-                    return;
-                }
-                changed.await;
+    /// Waits until `n` workers hold all that they should, and every expert for which a worker has room has one. Returns
+    /// units for which nobody has room.
+    pub(crate) async fn ready(&self, n: usize) -> Vec<Unit> {
+        loop {
+            let changed = self.changed.notified();
+            let status = self.lock().hub.status();
+            if is_ready(&status, n) {
+                return status.units.iter().filter(|u| u.n_placed == 0).map(|u| u.unit).collect();
             }
-        };
-        tokio::time::timeout(most, all).await.is_ok()
+            changed.await;
+        }
     }
 
-    fn is_ready(&self, n: usize) -> bool {
+    /// How far workers are, of which `n` are waited for.
+    pub(crate) fn progress(&self, n: usize) -> String {
         let status = self.lock().hub.status();
-        // Without an assignment a worker has just come.
-        let is_loaded = |w: &WorkerStatus| w.n_assigned > 0 && w.n_unit >= w.n_assigned;
-        let is_served = status.units.iter().all(|unit| unit.n_up > 0);
-        is_served && status.workers.len() >= n && status.workers.iter().all(is_loaded)
+        let assigned: usize = status.workers.iter().filter_map(|w| w.n_assigned).sum();
+        let held: usize = status.workers.iter().map(|w| w.n_unit).sum();
+        let n_unit = status.units.len();
+        let served = status.units.iter().filter(|u| u.n_up > 0).count();
+        format!(
+            "{} of {n} workers have joined, {held} of the {assigned} copies that they should hold are loaded, {served} of \
+             {n_unit} units have a worker",
+            status.workers.len()
+        )
     }
 
     /// Units of the worker with a key, whose weights it may fetch.
@@ -251,6 +257,13 @@ impl Core {
     pub(crate) fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().warnings)
     }
+}
+
+/// True if at least `n` workers were told what to hold, hold it, and every unit that has room somewhere is served.
+fn is_ready(status: &Status, n: usize) -> bool {
+    let is_loaded = |w: &WorkerStatus| w.n_assigned.is_some_and(|n_assigned| w.n_unit >= n_assigned);
+    let is_served = status.units.iter().all(|unit| unit.n_up > 0 || unit.n_placed == 0);
+    is_served && status.workers.len() >= n && status.workers.iter().all(is_loaded)
 }
 
 fn answer(state: &mut State, call: CallId, result: Result<Vec<f32>, CallError>) {

@@ -2,12 +2,15 @@
 //!
 //! [`start`] opens the socket where workers join. `driver` has the state machine of `chaski_swarm`, `session` a
 //! worker's connection, `listen` the paths of the socket, `catalogue` the weights that workers fetch, `remote` the
-//! experts as the engine sees them, and `local` those that the hub computes when no worker can.
+//! experts as the engine sees them, and `local` those that the hub computes when no worker can. `plan` foretells, and
+//! `null` measures a hub without a model's own work.
 
 mod catalogue;
 mod driver;
 mod listen;
 mod local;
+mod null;
+mod plan;
 mod remote;
 mod session;
 pub(crate) mod status;
@@ -21,7 +24,7 @@ use chaski::experts::WorkerConfig;
 use chaski::kernels::ActivationPrecision;
 use chaski::source::MetadataChanges;
 use chaski::{DeviceChoice, Source};
-use chaski_swarm::HubConfig;
+use chaski_swarm::{HubConfig, ModelShape, Unit};
 use chaski_wire::{Digest, Dtype, Hex, Token};
 use sha2::{Digest as _, Sha256};
 
@@ -34,12 +37,15 @@ use self::driver::Core;
 use self::local::Local;
 use self::session::Hall;
 use crate::failure::Usage;
+use crate::model_names::Visit;
 use crate::options::EngineArgs;
 use crate::swarm_options::random;
-use crate::ui::{Ui, counted};
+use crate::ui::{Ui, bytes, counted};
 
 /// Time that --swarm-workers waits.
 const READY: Duration = Duration::from_secs(600);
+/// Time after which it says how far workers are.
+const TELL: Duration = Duration::from_secs(10);
 /// Experts of a unit; DeepSeek's 256 experts of a layer are 32 units.
 const BLOCK: u16 = 8;
 
@@ -49,7 +55,8 @@ Shows a swarm: a model whose experts other machines compute.
   chaski swarm token > FILE         makes a token, for --token-file here and there
   chaski run MODEL --swarm ADDR     the hub: it has the model's file, and keeps texts, attention and the KV cache
   chaski worker ws://ADDR           a worker, on any machine
-  chaski swarm status ADDR          what the workers of a running hub hold and do";
+  chaski swarm status ADDR          what the workers of a running hub hold and do
+  chaski swarm plan MODEL ...       where experts would be placed, and how fast that would be";
 
 /// Arguments of `chaski swarm`.
 #[derive(clap::Args)]
@@ -62,12 +69,31 @@ pub(crate) struct Args {
 enum Command {
     /// Show the workers of a running hub
     Status(status::Args),
+    /// Print where the experts of a model would be placed, and how fast that would be
+    #[command(long_about = plan::LONG)]
+    Plan(plan::Args),
+    /// Measure a hub that computes nothing itself
+    #[command(hide = true)]
+    Null(null::Args),
     /// Print a new token
     Token,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+impl Args {
+    /// Visits the name of the model.
+    pub(crate) fn models(&mut self, visit: Visit<'_>) -> anyhow::Result<()> {
+        match &mut self.command {
+            Command::Plan(args) => args.model.models(visit),
+            Command::Null(args) => args.model.models(visit),
+            Command::Status(_) | Command::Token => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     match &args.command {
+        Command::Plan(args) => plan::run(args),
+        Command::Null(args) => null::run(args, ui),
         Command::Status(args) => status::run(args),
         Command::Token => {
             println!("{}", Token::new(random()?).reveal());
@@ -118,15 +144,10 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
     let model = pollster::block_on(source.open_with(&changes))?;
     let catalogue = Arc::new(Catalogue::new(model, BLOCK)?);
     let products = worker_config(args);
-    let local = Local::start(catalogue.clone(), products)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("swarm")
-        .enable_all()
-        .build()
-        .context("no threads for the swarm")?;
-    let listener = runtime.block_on(listen::bind(address))?;
-    let bound = listener.local_addr()?;
+    let local = match args.swarm.swarm_only {
+        true => None,
+        false => Some(Local::start(catalogue.clone(), products)?),
+    };
     let seed = u64::from_le_bytes(random()?);
     let class = cpu_class(&products);
     let short = u64::from_le_bytes(*class.0.first_chunk().expect("32 bytes have a first 8"));
@@ -137,31 +158,92 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
         output: dtype,
         hedging: args.swarm.swarm_hedge.into(),
         replicas: args.swarm.swarm_replicas.into(),
-        local: Some(chaski_swarm::Class(short)),
+        local: local.is_some().then_some(chaski_swarm::Class(short)),
+        verify_all: args.swarm.swarm_verify,
         ..HubConfig::new(catalogue.shape().clone(), seed)
     };
     let core = Arc::new(Core::new(config, local, args.swarm.experts_away));
-    ui.say(&format!("workers join at ws://{bound}"));
-    runtime.spawn(core.clone().keep_time());
-    runtime.spawn(warn(core.clone(), ui.clone()));
-    let hall = Arc::new(Hall {
-        core: core.clone(),
-        catalogue: catalogue.clone(),
-        token,
-        class: (!is_fast).then_some(class),
-    });
-    runtime.spawn(async move {
-        if let Err(error) = listen::serve(listener, hall).await {
-            tracing::error!("the socket of the swarm: {error}");
-        }
-    });
+    let hall =
+        Hall { core: core.clone(), catalogue: catalogue.clone(), token, class: (!is_fast).then_some(class) };
+    let runtime = open(address, hall, ui)?;
     if let Some(n) = args.swarm.swarm_workers {
         ui.say(&format!("waiting for {}", counted(n as u64, "worker")));
-        if !runtime.block_on(core.ready(n, READY)) {
-            bail!("{} with all experts did not join within 10 minutes", counted(n as u64, "worker"));
+        let unplaced = runtime.block_on(wait(&core, n, ui))?;
+        let rest = match (args.swarm.swarm_only, args.swarm.experts_away) {
+            (true, _) => Rest::Nobody,
+            (false, true) => Rest::File,
+            (false, false) => Rest::Hub,
+        };
+        if let Some(text) = without_room(catalogue.shape(), &unplaced, rest) {
+            ui.note(&text);
         }
     }
     Ok(Some(Remote::new(core, runtime, ui.clone())))
+}
+
+/// Opens the socket of a hub, whose tasks are on the runtime that is returned.
+fn open(address: SocketAddr, hall: Hall, ui: &Ui) -> anyhow::Result<tokio::runtime::Runtime> {
+    // Frames are short, and a second thread would wake up for each only to find that the first one has it.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("swarm")
+        .enable_all()
+        .build()
+        .context("no threads for the swarm")?;
+    let listener = runtime.block_on(listen::bind(address))?;
+    ui.say(&format!("workers join at ws://{}", listener.local_addr()?));
+    runtime.spawn(hall.core.clone().keep_time());
+    runtime.spawn(warn(hall.core.clone(), ui.clone()));
+    runtime.spawn(async move {
+        if let Err(error) = listen::serve(listener, Arc::new(hall)).await {
+            tracing::error!("the socket of the swarm: {error}");
+        }
+    });
+    Ok(runtime)
+}
+
+/// Waits for workers, and says now and then how far they are. Returns units for which nobody has room.
+async fn wait(core: &Core, n: usize, ui: &Ui) -> anyhow::Result<Vec<Unit>> {
+    for _ in 0..READY.as_secs() / TELL.as_secs() {
+        match tokio::time::timeout(TELL, core.ready(n)).await {
+            Ok(unplaced) => return Ok(unplaced),
+            Err(_) => ui.say(&format!("waiting: {}", core.progress(n))),
+        }
+    }
+    bail!("{} did not load all experts within 10 minutes: {}", counted(n as u64, "worker"), core.progress(n))
+}
+
+/// The maker of products of experts that no worker holds.
+#[derive(Copy, Clone, Debug)]
+enum Rest {
+    /// The hub, which has them in its memory.
+    Hub,
+    /// The hub, from its file.
+    File,
+    /// Nobody.
+    Nobody,
+}
+
+/// Experts for which workers have no room, in numbers; `None` if there are none.
+fn without_room(shape: &ModelShape, unplaced: &[Unit], rest: Rest) -> Option<String> {
+    if unplaced.is_empty() {
+        return None;
+    }
+    let sum = |units: &mut dyn Iterator<Item = Unit>| {
+        units.fold((0, 0), |(n, b), unit| (n + shape.experts(unit).len(), b + shape.bytes(unit)))
+    };
+    let ((n, n_byte), (all, all_bytes)) = (sum(&mut unplaced.iter().copied()), sum(&mut shape.units()));
+    let how = match rest {
+        Rest::Hub => "the hub computes the others",
+        Rest::File => "the hub reads the others from its file when they are needed",
+        Rest::Nobody => "a text that needs another one fails",
+    };
+    Some(format!(
+        "workers have room for {} of {all} experts ({} of {}): {how}",
+        all - n,
+        bytes(all_bytes - n_byte),
+        bytes(all_bytes)
+    ))
 }
 
 /// A hub that other machines reach has a token, and says that there is no TLS.
@@ -193,6 +275,23 @@ async fn warn(core: Arc<Core>, ui: Ui) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn experts_without_room_are_told_in_numbers() {
+        let layer = |layer| chaski_swarm::LayerShape { layer, n_expert: 20, expert_bytes: 1 << 20 };
+        let shape = ModelShape { layers: vec![layer(0), layer(3)], width: 8, block: 8 };
+        assert_eq!(without_room(&shape, &[], Rest::File), None);
+        let unplaced = [Unit { layer: 0, block: 2 }, Unit { layer: 3, block: 0 }];
+        assert_eq!(
+            without_room(&shape, &unplaced, Rest::Hub).unwrap(),
+            "workers have room for 28 of 40 experts (28.00 MiB of 40.00 MiB): the hub computes the others"
+        );
+        for (rest, end) in
+            [(Rest::File, "from its file when they are needed"), (Rest::Nobody, "another one fails")]
+        {
+            assert!(without_room(&shape, &unplaced, rest).unwrap().ends_with(end));
+        }
+    }
 
     #[test]
     fn other_machines_need_a_token_and_consent() {

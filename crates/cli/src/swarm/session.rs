@@ -10,8 +10,8 @@ use anyhow::{Context as _, bail};
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use chaski_swarm::{Class, CloseReason, Event, HostId, Joined, PeerId};
 use chaski_wire::{
-    Assembler, Blob, Body, Challenge, Control, Digest, Frame, HEADER, Handshake, Header, Hello, Hex, Limits,
-    Refuse, RefuseCode, Role, Token, UnitKind, Welcome,
+    Assembler, Blob, Body, Challenge, Control, Digest, EVEN_LAYERS, Frame, HEADER, Handshake, Header, Hello,
+    Hex, Limits, Refuse, RefuseCode, Role, Token, UnitKind, Welcome,
 };
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -95,6 +95,7 @@ fn joined(hello: &Hello, ip: IpAddr) -> Joined {
         host: HostId(hasher.finish()),
         class: Class(u64::from_le_bytes(*class)),
         memory: hello.memory,
+        is_even: hello.features.iter().any(|feature| feature == EVEN_LAYERS),
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Status {
     pub(crate) units: usize,
     /// Those that a worker in service holds.
     pub(crate) served: usize,
+    /// Those for which no worker has room.
+    pub(crate) unplaced: usize,
     /// Workers.
     pub(crate) workers: Vec<Worker>,
     /// Counters since the hub began.
@@ -105,7 +107,7 @@ pub(crate) fn of(core: &Core) -> Status {
                 device: connection.device.clone(),
                 up: worker.is_up,
                 units: worker.n_unit,
-                assigned: worker.n_assigned,
+                assigned: worker.n_assigned.unwrap_or(0),
                 rtt_ms: worker.rtt.as_secs_f64() * 1e3,
                 pair_us: worker.per_pair.as_secs_f64() * 1e6,
                 tasks: worker.n_task,
@@ -126,7 +128,8 @@ pub(crate) fn of(core: &Core) -> Status {
             quarantined: stats.n_quarantined,
         };
         let served = status.units.iter().filter(|u| u.n_up > 0).count();
-        Status { epoch: status.epoch, units: status.units.len(), served, workers, counters }
+        let unplaced = status.units.iter().filter(|u| u.n_placed == 0).count();
+        Status { epoch: status.epoch, units: status.units.len(), served, unplaced, workers, counters }
     })
 }
 
@@ -171,8 +174,12 @@ fn shown(status: &Status) -> String {
         ]
     }));
     let (l, r) = (Side::Left, Side::Right);
+    let room = match status.unplaced {
+        0 => String::new(),
+        n => format!(", no room for {n}"),
+    };
     format!(
-        "{}\n{} of {} in service, epoch {}; {}\n",
+        "{}\n{} of {} in service{room}, epoch {}; {}\n",
         table(&rows, [l, l, l, r, r, r, r]),
         status.served,
         counted(status.units as u64, "unit"),
@@ -210,14 +217,14 @@ mod tests {
             disputes: 0,
             quarantined: 0,
         };
-        let status = Status { epoch: 2, units: 4, served: 3, workers: vec![worker], counters };
+        let status = Status { epoch: 2, units: 4, served: 3, unplaced: 1, workers: vec![worker], counters };
         let text = shown(&status);
         assert!(
             text.contains("| attic  | cpu    | up    |   3/4 |    0.25 ms |     12 us |     1 |"),
             "{text}"
         );
         assert!(text.ends_with(
-            "3 of 4 units in service, epoch 2; 10 calls, 12 tasks: 2 hedged late (1 won), 0 at once, 2 cancelled, \
+            "3 of 4 units in service, no room for 1, epoch 2; 10 calls, 12 tasks: 2 hedged late (1 won), 0 at once, 2 cancelled, \
              0 by the hub, 1 checked, 0 disputed\n"
         ));
     }

@@ -65,11 +65,7 @@ impl Bench {
                 Some(WorkerEvent::Loaded { unit, canary: canary.ok() })
             }
             Job::Unload(unit) => {
-                for expert in self.shape.experts(unit) {
-                    if let Err(error) = self.worker.remove((unit.layer, expert)) {
-                        tracing::error!("expert {expert} of layer {}: {error}", unit.layer);
-                    }
-                }
+                self.unload(unit);
                 None
             }
             Job::Compute { task, layer, body } => {
@@ -80,13 +76,27 @@ impl Bench {
         }
     }
 
-    /// Loads a unit; the digest of its experts' canaries.
+    /// Loads a unit, or nothing of it; the digest of its experts' canaries.
     fn load(&mut self, unit: Unit) -> anyhow::Result<Digest> {
         let mut hasher = Sha256::new();
         for expert in self.shape.experts(unit) {
-            hasher.update(self.worker.add((unit.layer, expert), &self.pieces)?);
+            match self.worker.add((unit.layer, expert), &self.pieces) {
+                Ok(canary) => hasher.update(canary),
+                Err(error) => {
+                    self.unload(unit);
+                    return Err(error);
+                }
+            }
         }
         Ok(Hex(hasher.finalize().into()))
+    }
+
+    fn unload(&mut self, unit: Unit) {
+        for expert in self.shape.experts(unit) {
+            if let Err(error) = self.worker.remove((unit.layer, expert)) {
+                tracing::error!("expert {expert} of layer {}: {error}", unit.layer);
+            }
+        }
     }
 
     fn compute(&mut self, layer: u16, body: &Task) -> anyhow::Result<Vec<f32>> {

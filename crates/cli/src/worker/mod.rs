@@ -120,7 +120,7 @@ impl Site {
             build: env!("CARGO_PKG_VERSION").to_owned(),
             id: self.id,
             name: self.name.clone(),
-            features: Vec::new(),
+            features: self.device.features(),
             units: vec![UnitKind::Experts],
             device: self.device.name(),
             class: self.device.class(),

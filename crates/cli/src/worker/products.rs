@@ -9,12 +9,13 @@ use chaski::experts::{
 };
 use chaski::gpu::{Gpu, GpuOptions};
 use chaski_swarm::ModelShape;
-use chaski_wire::{Digest, Hex};
+use chaski_wire::{Digest, EVEN_LAYERS, Hex};
 use pollster::block_on;
 use sha2::{Digest as _, Sha256};
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use crate::swarm::cpu_class;
+use crate::ui::bytes;
 
 /// Columns of the hub's steps that a GPU has kernels for. Larger steps are left to others.
 const COLUMNS: u32 = 512;
@@ -62,6 +63,22 @@ impl Device {
         match self {
             Device::Cpu(_) => "cpu".to_owned(),
             Device::Gpu(gpu) => gpu.summary().name.clone(),
+        }
+    }
+
+    /// Features for HELLO. Buffers of a GPU have slots in each layer before it is known what they will hold.
+    pub(crate) fn features(&self) -> Vec<String> {
+        match self {
+            Device::Cpu(_) => Vec::new(),
+            Device::Gpu(_) => vec![EVEN_LAYERS.to_owned()],
+        }
+    }
+
+    /// Most experts of one layer in so much memory; `None` if bytes alone count.
+    pub(crate) fn slots(&self, shape: &ModelShape, memory: u64) -> Option<u32> {
+        match self {
+            Device::Cpu(_) => None,
+            Device::Gpu(_) => Some(shape.even_slots(memory)),
         }
     }
 
@@ -118,9 +135,16 @@ impl Products {
             Device::Cpu(config) => return Ok(Products::Cpu(Box::new(ExpertWorker::new(graph, *config)?))),
             Device::Gpu(gpu) => gpu.clone(),
         };
-        let of_slot: u64 = shape.layers.iter().map(|layer| layer.expert_bytes).sum();
-        let most = shape.layers.iter().map(|layer| u64::from(layer.n_expert)).max().unwrap_or(0);
-        let n_slot = (memory / of_slot.max(1)).clamp(1, most.max(1)) as u32;
+        let n_slot = device.slots(shape, memory).unwrap_or(0);
+        let least = graph.experts().iter().map(|l| l.n_used).max().unwrap_or(0);
+        if n_slot < least {
+            let of_slot: u64 = shape.layers.iter().map(|layer| layer.expert_bytes).sum();
+            bail!(
+                "a GPU keeps experts of every layer, at least the {least} that a token uses: {} of memory, found {}",
+                bytes(u64::from(least) * of_slot),
+                bytes(memory)
+            );
+        }
         let experts = Streaming { n_layer: u32::MAX, n_slot };
         let plan = PlanConfig { experts, away: true, ..PlanConfig::new(COLUMNS, 1, COLUMNS) };
         let worker = block_on(GpuExpertWorker::new(gpu, graph, &plan)).context("experts on the GPU")?;

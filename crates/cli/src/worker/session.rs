@@ -103,6 +103,7 @@ pub(super) async fn run(
     let config = WorkerConfig {
         shape: session.shape.clone(),
         memory: site.memory,
+        slots: site.device.slots(&session.shape, site.memory),
         n_queue: QUEUE,
         seed: u64::from_le_bytes(random()?),
     };

@@ -17,6 +17,8 @@ use crate::{chaski, err, json, out, run};
 /// Time for anything that happens soon on an idle machine.
 const LONG: Duration = Duration::from_secs(120);
 const PROMPT: &str = "Once upon a time";
+/// Bytes of an expert of the model: three matrices of 256 x 256 in Q8_0.
+const EXPERT_BYTES: u64 = 3 * 256 * 256 / 32 * 34;
 
 /// A mixture of experts with random weights: 4 layers with 32 experts, of which a token uses 4.
 static MODEL: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -168,7 +170,10 @@ fn counter(status: &Value, name: &str) -> u64 {
 /// A worker with a store of its own.
 fn worker(address: &str, store: &Path, more: &[&str]) -> Process {
     let (url, store) = (format!("ws://{address}"), store.to_str().unwrap());
-    let mut args = vec!["worker", &url, "--store", store, "-t", "1", "--memory", "1G", "-v"];
+    let mut args = vec!["worker", &url, "--store", store, "-t", "1", "-v"];
+    if !more.contains(&"--memory") {
+        args.extend(["--memory", "1G"]);
+    }
     args.extend(more);
     Process::start(&args)
 }
@@ -256,6 +261,114 @@ fn values_in_16_bits_give_near_logits_on_any_devices() {
             assert!(error <= 1e-5, "{device}: {error:e}");
         }
     }
+}
+
+/// A GPU has slots in each layer; of 32 experts a layer, 8 fit into a quarter of the memory of all.
+#[test]
+fn a_gpu_with_room_for_a_part_gets_a_part() {
+    if !has_gpu() {
+        return;
+    }
+    let all: u64 = 4 * 32 * EXPERT_BYTES;
+    let [quarter, most, too_little] =
+        [all / 4, all * 3 / 4, all / 64].map(|n| format!("{}K", n.div_ceil(1000)));
+    let hub = |n: &str| {
+        let hub = Process::start(&[
+            "run",
+            MODEL.to_str().unwrap(),
+            "--device",
+            "cpu",
+            "-p",
+            PROMPT,
+            "-n",
+            "8",
+            "--temp",
+            "0",
+            "--swarm",
+            "127.0.0.1:0",
+            "--swarm-replicas",
+            "1",
+            "--swarm-fast",
+            "--swarm-workers",
+            n,
+            "-v",
+        ]);
+        let address = hub.after("workers join at ws://");
+        (hub, address)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let gpu = |address: &str, memory: &str| {
+        worker(address, &folder.path().join("gpu"), &["--device", "gpu", "--memory", memory])
+    };
+    let end = |hub: Process, line: &str| {
+        let (code, _, seen) = hub.end();
+        assert_eq!(code, Some(0), "{seen}");
+        assert!(seen.contains(line), "{seen}");
+        seen
+    };
+
+    // The rest goes to a worker with any units, which has room for just that.
+    let (two, address) = hub("2");
+    let gpu_worker = gpu(&address, &quarter);
+    let cpu_worker = worker(&address, &folder.path().join("cpu"), &["--memory", &most]);
+    let seen = end(two, " 0 by the hub");
+    assert!(!seen.contains("workers have room for"), "{seen}");
+    drop((gpu_worker, cpu_worker));
+
+    // Without it the hub says at once what nobody has.
+    let (one, address) = hub("1");
+    let gpu_worker = gpu(&address, &quarter);
+    end(one, "workers have room for 32 of 128 experts");
+    drop(gpu_worker);
+
+    // Less than a token uses is refused by the worker itself.
+    let (_one, address) = hub("1");
+    let (code, _, seen) = gpu(&address, &too_little).end();
+    assert_eq!(code, Some(1), "{seen}");
+    assert!(seen.contains("at least the 4 that a token uses"), "{seen}");
+}
+
+#[test]
+fn every_answer_is_confirmed_with_verification() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let hub = Hub::start(&["--swarm-verify"]);
+    let _workers = folders.each_ref().map(|folder| worker(&hub.swarm, folder.path(), &[]));
+    hub.ready(2, 2);
+    assert_eq!(hub.text(), *EXPECTED);
+    let status = hub.status();
+    let [calls, tasks, disputes] = ["calls", "tasks", "disputes"].map(|name| counter(&status, name));
+    assert!(calls > 0 && tasks >= 2 * calls && disputes == 0, "{status:#}");
+}
+
+#[test]
+fn a_plan_has_the_numbers_of_the_file_and_of_the_workers() {
+    let model = MODEL.to_str().unwrap();
+    let args = ["swarm", "plan", model, "--hub-memory", "100M", "--swarm-replicas", "1"];
+    let with = |workers: &[&str], format: &str| {
+        let workers = workers.iter().flat_map(|w| ["--worker", w]);
+        let args: Vec<&str> = args.into_iter().chain(workers).chain(["--format", format]).collect();
+        run(&args)
+    };
+    let all = 128 * EXPERT_BYTES;
+    // A quarter at a GPU with slots in each layer, the others at a CPU.
+    let (gpu, cpu) = ("name=gpu,gpu,memory=6685K", "name=cpu,memory=1G,rtt=1");
+    let plan = json(&with(&[gpu, cpu], "json"));
+    assert_eq!(plan["expert_bytes"].as_f64().unwrap() as u64, all);
+    assert_eq!(plan["unplaced_experts"], 0);
+    let bytes = |i: usize| plan["workers"][i]["bytes"].as_u64().unwrap();
+    assert_eq!(bytes(0) + bytes(1), all);
+    assert!(plan["workers"][0]["layer"][1].as_u64().unwrap() <= 8, "{plan:#}");
+    // Four layers, a round trip of 1 ms at the slower one.
+    assert_eq!(plan["as_placed"]["round_trips_ms"].as_f64().unwrap().round(), 4.0);
+    assert!(!plan["best"]["reason"].as_str().unwrap().is_empty());
+
+    let alone = json(&with(&[gpu], "json"));
+    assert_eq!(alone["unplaced_experts"], 96);
+    let text = out(&with(&[gpu], "md"));
+    assert!(text.contains("no worker has room for 96 experts (19.12 MiB): the hub computes them"), "{text}");
+    assert!(text.contains(" ms a token ("), "{text}");
+    let wrong = err(&with(&["memory=0"], "md"));
+    assert!(wrong.contains("expected a positive number with K, M or G"), "{wrong}");
 }
 
 #[test]
