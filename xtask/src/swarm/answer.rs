@@ -1,7 +1,7 @@
 //! A greedy answer of a hub whose experts are away, token by token.
 
 use std::io::{BufRead as _, BufReader};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::delay::Delay;
 use super::lab::Workers;
+use super::proxy::Counters;
 use super::site::{Process, Site};
 
 /// A question to a swarm.
@@ -19,6 +20,8 @@ pub(super) struct Ask<'a> {
     pub(super) workers: usize,
     pub(super) replicas: usize,
     pub(super) delay: Delay,
+    /// The delay is the time of a service that answers one task after another.
+    pub(super) is_serial: bool,
     pub(super) tokens: usize,
     pub(super) seed: u64,
     /// Further options of the hub.
@@ -43,10 +46,8 @@ pub(super) struct Answer {
     /// Milliseconds between tokens.
     pub(super) gaps: Vec<f64>,
     pub(super) counts: Counts,
-    /// Bytes of all frames to workers, and from them.
-    pub(super) n_byte: [u64; 2],
-    /// Frames of the data plane.
-    pub(super) n_frame: u64,
+    /// Frames and bytes.
+    pub(super) counters: Arc<Counters>,
 }
 
 /// Starts a hub and its workers, and has it answer. `on_token` is called at each token with its index.
@@ -74,7 +75,7 @@ pub(super) async fn answer(
     args.extend(ask.more);
     let mut hub = Process::start(&site.program, &args)?;
     let address = hub.after("workers join at ws://")?;
-    let mut lab = Workers::start(site, &address, ask.workers, ask.delay, ask.seed).await?;
+    let mut lab = Workers::start(site, &address, ask.workers, (ask.delay, ask.is_serial), ask.seed).await?;
     let lines = BufReader::new(hub.stdout()?).lines();
     let (mut text, mut times) = (String::new(), Vec::new());
     // The proxies run on other threads meanwhile.
@@ -96,10 +97,7 @@ pub(super) async fn answer(
     let seen = hub.stderr();
     let line = seen.lines().find_map(|line| line.split_once("swarm: "));
     let (_, line) = line.with_context(|| format!("the hub tells no counters:\n{seen}"))?;
-    let counters = &lab.counters;
-    let n_byte = [&counters.to_workers, &counters.from_workers].map(|n| n.load(Ordering::Relaxed));
-    let n_frame = counters.n_frame.load(Ordering::Relaxed);
-    Ok(Answer { text, gaps, counts: counts(line)?, n_byte, n_frame })
+    Ok(Answer { text, gaps, counts: counts(line)?, counters: lab.counters.clone() })
 }
 
 /// Counters from the line of a hub.

@@ -17,6 +17,8 @@ pub(super) enum Delay {
     /// Lognormal around 1 ms (0.15); a share of the answers takes at least `least`, with a Pareto tail of exponent
     /// `alpha`, at most 500 ms.
     Pareto { share: f64, least: f64, alpha: f64 },
+    /// Exponential, and a share of the times is ten times as long.
+    Stalls { mean: f64, share: f64 },
 }
 
 impl FromStr for Delay {
@@ -39,8 +41,10 @@ impl FromStr for Delay {
             ("pareto", [share, least, alpha]) if is_right && *alpha > 0.0 => {
                 Ok(Delay::Pareto { share: *share, least: *least, alpha: *alpha })
             }
+            ("stalls", [mean, share]) if is_right => Ok(Delay::Stalls { mean: *mean, share: *share }),
             _ => Err(format!(
-                "`{text}` is no delay: expected constant:MS, lognormal:MEDIAN:SIGMA or pareto:SHARE%:LEAST:ALPHA"
+                "`{text}` is no delay: expected constant:MS, lognormal:MEDIAN:SIGMA, pareto:SHARE%:LEAST:ALPHA or \
+                 stalls:MEAN:SHARE%"
             )),
         }
     }
@@ -56,6 +60,10 @@ impl Delay {
                 true => (least * random.unit().powf(-1.0 / alpha)).min(LONGEST),
                 false => (0.15 * random.normal()).exp(),
             },
+            Delay::Stalls { mean, share } => {
+                let factor = if random.unit() < share { 10.0 } else { 1.0 };
+                -mean * factor * random.unit().ln()
+            }
         };
         Duration::from_secs_f64(ms / 1e3)
     }
@@ -102,6 +110,7 @@ mod tests {
         // 98 % of 1.0113 ms, 2 % of 15 ms, less what lies beyond 500 ms.
         let heavy = mean("pareto:2%:5:1.5");
         assert!((1.2..1.3).contains(&heavy), "{heavy}");
+        assert!((mean("stalls:1:3%") / 1.27 - 1.0).abs() < 0.02);
         for wrong in
             ["", "constant", "constant:x", "lognormal:1", "pareto:2%:5:0", "constant:-1", "constant:inf"]
         {

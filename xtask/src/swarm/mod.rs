@@ -2,12 +2,21 @@
 //! (docs/swarm.md).
 
 mod answer;
+mod bytes;
+mod counted;
 mod delay;
+mod faults;
+mod http;
+mod idle;
+mod jepsen;
 mod lab;
+mod liar;
 mod model;
+mod null;
 mod proxy;
 mod same;
 mod site;
+mod sole;
 mod tables;
 mod timer;
 
@@ -42,7 +51,7 @@ enum Table {
         /// Experts of a phase
         #[arg(long, default_value_t = 8)]
         k: usize,
-        /// Delay of an answer: constant:MS, lognormal:MEDIAN:SIGMA or pareto:SHARE%:LEAST:ALPHA
+        /// Delay of an answer: constant:MS, lognormal:MEDIAN:SIGMA, pareto:SHARE%:LEAST:ALPHA or stalls:MEAN:SHARE%
         #[arg(long, default_value = "lognormal:20:0.5")]
         delay: Delay,
         /// Workers that are asked for each expert
@@ -84,6 +93,23 @@ enum Table {
         #[arg(long, default_value_t = 5)]
         seeds: u64,
     },
+    /// Have a worker lie in each text, until it is caught
+    Liar(liar::Args),
+    /// Break something in each text
+    Jepsen(jepsen::Args),
+    /// Count bytes of frames and sockets
+    Bytes(bytes::Args),
+    /// Measure rounds and processor time of a hub without a model's work
+    Rounds(null::RoundArgs),
+    /// Measure policies of hedging on a hub without a model's work, one text or several at once
+    Hedges(null::HedgeArgs),
+    /// Kill the only holder of experts, with and without the model's file at the hub
+    Sole {
+        #[arg(long, default_value_t = 4)]
+        layers: u32,
+        #[arg(long, default_value_t = 64)]
+        tokens: usize,
+    },
     /// Kill a worker in the midst of each answer
     Kill {
         #[arg(long, default_value_t = 3)]
@@ -122,6 +148,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 tables::tail(&site, *delay, hedge, (*workers, *layers, *tokens)).await
             }
             Table::Same { workers, tokens, seeds } => same::table(&site, *workers, *tokens, *seeds),
+            Table::Liar(args) => liar::table(&site, args).await,
+            Table::Jepsen(args) => jepsen::table(&site, args).await,
+            Table::Bytes(args) => bytes::table(&site, args).await,
+            Table::Rounds(args) => null::rounds(&site, args).await,
+            Table::Hedges(args) => null::hedges(&site, args).await,
+            Table::Sole { layers, tokens } => sole::table(&site, (*layers, *tokens)).await,
             Table::Kill { workers, layers, tokens, seeds } => {
                 tables::kill(&site, (*workers, *layers, *tokens, *seeds)).await
             }

@@ -79,6 +79,21 @@ impl Process {
         Ok(())
     }
 
+    /// Sends it a signal, such as `STOP`.
+    pub(super) fn signal(&self, name: &str) -> anyhow::Result<()> {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &id]).status()?;
+        ensure!(status.success(), "kill -{name} {id}: {status}");
+        Ok(())
+    }
+
+    /// Memory that it has in RAM, in bytes.
+    pub(super) fn rss(&self) -> anyhow::Result<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id()))?;
+        let pages = text.split(' ').nth(1).and_then(|n| n.parse::<u64>().ok());
+        Ok(4096 * pages.context("statm has a second number")?)
+    }
+
     /// Stdout of a process that ends well.
     pub(super) fn output(mut self) -> anyhow::Result<String> {
         let mut text = String::new();
@@ -126,6 +141,11 @@ impl Site {
         let (url, store) = (format!("ws://{address}"), self.folder.join(format!("store-{n}")));
         let store = store.to_str().context("the folder's name is UTF-8")?;
         Process::start(&self.program, &["worker", &url, "--store", store, "-t", "1", "--memory", "1G", "-v"])
+    }
+
+    /// Has a worker be somebody else when it starts again; its weights stay.
+    pub(super) fn forget_id(&self, n: usize) -> anyhow::Result<()> {
+        Ok(std::fs::remove_file(self.folder.join(format!("store-{n}")).join("id"))?)
     }
 
     /// The status of a hub.

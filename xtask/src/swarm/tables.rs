@@ -1,6 +1,7 @@
 //! Tables of the paper, and others, as measurements of real processes.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
@@ -8,24 +9,15 @@ use chaski_wire::{Body, Dtype, FailCode, Frame, Pair, Rows, Run, Task};
 
 use super::answer::{Ask, Counts, answer};
 use super::delay::{Delay, Random};
-use super::lab::{Workers, mean, quantile, ready};
+use super::lab::{Hub, Workers, mean, quantile, ready};
 use super::model::phase;
 use super::proxy::TAP;
-use super::site::{Process, Site, load};
+use super::site::{Site, load};
 
 /// Values of a row of the model of `chaski synth --preset tiny-moe`.
 const WIDTH: u32 = 256;
 /// Time of a phase after which the table fails.
 const LATE: Duration = Duration::from_secs(10);
-
-/// A hub that serves a model over HTTP and waits for nothing.
-fn hub(site: &Site, model: &str, more: &[&str]) -> anyhow::Result<(Process, String)> {
-    let mut args = vec!["serve", model, "--device", "cpu", "--port", "0", "--swarm", "127.0.0.1:0"];
-    args.extend(more);
-    let hub = Process::start(&site.program, &args)?;
-    let address = hub.after("workers join at ws://")?;
-    Ok((hub, address))
-}
 
 /// Table 1: phases of `k` experts, each asked of `h` workers, with a frame for each.
 pub(super) async fn table1(
@@ -37,9 +29,10 @@ pub(super) async fn table1(
     ensure!(hedges.iter().all(|h| (1..=4).contains(h) && *h <= workers), "h is 1 to 4, at most the workers");
     let model = site.model(4)?;
     let n_replica = workers.to_string();
-    let (_hub, address) = hub(site, &model, &["--swarm-replicas", &n_replica])?;
-    let mut lab = Workers::start(site, &address, workers, delay, seed).await?;
-    ready(site, &address, workers, workers as u64)?;
+    ensure!(workers <= 8, "a unit has at most 8 workers");
+    let hub = Hub::start(site, &model, &["--swarm-replicas", &n_replica])?;
+    let mut lab = Workers::start(site, &hub.swarm, workers, (delay, false), seed).await?;
+    ready(site, &hub.swarm, workers, workers as u64)?;
     println!(
         "phases of {k} experts over {workers} workers, {phases} each, {delay:?}, seed {seed}; {}\n",
         load()
@@ -129,6 +122,7 @@ pub(super) async fn table3(site: &Site, rtts: &[f64], tokens: usize) -> anyhow::
                 workers: 1,
                 replicas: 1,
                 delay: Delay::Constant(*rtt),
+                is_serial: false,
                 tokens,
                 seed: 1,
                 more: &[],
@@ -141,8 +135,10 @@ pub(super) async fn table3(site: &Site, rtts: &[f64], tokens: usize) -> anyhow::
         let expected = LAYERS * (c + rtt);
         let difference = 100.0 * (found / expected - 1.0);
         // The prompt is a step as well.
-        let per_token = |n: u64| n / tokens as u64;
-        let ([to, from], frames) = (run.n_byte.map(per_token), per_token(run.n_frame));
+        let per_token = |n: &std::sync::atomic::AtomicU64| n.load(Relaxed) / tokens as u64;
+        let counters = &run.counters;
+        let [to, from, frames] =
+            [&counters.to_workers, &counters.from_workers, &counters.n_frame].map(per_token);
         println!("| {rtt} | {found:.2} | {expected:.2} | {difference:+.1} % | {frames} | {to} | {from} |");
     }
     Ok(())
@@ -161,7 +157,8 @@ pub(super) async fn tail(
         load()
     );
     println!(
-        "| hedging | p50 ms | p95 | p99 | tasks a call | late | won | at once |\n|---|---:|---:|---:|---:|---:|---:|---:|"
+        "| hedging | p50 ms | p95 | p99 | tasks a call | extra tasks | late | won | at once |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
     let mut text = None;
     for policy in policies {
@@ -172,6 +169,7 @@ pub(super) async fn tail(
                 workers,
                 replicas: 2,
                 delay,
+                is_serial: false,
                 tokens,
                 seed: 1,
                 more: &["--swarm-hedge", policy],
@@ -182,8 +180,9 @@ pub(super) async fn tail(
         let Counts { calls, tasks, late, won, at_once, .. } = run.counts;
         let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|q| quantile(&run.gaps, q));
         println!(
-            "| {policy} | {p50:.1} | {p95:.1} | {p99:.1} | {:.3} | {late} | {won} | {at_once} |",
-            tasks / calls
+            "| {policy} | {p50:.1} | {p95:.1} | {p99:.1} | {:.3} | {:.1} % | {late} | {won} | {at_once} |",
+            tasks / calls,
+            100.0 * (late + at_once) / (tasks - late - at_once)
         );
         ensure!(*text.get_or_insert(run.text.clone()) == run.text, "the text has changed");
     }
@@ -196,8 +195,16 @@ pub(super) async fn kill(
     (workers, layers, tokens, seeds): (usize, u32, usize, u64),
 ) -> anyhow::Result<()> {
     let model = site.model(layers)?;
-    let ask =
-        Ask { model: &model, workers, replicas: 2, delay: Delay::Constant(0.0), tokens, seed: 0, more: &[] };
+    let ask = Ask {
+        model: &model,
+        workers,
+        replicas: 2,
+        delay: Delay::Constant(0.0),
+        is_serial: false,
+        tokens,
+        seed: 0,
+        more: &[],
+    };
     let quiet = answer(site, &ask, |_, _| Ok(())).await?;
     let p99 = quantile(&quiet.gaps, 0.99);
     println!(
