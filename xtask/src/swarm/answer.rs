@@ -7,9 +7,9 @@ use std::time::Instant;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
+use super::counters::Counters;
 use super::delay::Delay;
 use super::lab::Workers;
-use super::proxy::Counters;
 use super::site::{Process, Site};
 
 /// A question to a swarm.

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use anyhow::ensure;
 
 use super::answer::{Ask, answer};
+use super::counters::Counters;
 use super::delay::Delay;
-use super::proxy::Counters;
 use super::site::{Site, load};
 
 /// Options of the table.

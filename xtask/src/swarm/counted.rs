@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::proxy::Counters;
+use super::counters::Counters;
 
 /// The connection.
 pub(super) struct Counted {

@@ -7,8 +7,9 @@ use anyhow::{Context as _, ensure};
 use chaski_wire::Frame;
 use tokio::sync::mpsc;
 
+use super::counters::Counters;
 use super::delay::Delay;
-use super::proxy::{Counters, Network, Proxy};
+use super::proxy::{Network, Proxy};
 use super::site::{Process, Site};
 use super::timer::Timer;
 
@@ -24,8 +25,8 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// Starts workers for a hub, each with delays of its own seed. With `is_serial` a delay is the time of a service that
-    /// answers one task after another.
+    /// Starts workers for a hub, each with delays of its own seed. With `is_serial` a delay is the time of a service
+    /// that answers one task after another.
     pub(super) async fn start(
         site: &Site,
         hub: &str,

@@ -4,6 +4,7 @@
 mod answer;
 mod bytes;
 mod counted;
+mod counters;
 mod delay;
 mod faults;
 mod http;

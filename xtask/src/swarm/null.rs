@@ -1,5 +1,5 @@
-//! A hub without a model's own work (`chaski swarm null`): its rounds and its processor time with workers that answer at
-//! once, and hedges with workers behind delays.
+//! A hub without a model's own work (`chaski swarm null`): its rounds and its processor time with workers that answer
+//! at once, and hedges with workers behind delays.
 
 use anyhow::Context as _;
 use serde_json::Value;

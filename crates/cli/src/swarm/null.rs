@@ -1,5 +1,5 @@
-//! `chaski swarm null`: a hub that calls experts without a model's own work between the calls, to measure its rounds, its
-//! processor time, and hedges (`xtask swarm-lab`).
+//! `chaski swarm null`: a hub that calls experts without a model's own work between the calls, to measure its rounds,
+//! its processor time, and hedges (`xtask swarm-lab`).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -59,8 +59,8 @@ fn a_heavy_tail_is_cut_for_few_extra_tasks() {
     assert!(always.quantile(0.99) <= 0.2 * none.quantile(0.99));
 }
 
-/// 48 layers of 4 units, of which a token uses 4 experts, on 8 workers: a task has several parts, whose other copies are
-/// on different workers.
+/// 48 layers of 4 units, of which a token uses 4 experts, on 8 workers: a task has several parts, whose other copies
+/// are on different workers.
 fn tail_of_parts(hedging: Hedging, seed: u64) -> Running {
     let zero = Delay::Constant { ms: 0.0 };
     let delay = Delay::Pareto { ms: 1.0, part: 0.02, least: 5.0, shape: 1.5 };
