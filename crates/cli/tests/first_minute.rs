@@ -38,6 +38,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("chaski worker ws://ADDR", "the same"),
     ("chaski worker ws://127.0.0.1:8090", "the same"),
     ("chaski swarm status ADDR", "needs a hub: the same"),
+    ("chaski swarm plan MODEL ...", "there is no MoE model with a vocabulary: the same"),
     ("chaski devices --measure", "measures a GPU for a while: tests/cli/gpu.rs runs it"),
     ("chaski tune model.gguf", "tries kernels of a GPU for a while"),
 ];
