@@ -16,7 +16,6 @@ use super::cuts::Mark;
 use super::error::PlanError;
 use super::group::Groups;
 use super::planned::{Growth, Planned, Segment, Slot, Work};
-use super::rounding::Rounding;
 use super::stages::{Crossing, Place, Stage};
 use super::steps::{Form, Fused, Norm, Part, Step, Steps};
 use crate::graph::recurrent::Recurrent;
@@ -73,6 +72,15 @@ pub(super) struct Input {
     pub(super) f16: bool,
     /// Values are rounded, from this word on.
     pub(super) rounded: Option<u32>,
+}
+
+/// The values that the steps of a body round.
+#[derive(Default)]
+pub(super) struct Rounding {
+    /// For each step, the norm whose result it rounds, besides its own.
+    pub(super) after: Vec<Option<Norm>>,
+    /// Values of which nothing but the rounded form is stored.
+    pub(super) values: Vec<bool>,
 }
 
 pub(super) struct Expander<'a> {

@@ -7,18 +7,9 @@
 use chaski_kernels::ops::mul_mat_vec::{ActivationPrecision, Epilogue, MulMatVec};
 use chaski_kernels::{Format, MatVecTune, Matrix};
 
-use super::expand::Expander;
+use super::expand::{Expander, Rounding};
 use super::steps::{Form, Fused, Norm, Part, Step};
 use crate::graph::{ValueId, WeightId};
-
-/// The values that the steps of a body round.
-#[derive(Default)]
-pub(super) struct Rounding {
-    /// For each step, the norm whose result it rounds, besides its own.
-    pub(super) after: Vec<Option<Norm>>,
-    /// Values of which nothing but the rounded form is stored.
-    pub(super) values: Vec<bool>,
-}
 
 impl Expander<'_> {
     /// The precision to which activations are rounded; `None` if they are not.
