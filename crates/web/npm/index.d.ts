@@ -536,7 +536,7 @@ export interface CatalogueEntry {
   model: string;
   /** The file's name, as `sha256` of the options has it. */
   file: string;
-  /** Bytes of the file, to some percent; the server says exactly. */
+  /** Bytes of the file. */
   bytes: number;
   sha256: string;
   licence: string;
