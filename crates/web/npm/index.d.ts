@@ -14,6 +14,7 @@ export type ErrorCode =
   | "worker_failed"
   | "out_of_memory"
   | "context_overflow"
+  | "leader_closed"
   | "unsupported_arch"
   | "unsupported_quant"
   | "unsupported"
@@ -118,6 +119,12 @@ export interface SourceOptions {
 
 export interface CreateOptions extends SourceOptions {
   model: ModelSource;
+  /**
+   * One engine for all tabs of the origin that create it with the same name (by `true`: the model's address) and options: one
+   * tab has it, the others' requests run there, one after the other. When that tab is closed another one loads the model
+   * and goes on: requests begin again, but answers that have begun fail with `leader_closed`.
+   */
+  shared?: boolean | string;
   /** Exceptions of the callback are reported like those of event listeners; loading continues. */
   onProgress?: (progress: Progress) => void;
   /** Tokens of a prompt that run at once at most; 512 by default. Smaller takes less memory and fewer kernels. */

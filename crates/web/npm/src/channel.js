@@ -15,7 +15,7 @@ export const listener = ({ signal, onProgress }) => ({
 });
 
 /** Calls that wait for their answers. */
-class Channel {
+export class Channel {
   #calls = new Map();
   #next = 0;
   #dead = null;
@@ -63,7 +63,7 @@ const OWN_MS = 60_000;
 const FOREIGN_MS = 10_000;
 const HINT = "serve the package's files from one origin, or say where the worker is with workerUrl; a worker of yours has to import chaski/worker";
 
-const closed = () => new EngineError("closed", "the engine is closed");
+export const closed = () => new EngineError("closed", "the engine is closed");
 
 /** Calls a worker, over a port of its own: several engines may share a worker of the caller's. */
 export class WorkerChannel extends Channel {

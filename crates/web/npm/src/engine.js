@@ -7,7 +7,7 @@ import { ChatAnswer, ChatChunks, TextAnswer, TextChunks, chatOf, chatRequest, te
 import { refused, stream } from "./stream.js";
 
 /** Options that stay on the page. */
-const OWN = ["model", "worker", "workerUrl", "onProgress", "signal"];
+const OWN = ["model", "shared", "worker", "workerUrl", "onProgress", "signal"];
 const KNOWN = ["device", "contextLength", "kvType", "inputs", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "subgroups", "selfTest", "chunk", "retryMs"];
 
 /** Options without those of the page. */
@@ -70,7 +70,7 @@ export class Engine {
       }));
       args = { ...args, options: { ...args.options, ...(stored ? { offline: true } : { cache: "none" }) } };
     }
-    const channel = open(options);
+    const channel = options.shared ? (await import("./shared.js")).share(options, args) : open(options);
     try {
       const info = await channel.call("create", args, listener(options));
       return new Engine(channel, info);

@@ -19,6 +19,7 @@ const KINDS = [
   ["tools", "list", Array.isArray],
   ["headers", "headers", (v) => new Headers(v)],
   ["workerUrl wasmUrl", "address", address],
+  ["shared", "boolean or string"],
   ["worker", "boolean or Worker", (v) => v === !!v || v.postMessage],
   ["cache", "opfs or none"],
   ["device", "auto or gpu or cpu"],
