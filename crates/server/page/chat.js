@@ -1,7 +1,7 @@
 // The chat page: conversations with a model. The model is that of `model.js`, of which each site has its own: it fills the
 // form `#model`, calls the function that its constructor gets when anything below changes, and has
 // - `isReady`, `name` (in full), `label` (in short), `contextTokens`, `start()`, which is called once the page is there;
-// - `cards()`: models to choose from (`{ id, title, detail, note, state, fits, why }`), and `choose(id)`;
+// - `cards()`: models to choose from (`{ id, title, detail, note, state, fits, why }`), and `choose(id)`; `fits` is null where nothing is said, undefined where it is not known yet;
 // - `busy`: null, or `{ text, share, cancel }` while it is being loaded; `error`: why it was not, as text;
 // - `headline`, `lead`, `moreLabel`: what the first screen says while there is no model;
 // - `answer(request, signal)`, which gives chunks as OpenAI has them, `stats()` of the last answer, `explain(error)`.

@@ -18,11 +18,13 @@ export function card(model, choose) {
   const labels = { loaded: "In use", stored: "Use", remote: "Download and use", loading: "Loading" };
   const button = make("button", { type: "button", className: state === "stored" ? "small" : "small quiet", textContent: labels[state], disabled: ["loaded", "loading"].includes(state), onclick: () => choose(id), ariaLabel: `${labels[state]}: ${title}` });
   const fit = words && make("p", { className: `fit ${fits ? "good" : "bad"}` }, icon(mark), make("span", { textContent: why ?? words }));
+  // A line that is not known yet has its place already.
+  const later = fits === undefined ? make("p", { className: "fit", textContent: "\u00a0" }) : null;
   return make("li", { className: "card", data: { state } },
     make("h3", { textContent: title, dir: "auto" }),
     make("p", { className: "detail", textContent: detail }),
     note ? make("p", { className: "note", textContent: note }) : null,
-    fit || null,
+    fit || later,
     button,
   );
 }

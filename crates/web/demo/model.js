@@ -14,6 +14,9 @@ const LAST = "chaski.model";
 /** Tokens of context that cards reckon with. */
 const CONTEXT = 4096;
 
+/** Models to choose from: there before the page is, which then need not move. */
+const KNOWN = await models.catalogue();
+
 /** The model that this site has itself. */
 const BUILT_IN = { id: "storyteller", name: "Storyteller", about: "A toy of 7 million parameters that tells children's stories, at once.", model: "models/storyteller-Q4_K_M.gguf", bytes: 4_250_000, licence: "MIT", memory: { [CONTEXT]: 60e6 } };
 
@@ -33,7 +36,7 @@ export class Model {
   #of = null;
   #files = [];
   #changed;
-  #known = [BUILT_IN];
+  #known = [BUILT_IN, ...KNOWN];
   #stored = [];
   #facts = null;
   #room = null;
@@ -61,9 +64,7 @@ export class Model {
   /** Loads the last model, if that takes no download. */
   async start() {
     work();
-    const [known, facts] = await Promise.all([models.catalogue(), capabilities(), this.#look()]);
-    this.#known = [BUILT_IN, ...known];
-    this.#facts = facts;
+    [this.#facts] = await Promise.all([capabilities(), this.#look()]);
     this.#show();
     let last = null;
     try {
@@ -152,9 +153,9 @@ export class Model {
     return { id: m.id, title: m.name, detail: `${bytes(m.bytes)} · ${m.licence}`, note: m.about, state, fits, why };
   }
 
-  /** True, false or null (not known yet) for a model that takes so much. */
+  /** True, false or undefined (not known yet) for a model that takes so much. */
   #fits(memory, download, parameters = 0) {
-    if (!this.#facts) return [null];
+    if (!this.#facts) return [undefined];
     const isCpu = this.#facts.device === "cpu";
     const device = (navigator.deviceMemory ?? 8) * 2 ** 30;
     if (isCpu && memory > 2 ** 32) return [false, `Too large: ${bytes(memory)} of memory, and a page without a GPU has 4 GiB`];

@@ -215,6 +215,7 @@ fn page() -> anyhow::Result<()> {
         copy(&package().join(part), &site.join("chaski").join(part))?;
     }
     let model = "storyteller-Q4_K_M.gguf";
+    preload(&site)?;
     // All but the models: the service worker keeps these.
     let mut files = Vec::new();
     list(&site, "", &mut files)?;
@@ -225,6 +226,33 @@ fn page() -> anyhow::Result<()> {
     copy(&root.join("crates/chaski/model").join(model), &site.join("models").join(model))?;
     println!("the page is in {}", site.display());
     Ok(())
+}
+
+/// Names all modules that the page imports in its head, so that a browser need not read one to learn of the next.
+fn preload(site: &Path) -> anyhow::Result<()> {
+    let mut modules = vec![PathBuf::from("chat.js"), PathBuf::from("chaski/src/catalogue.js")];
+    let mut at = 0;
+    while let Some(module) = modules.get(at).cloned() {
+        at += 1;
+        let path = site.join(&module);
+        let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+        let folder = module.parent().expect("a module lies in a folder");
+        for import in text.lines().filter(|l| l.starts_with("import ") || l.starts_with("export ")) {
+            let Some((_, name)) = import.trim_end_matches(';').rsplit_once(" from ") else { continue };
+            let import = folder.join(name.trim_matches('"').trim_start_matches("./"));
+            if !modules.contains(&import) {
+                modules.push(import);
+            }
+        }
+    }
+    let links = modules.iter().map(|m| format!("<link rel=\"modulepreload\" href=\"{}\">\n", m.display()));
+    let path = site.join("index.html");
+    let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+    let script = "<script type=\"module\" src=\"chat.js\">";
+    ensure!(text.contains(script), "{}: no {script}", path.display());
+    let links: String = links.collect();
+    fs::write(&path, text.replace(script, &format!("{links}{script}")))
+        .with_context(|| format!("could not write {}", path.display()))
 }
 
 /// Adds the paths of all files of a folder, with a prefix.

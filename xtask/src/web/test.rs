@@ -12,11 +12,23 @@ use crate::mesa;
 /// Tests that need a browser: kernels, the engine on both devices, downloads, answers as elements, the page, and that
 /// of the
 /// server.
-const IN_BROWSER: &[&str] =
-    &["kernels", "cases", "loading", "facts", "engine", "cpu", "prose", "page", "served"];
+const IN_BROWSER: &[&str] = &[
+    "kernels",
+    "cases",
+    "loading",
+    "facts",
+    "engine",
+    "cpu",
+    "node-engine",
+    "shared",
+    "prose",
+    "page",
+    "served",
+];
 /// Further tests: bundles, clients of OpenAI, other devices and browsers, large models, the whole page and its
 /// pictures.
-const MORE: &[&str] = &["bundle", "fetch", "memory", "devices", "recover", "chat", "look", "firefox"];
+const MORE: &[&str] =
+    &["bundle", "starters", "fetch", "memory", "devices", "recover", "chat", "look", "firefox"];
 
 /// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once
 /// `modules` are installed, and those for Dawn in Node; with `whole` also those of `MORE`, and with the release module.
@@ -53,7 +65,9 @@ pub(crate) fn test(
         command
     };
     match mesa::lavapipe(install) {
-        Ok(driver) => run(node(&["dawn"]).envs(driver.env())).context("tests in Dawn for Node")?,
+        Ok(driver) => {
+            run(node(&["dawn", "node-engine"]).envs(driver.env())).context("tests in Dawn for Node")?
+        }
         Err(e) => println!("SKIPPED: tests in Dawn for Node: {e:#}"),
     }
     let files = [IN_BROWSER, if whole { MORE } else { &[] }].concat();

@@ -26,6 +26,11 @@ export class Turns {
   #last = performance.now();
   #channel = new MessageChannel();
 
+  /** Programs end only without open ports. */
+  close() {
+    this.#channel.port1.close();
+  }
+
   due() {
     return performance.now() - this.#last > TURN;
   }

@@ -333,6 +333,8 @@ export class Host {
     this.#files.splice(0).forEach((file) => file.close());
     this.#engine?.free();
     this.#engine = null;
+    this.#turns?.close();
+    this.#turns = null;
   }
 
   /** Gives everything back, after what is running; whoever closes aborts that. */

@@ -41,7 +41,7 @@ class SharedChannel extends Channel {
   #peers = new Map();
   /** The tab that leads, and since when: a tab may lead again. */
   #leader = { tab: null, term: null };
-  /** What is asked of the leader, to ask the next one: by number. */
+  /** Calls that the leader has not answered, by number: the next one is asked. */
   #asked = new Map();
   #lead = null;
   #over = new AbortController();
@@ -108,7 +108,7 @@ class SharedChannel extends Channel {
     return this.#peers.get(to);
   }
 
-  /** What nobody hears is asked of the next leader. */
+  /** A call that nobody hears is asked of the next leader. */
   #post(data) {
     const { tab } = this.#leader;
     if (tab === this.#id) this.#lead?.take(data);
@@ -148,7 +148,7 @@ class Leader {
   #channel;
   #info = null;
   #listeners = new Set();
-  /** What each tab waits for, by number. */
+  /** Calls of each tab, by number. */
   #tabs = new Map();
   #ended = false;
   #done;
