@@ -233,11 +233,11 @@ pub struct MulMatVec {
     pub epilogue: Epilogue,
     /// Offset of row 0 in y.
     pub y0: u32,
-    /// x was rounded by a call with [`Self::emit`] to the same precision, with the norm's weights if there is a norm. It
-    /// begins at this word of its buffer, a multiple of 4. `None`: x is f32.
+    /// x was rounded by a call with [`Self::emit`] to the same precision, times the norm's weights if there is a
+    /// norm. It begins at this word of its buffer, a multiple of 4. `None`: x is f32.
     pub rounded: Option<u32>,
-    /// Rounds the result for the next product ([`Self::can_emit`]), to [`rounded_words`] words of y from this one on, a
-    /// multiple of 4. With [`Epilogue::Add`], y keeps the f32 result as well, and it is the product with the weights
+    /// Rounds the result for the next product ([`Self::can_emit`]), to [`rounded_words`] words of y from this one on,
+    /// a multiple of 4. With [`Epilogue::Add`], y keeps the f32 result as well, and it is the product with the weights
     /// `aux[0..M]` of a norm that is rounded; with [`Epilogue::Glu`] nothing else is written.
     pub emit: Option<u32>,
     /// Precision of x; `None` leaves it to the tuning. Rounded values have one that the caller knows.
