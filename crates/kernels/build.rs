@@ -57,6 +57,7 @@ fn main() {
                     continue;
                 }
             }
+            let text = if is_web && !whole { without_native(&text) } else { text };
             texts.push((path, if whole { text } else { without_comments(&text) }));
         }
     }
@@ -120,6 +121,16 @@ fn put(path: &str, bytes: &[u8]) -> PathBuf {
 fn says_of_web(text: &str, word: &str) -> bool {
     let head = text.split("#}").next().unwrap_or_default();
     head.lines().any(|l| l.split_whitespace().take(2).eq(["web", word]))
+}
+
+/// The text without what pages do not need of a kernel that they have: from `{# native #}` to `{# end #}`.
+fn without_native(text: &str) -> String {
+    let mut parts = text.split("{# native #}");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(part.split_once("{# end #}").expect("a part that ends").1);
+    }
+    out
 }
 
 /// The text without `{# ... #}` and the line feed behind each, as the template engine strips them.

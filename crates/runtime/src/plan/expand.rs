@@ -21,6 +21,9 @@ use super::steps::{Form, Fused, Norm, Part, Step, Steps};
 use crate::graph::recurrent::Recurrent;
 use crate::graph::{ExpertLayer, Graph, Op, ValueId, WeightId};
 
+/// True if products may round their results for others: pages do not download that.
+const AHEAD: bool = cfg!(not(target_arch = "wasm32"));
+
 /// Column stride of an activation of this width, in values.
 pub(super) fn ld(width: u32) -> u32 {
     width.next_multiple_of(8)
@@ -152,8 +155,10 @@ impl Expander<'_> {
         (self.place, self.takes) = (Place::Device(self.device), Vec::new());
         let mut last = vec![0; self.graph.widths.len()];
         self.half = self.half_of(body.iter().chain(head), n_col);
-        let steps: Vec<&Step> = body.iter().chain(head).collect();
-        self.rounding = self.rounding_of(&steps, body.len());
+        if AHEAD {
+            let steps: Vec<&Step> = body.iter().chain(head).collect();
+            self.rounding = self.rounding_of(&steps, body.len());
+        }
         for (i, s) in body.iter().chain(head).enumerate() {
             self.touched(s).into_iter().for_each(|v| last[v.0] = i);
         }
@@ -170,12 +175,10 @@ impl Expander<'_> {
             }
             let is_inside = |l: &&ExpertLayer| s.nodes().iter().any(|n| l.nodes.contains(n));
             self.layer = self.experts.iter().find(is_inside).map(|l| l.layer);
-            self.rounds = self.rounding.after[i];
-            let y = self.steps.output(self.graph, s);
-            self.normed[y.0] = None;
-            self.step(s)?;
-            if let Some(norm) = self.rounds.take() {
-                self.normed[y.0] = Some(norm.out);
+            if AHEAD {
+                self.step_ahead(s, i)?;
+            } else {
+                self.step(s)?;
             }
             self.layer = None;
             for v in self.touched(s) {
@@ -191,6 +194,18 @@ impl Expander<'_> {
         let takes = std::mem::take(&mut self.takes);
         self.stages.push(Stage { place: self.place, segment, takes, gives: Vec::new() });
         Ok(std::mem::take(&mut self.stages))
+    }
+
+    /// A step, with what it rounds for the next.
+    fn step_ahead(&mut self, s: &Step, i: usize) -> Result<(), PlanError> {
+        self.rounds = self.rounding.after[i];
+        let y = self.steps.output(self.graph, s);
+        self.normed[y.0] = None;
+        self.step(s)?;
+        if let Some(norm) = self.rounds.take() {
+            self.normed[y.0] = Some(norm.out);
+        }
+        Ok(())
     }
 
     /// Values that are f16 in steps of up to `n_col` columns.
@@ -262,7 +277,7 @@ impl Expander<'_> {
 
     /// A value as the input of a product.
     fn input(&mut self, v: ValueId) -> Input {
-        let rounded = self.rounding.values.get(v.0).is_some_and(|r| *r).then_some(0);
+        let rounded = (AHEAD && self.rounding.values.get(v.0).is_some_and(|r| *r)).then_some(0);
         Input { slot: self.act(v), k: self.graph.width(v), f16: self.half[v.0], rounded }
     }
 
@@ -291,7 +306,7 @@ impl Expander<'_> {
         part: &'static str,
         weights: u64,
     ) -> Result<&mut Work, DispatchError> {
-        let rounded = call.rounded.is_some() || call.emit.is_some();
+        let rounded = AHEAD && (call.rounded.is_some() || call.emit.is_some());
         call.act = if rounded { self.precision() } else { self.config.inputs };
         call.tune = self.config.tuning.product(&call.class());
         let dispatch = call.dispatch(self.caps)?;
@@ -390,7 +405,7 @@ impl Expander<'_> {
         let name = if y == self.logits { "head" } else { "project" };
         let (x, norm) = self.fed_products(x, norm)?;
         let (y_slot, ldy) = (self.act(y), self.ld_of(y));
-        if let (Some(_), Slot::Act(b)) = (self.rounds, y_slot) {
+        if let (Some(_), Slot::Act(b)) = (self.rounds.filter(|_| AHEAD), y_slot) {
             let words = self.words(self.graph.width(y)) + u64::from(rounded_words(self.graph.width(y)));
             self.pool.words[b] = self.pool.words[b].max(words);
         }
@@ -488,7 +503,7 @@ impl Expander<'_> {
     ) -> Result<(), PlanError> {
         if self.n_col == 1 {
             // Products whose result is rounded have no norm before them, but the weights of one behind.
-            let aux = self.groups.aux(self.graph, norm.or(self.rounds), parts);
+            let aux = self.groups.aux(self.graph, norm.or(self.rounds.filter(|_| AHEAD)), parts);
             return self.project_rows(x, norm.map(|n| n.eps), parts, aux, add, y, ldy, name);
         }
         assert!(norm.is_none(), "many columns have their norm behind them");
@@ -514,6 +529,9 @@ impl Expander<'_> {
         norm: Option<Norm>,
     ) -> Result<(Input, Option<Norm>), PlanError> {
         let (mut input, left) = self.fed(x, norm)?;
+        if !AHEAD {
+            return Ok((input, left));
+        }
         let is_there = |n: &Norm| self.n_col == 1 && self.normed[x.0] == Some(n.out);
         if norm.is_some_and(|n| is_there(&n)) {
             input.rounded = Some(self.rounded_at(x));
@@ -579,7 +597,7 @@ impl Expander<'_> {
                         affine,
                         y0: at,
                         rounded: x.rounded,
-                        emit: self.rounds.map(|_| ldy),
+                        emit: self.rounds.filter(|_| AHEAD).map(|_| ldy),
                         ..MulMatVec::new(whole, epilogue)
                     };
                     self.mat_vec(call, bind, name, n_byte)?.col(moved, n_flop);
@@ -662,7 +680,7 @@ impl Expander<'_> {
                 norm: norm.map(|n| n.eps),
                 affine,
                 rounded: x.rounded,
-                emit: self.rounding.values[y.0].then_some(0),
+                emit: (AHEAD && self.rounding.values.get(y.0) == Some(&true)).then_some(0),
                 ..MulMatVec::new(g.matrix(&g.shards[0]), Epilogue::Glu(act))
             };
             let bind = vec![

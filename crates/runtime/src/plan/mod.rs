@@ -15,6 +15,7 @@ mod group;
 mod memory;
 mod planned;
 mod recurrent;
+#[cfg_attr(target_arch = "wasm32", path = "no_rounding.rs")]
 mod rounding;
 mod segments;
 mod single;

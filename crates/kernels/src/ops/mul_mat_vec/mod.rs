@@ -334,7 +334,11 @@ impl Split {
             _ => 8 * tune.fill,
         };
         let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / (outs * cols)).max(1));
-        let (wg, batch) = if emits { one_run(caps, team, n_batch, outs, rounded) } else { (wg, batch) };
+        let (wg, batch) = if emits && cfg!(not(target_arch = "wasm32")) {
+            one_run(caps, team, n_batch, outs, rounded)
+        } else {
+            (wg, batch)
+        };
         let mut split = Split {
             wg,
             team,
@@ -436,7 +440,9 @@ impl MulMatVec {
     /// # Errors
     /// [`DispatchError::NoKernel`] if the formats have no kernel, [`DispatchError::Shape`] if heads do not divide by 4.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        self.check_rounding(caps)?;
+        if cfg!(not(target_arch = "wasm32")) {
+            self.check_rounding(caps)?;
+        }
         if let Some(dispatch) = alone::column(self, caps) {
             return dispatch;
         }
@@ -503,10 +509,13 @@ impl MulMatVec {
         if let Some(c) = &self.columns {
             constants.extend([("LDX", c.ldx.into()), ("LDY", c.ldy.into())]);
         }
-        if let Some(at) = self.rounded {
+        // Nothing rounds ahead in browsers.
+        let [rounded, emit] =
+            [self.rounded, self.emit].map(|at| at.filter(|_| cfg!(not(target_arch = "wasm32"))));
+        if let Some(at) = rounded {
             constants.extend([("ROUNDED", 1.0), ("X0", (at / 4).into())]);
         }
-        if let Some(at) = self.emit {
+        if let Some(at) = emit {
             constants.extend([("EMIT", 1.0), ("Z0", at.into())]);
         }
         if let Some(e) = &self.experts {
