@@ -180,8 +180,8 @@ impl EngineBuilder {
         self
     }
 
-    /// The GPUs to use, by part of their names or their indices, each with some of the layers in this order:
-    /// [`DeviceChoice::Gpus`].
+    /// The GPUs to use, by part of their names or their indices, each with some of the layers in this order, and `cpu`
+    /// for layers on the CPU: [`DeviceChoice::Gpus`].
     ///
     /// ```no_run
     /// # async fn load() -> Result<(), chaski::Error> {
@@ -213,9 +213,17 @@ impl EngineBuilder {
         self
     }
 
+    /// The number of layers on the GPU or GPUs: the last ones, with the head. The CPU has the others, as with `cpu`
+    /// among [`Self::devices`]; 0: all are on the CPU. Shares are then those of the GPUs. No effect in a browser, with
+    /// at least as many as the model has, or if there is no GPU. Default: all.
+    pub fn gpu_layers(mut self, n: u32) -> Self {
+        self.loader.config.gpu_layers = Some(n);
+        self
+    }
+
     /// Shares of weights and KV cache of several devices, in any unit: as many as devices. Models are cut between
     /// layers, so shares are approximate. Default: in proportion to their free memory,
-    /// or equal ones where that is not known. [`Self::build`] fails with
+    /// or equal ones where that is not known; the CPU beside GPUs gets what does not fit there. [`Self::build`] fails with
     /// [`PlanError::Shares`](crate::errors::PlanError::Shares) for another number of shares. No effect on the CPU.
     pub fn shares(mut self, shares: Vec<f32>) -> Self {
         self.loader.config.shares = shares;

@@ -29,7 +29,9 @@ pub enum DeviceChoice {
     /// A GPU, by part of its name or its index; the fastest one if `None`.
     Gpu(Option<String>),
     /// Several GPUs, by part of their names or their indices, for models too large for one: each holds some of the
-    /// layers, in this order ([`EngineBuilder::shares`](crate::EngineBuilder::shares)). Not in a browser.
+    /// layers, in this order ([`EngineBuilder::shares`](crate::EngineBuilder::shares)). `cpu` among them gives layers
+    /// to the CPU backend: the first ones, wherever it is in the list, since the last device chooses tokens. Not in a
+    /// browser.
     Gpus(Vec<String>),
     /// All GPUs of the fastest one's graphics API in the order of [`adapters`](crate::gpu::adapters), software
     /// renderers excluded; as [`Self::Gpus`]. One GPU is used as [`Self::Gpu`] would.
@@ -38,7 +40,8 @@ pub enum DeviceChoice {
     Cpu,
 }
 
-/// The device that an engine runs on; of several devices, all names, and the capabilities of the last, which samples.
+/// The device that an engine runs on; of several devices, all names in layer order, and the capabilities of the last,
+/// which samples.
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {
     /// The adapter's name, or `CPU`.
@@ -70,6 +73,19 @@ pub(crate) struct Opened {
     pub(crate) info: DeviceInfo,
     /// Of several devices those that are missing: their indices in the choice, and names.
     pub(crate) missing: Vec<(usize, String)>,
+    /// Index of the CPU in a choice of several devices.
+    pub(crate) cpu: Option<usize>,
+}
+
+impl Opened {
+    fn of(target: Target, info: DeviceInfo) -> Opened {
+        Opened { target, info, missing: Vec::new(), cpu: None }
+    }
+
+    /// The same GPUs for the last layers of a model, after those of the CPU. No effect in a browser.
+    pub(crate) fn after_cpu(self) -> Opened {
+        several::after_cpu(self)
+    }
 }
 
 /// The devices of several that a model needs.
@@ -144,7 +160,7 @@ async fn open_tested<F: Future<Output = Result<(), RuntimeError>>>(
         };
         let Err(e) = test(gpu.clone()).await else {
             let info = describe(&gpu, distrust);
-            return Ok(Opened { target: Target::Gpu(gpu), info, missing: Vec::new() });
+            return Ok(Opened::of(Target::Gpu(gpu), info));
         };
         tracing::warn!(adapter = gpu.summary().name, %e, "the self-test failed");
         options.set = match gpu.caps().most() {
@@ -172,7 +188,7 @@ fn describe(gpu: &Gpu, distrust: Option<String>) -> DeviceInfo {
 fn cpu(fallback: Option<String>) -> Opened {
     let (name, driver) = ("CPU".into(), Isa::best().name().into());
     let info = DeviceInfo { name, driver, caps: None, fallback, distrust: None };
-    Opened { target: Target::Cpu, info, missing: Vec::new() }
+    Opened::of(Target::Cpu, info)
 }
 
 #[cfg(test)]

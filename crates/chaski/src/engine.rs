@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chaski_models::serve::{self, Load, Request};
 use chaski_models::{GenerateOptions, Model, Runner};
-use chaski_runtime::gpu::{ExpertReads, Gpu, Memory, MemoryItem};
+use chaski_runtime::gpu::{ExpertReads, Gpu, GpuModel, Memory, MemoryItem};
 use chaski_text::{AddSpecial, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer};
 use serde_json::Value;
 
@@ -99,14 +99,17 @@ impl Engine {
         memory
     }
 
-    /// The same for each device of a model over several GPUs, in layer order, with its name. A draft model is on the
-    /// last.
+    /// The same for each device of a model over several, in layer order, with its name: the CPU first, if it has
+    /// layers. A draft model is on the last.
     pub fn memory_by_device(&self) -> Vec<(String, Memory)> {
-        let Some(model) = self.loaded().gpu().filter(|model| model.n_device() > 1) else {
+        let is_split = |model: &&GpuModel| model.n_device() > 1 || model.memory_on_cpu().is_some();
+        let Some(model) = self.loaded().gpu().filter(is_split) else {
             return vec![(self.device().name.clone(), self.memory())];
         };
+        let of_cpu = model.memory_on_cpu().map(|memory| ("CPU".to_owned(), memory));
         let of = |(i, gpu): (usize, &Arc<Gpu>)| (gpu.summary().name.clone(), model.memory_of(i));
-        let mut all: Vec<(String, Memory)> = self.gpus().iter().enumerate().map(of).collect();
+        let of_gpus = self.gpus().iter().enumerate().map(of);
+        let mut all: Vec<(String, Memory)> = of_cpu.into_iter().chain(of_gpus).collect();
         if let Some((_, last)) = all.last_mut() {
             last.items.extend(self.draft_memory());
         }

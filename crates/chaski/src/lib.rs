@@ -91,7 +91,7 @@ pub mod gpu {
 
 /// Measurements of models: perplexity, importance matrices, and memory requirements.
 pub mod tools {
-    pub use crate::memory::{memory_need, memory_need_on};
+    pub use crate::memory::{memory_need, memory_need_after_cpu, memory_need_on};
     pub use chaski_models::{ImatrixOptions, ImatrixProgress, Perplexity, imatrix, perplexity};
 }
 

@@ -16,7 +16,7 @@ use crate::source::{AnySource, Source};
 pub(crate) fn gpus_of(target: &Target) -> &[Arc<Gpu>] {
     match target {
         Target::Gpu(gpu) => std::slice::from_ref(gpu),
-        Target::Gpus(gpus) => gpus,
+        Target::Gpus(gpus) | Target::AfterCpu(gpus) => gpus,
         Target::Cpu => &[],
     }
 }
@@ -49,16 +49,25 @@ impl Loader {
         }
     }
 
+    /// Layers on GPUs, if the CPU has some or all.
+    fn gpu_layers(&self, model: &Model<AnySource>) -> Option<u32> {
+        let is_web = cfg!(target_arch = "wasm32");
+        self.config.gpu_layers.filter(|n| !is_web && *n < model.config().n_layer)
+    }
+
     /// Opens the device, or those of several that are wanted, and loads the model there.
     pub(crate) async fn load(
         &mut self,
         model: &Model<AnySource>,
         wanted: Wanted,
     ) -> Result<(Runner, Target, DeviceInfo), Error> {
-        let Opened { target, info, missing } = match self.shared.is_empty() {
-            false => device::share(&self.shared, wanted, &self.trusted).await?,
-            true => device::open(&self.device, &mut self.gpu, wanted, &self.trusted).await?,
+        let opened = match (self.gpu_layers(model), self.shared.is_empty()) {
+            (Some(0), _) => device::open(&DeviceChoice::Cpu, &mut self.gpu, wanted, &self.trusted).await?,
+            (_, false) => device::share(&self.shared, wanted, &self.trusted).await?,
+            (_, true) => device::open(&self.device, &mut self.gpu, wanted, &self.trusted).await?,
         };
+        let opened = if self.gpu_layers(model).is_some() { opened.after_cpu() } else { opened };
+        let Opened { target, info, missing, cpu } = opened;
         let gpus = gpus_of(&target);
         if let Some(first) = gpus.first() {
             let of = |gpu: &Arc<Gpu>| (gpu.summary().name.clone(), gpu.summary().driver.clone());
@@ -67,7 +76,12 @@ impl Loader {
             self.config.tuning = if is_alike { (self.tuning)(first.summary()) } else { Tuning::default() };
         }
         let is_there = |i: &usize| missing.iter().all(|(nth, _)| nth != i);
-        let shares = (0..self.config.shares.len()).filter(is_there).map(|i| self.config.shares[i]).collect();
+        let mut order: Vec<usize> = (0..self.config.shares.len()).filter(is_there).collect();
+        if let Some(cpu) = cpu {
+            // Its layers are the first.
+            order.sort_by_key(|i| *i != cpu);
+        }
+        let shares = order.into_iter().map(|i| self.config.shares[i]).collect();
         let config = RunnerConfig { shares, ..self.config.clone() };
         let loaded = Runner::load(model, &target, &config, &mut self.progress).await;
         let runner = loaded.map_err(|e| match e {

@@ -1,7 +1,7 @@
 //! Memory requirements of a model, before loading.
 
 use chaski_models::RunnerConfig;
-use chaski_runtime::gpu::Memory;
+use chaski_runtime::gpu::{DeviceMemory, Memory};
 use chaski_runtime::kernels::Caps;
 
 use crate::error::Error;
@@ -19,6 +19,22 @@ pub async fn memory_need_on(
     devices: &[&Caps],
 ) -> Result<Vec<Memory>, Error> {
     Ok(config.memory_on_devices(model, devices).await?)
+}
+
+/// The same with the first layers on the CPU, whose memory comes first
+/// ([`EngineBuilder::gpu_layers`](crate::EngineBuilder::gpu_layers), `cpu` in
+/// [`DeviceChoice::Gpus`](crate::DeviceChoice::Gpus)). What is free on the GPUs decides unless
+/// [`RunnerConfig::gpu_layers`] or [`RunnerConfig::shares`], the CPU's first, do.
+///
+/// # Errors
+/// As [`memory_need_on`].
+pub async fn memory_need_after_cpu(
+    model: &OpenModel,
+    config: &RunnerConfig,
+    devices: &[&Caps],
+    free: &[Option<DeviceMemory>],
+) -> Result<Vec<Memory>, Error> {
+    Ok(config.memory_after_cpu(model, devices, free).await?)
 }
 
 /// The memory that [`crate::Engine`] will allocate for this model and configuration, by purpose: on a device with these

@@ -89,6 +89,9 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
             builder = builder.kv_tokens(n);
         }
     }
+    if let Some(n) = args.gpu_layers() {
+        builder = builder.gpu_layers(n);
+    }
     if let Some(set) = args.features {
         builder = builder.feature_set(set.into());
     }

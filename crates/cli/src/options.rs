@@ -142,7 +142,8 @@ pub(crate) fn device(text: &str) -> Result<DeviceChoice, String> {
     })
 }
 
-/// Parses a device, or several GPUs with `between` between their names; commas within parentheses belong to a name.
+/// Parses a device, or several with `between` between their names, of which one may be the CPU; commas within
+/// parentheses belong to a name.
 fn devices_between(text: &str, between: char) -> Result<DeviceChoice, String> {
     let (mut names, mut depth) = (vec![String::new()], 0);
     for c in text.chars() {
@@ -159,18 +160,23 @@ fn devices_between(text: &str, between: char) -> Result<DeviceChoice, String> {
     if let [one] = &names[..] {
         return device(one);
     }
-    match names.iter().find(|name| !matches!(device(name.trim()), Ok(DeviceChoice::Gpu(Some(_))))) {
-        Some(name) => Err(format!("`{name}` is not the name or index of a GPU, of which a list consists")),
-        None => Ok(DeviceChoice::Gpus(names.iter().map(|name| name.trim().to_owned()).collect())),
+    let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
+    let is_one = |name: &&&str| **name == "cpu" || matches!(device(name), Ok(DeviceChoice::Gpu(Some(_))));
+    match names.iter().find(|name| !is_one(name)) {
+        Some(name) => Err(format!("`{name}` is neither the name or index of a GPU nor cpu, of which a list consists")),
+        None if names.iter().filter(|name| **name == "cpu").count() > 1 => {
+            Err("cpu is in the list twice".into())
+        }
+        None => Ok(DeviceChoice::Gpus(names.into_iter().map(str::to_owned).collect())),
     }
 }
 
-/// Parses a device, or a list of GPUs such as `0,1`.
+/// Parses a device, or a list such as `0,1` or `0,cpu`.
 pub(crate) fn devices(text: &str) -> Result<DeviceChoice, String> {
     devices_between(text, ',')
 }
 
-/// The same for lists of devices to compare, each of which may be several GPUs: `0,0/1`.
+/// The same for lists of devices to compare, each of which may be several: `0,0/1`.
 pub(crate) fn devices_of_list(text: &str) -> Result<DeviceChoice, String> {
     devices_between(text, '/')
 }
@@ -178,7 +184,7 @@ pub(crate) fn devices_of_list(text: &str) -> Result<DeviceChoice, String> {
 /// How a model is split over the GPUs, as in llama.cpp.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Split {
-    /// One GPU: the first of several that --device names
+    /// One device: the first of several that --device names
     None,
     /// By layers: over all GPUs of this machine, if --device names none
     Layer,
@@ -188,7 +194,10 @@ impl Split {
     /// The choice of devices under this split. With fewer than two GPUs here, `layer` changes nothing.
     pub(crate) fn over(split: Option<Split>, choice: &DeviceChoice) -> DeviceChoice {
         match (split, choice) {
-            (Some(Split::None), DeviceChoice::Gpus(names)) => DeviceChoice::Gpu(names.first().cloned()),
+            (Some(Split::None), DeviceChoice::Gpus(names)) => match names.first() {
+                Some(name) if name == "cpu" => DeviceChoice::Cpu,
+                first => DeviceChoice::Gpu(first.cloned()),
+            },
             (Some(Split::None), DeviceChoice::AllGpus) => DeviceChoice::Gpu(None),
             (Some(Split::Layer), DeviceChoice::Auto | DeviceChoice::Gpu(None)) if has_several() => {
                 DeviceChoice::AllGpus
@@ -252,6 +261,23 @@ impl Shares {
     }
 }
 
+/// Layers on GPUs, as in llama.cpp: so many, or all.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GpuLayers(pub(crate) Option<u32>);
+
+impl FromStr for GpuLayers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<GpuLayers, String> {
+        match text.parse::<i64>() {
+            _ if matches!(text, "all" | "auto") => Ok(GpuLayers(None)),
+            Ok(n) if n < 0 => Ok(GpuLayers(None)),
+            Ok(n) => Ok(GpuLayers(Some(u32::try_from(n).unwrap_or(u32::MAX)))),
+            Err(_) => Err(format!("`{text}` is not a number of layers, nor all")),
+        }
+    }
+}
+
 /// Device options of a model.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Device options")]
@@ -269,16 +295,19 @@ pub(crate) struct EngineArgs {
     /// KV cache type of the values (-ctv)
     #[arg(long, hide = true, value_name = "TYPE", conflicts_with = "kv")]
     pub(crate) cache_type_v: Option<KvType>,
-    /// auto (the fastest GPU, else the CPU), gpu, cpu, or the name or index of a GPU; several, such as 0,1, or all
-    /// share the layers
+    /// auto (the fastest GPU, else the CPU), gpu, cpu, or the name or index of a GPU; several, such as 0,1 or 0,cpu,
+    /// or all share the layers
     #[arg(long, alias = "devices", value_parser = devices, default_value = "auto", value_name = "DEVICE")]
     pub(crate) device: DeviceChoice,
     /// How a model is split over several GPUs (also -sm) [default: layer if --device names several]
     #[arg(long, value_enum, alias = "split-mode", value_name = "HOW")]
     pub(crate) split: Option<Split>,
-    /// With several GPUs: the share of the model on each, such as 3,1 (also -ts) [default: by free memory]
+    /// With several devices: the share of the model on each, such as 3,1 (also -ts) [default: by free memory]
     #[arg(long, value_name = "N,N")]
     pub(crate) tensor_split: Option<Shares>,
+    /// Layers on the GPU or GPUs, the last ones; the CPU runs the others (also -ngl) [default: all]
+    #[arg(long, alias = "n-gpu-layers", value_name = "N", allow_negative_numbers = true)]
+    pub(crate) gpu_layers: Option<GpuLayers>,
     /// Limit the GPU features in use to this set
     #[arg(long, value_enum, value_name = "SET")]
     pub(crate) features: Option<Features>,
@@ -392,6 +421,11 @@ impl EngineArgs {
     /// The devices, as `--device` and `--split` have them.
     pub(crate) fn placed(&self) -> DeviceChoice {
         Split::over(self.split, &self.device)
+    }
+
+    /// Layers on GPUs, if not all.
+    pub(crate) fn gpu_layers(&self) -> Option<u32> {
+        self.gpu_layers.and_then(|layers| layers.0)
     }
 
     /// The KV cache type, from either form of the options.
@@ -684,7 +718,9 @@ mod tests {
         assert_eq!(devices(whole), Ok(DeviceChoice::Gpu(Some(whole.into()))));
         assert_eq!(devices(&format!("{whole},1")), gpus(&[whole, "1"]));
         assert_eq!(devices_of_list("0/1"), gpus(&["0", "1"]));
-        let e = devices("0,cpu").unwrap_err();
+        assert_eq!(devices("0, cpu"), gpus(&["0", "cpu"]));
+        assert_eq!(devices("cpu,0,cpu"), Err("cpu is in the list twice".into()));
+        let e = devices("0,auto").unwrap_err();
         assert_eq!(e, "`cpu` is not the name or index of a GPU, of which a list consists");
         assert!(devices("0,").is_err());
         assert_eq!(devices("all"), Ok(DeviceChoice::AllGpus));
@@ -695,10 +731,19 @@ mod tests {
     fn a_split_of_none_takes_the_first_device() {
         let of = |split, text: &str| Split::over(Some(split), &devices(text).unwrap());
         assert_eq!(of(Split::None, "1,0"), DeviceChoice::Gpu(Some("1".into())));
+        assert_eq!(of(Split::None, "cpu,0"), DeviceChoice::Cpu);
         assert_eq!(of(Split::None, "all"), DeviceChoice::Gpu(None));
         assert_eq!(of(Split::None, "auto"), DeviceChoice::Auto);
         assert_eq!(of(Split::Layer, "1,0"), devices("1,0").unwrap());
         assert_eq!(of(Split::Layer, "cpu"), DeviceChoice::Cpu);
+    }
+
+    #[test]
+    fn layers_on_gpus_are_a_number_or_all() {
+        let layers = |text: &str| text.parse::<GpuLayers>().map(|layers| layers.0);
+        assert_eq!([layers("0"), layers("33")], [Ok(Some(0)), Ok(Some(33))]);
+        assert_eq!([layers("all"), layers("auto"), layers("-1")], [Ok(None), Ok(None), Ok(None)]);
+        assert_eq!(layers("many"), Err("`many` is not a number of layers, nor all".into()));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Models build it once; it knows no device. A value has one column per token of the batch, so the same graph serves
 //! decode and prefill.
 
+use std::collections::HashSet;
+
 use crate::act::Act;
 use crate::altup::AltUp;
 use crate::bidirectional::Bidirectional;
@@ -385,6 +387,30 @@ impl Graph {
     /// True if a text runs in one step, because its tokens see those after them.
     pub fn is_encoder(&self) -> bool {
         self.nodes.iter().any(|n| matches!(n.op, Op::Bidirectional(_)))
+    }
+
+    /// The graph of some of its nodes alone, with the same ids. Matrices, layers of the cache and recurrent state that
+    /// they do not use are empty.
+    #[must_use]
+    pub fn only(&self, nodes: &[usize]) -> Graph {
+        let mut part = Graph { logits: None, hidden: None, ..self.clone() };
+        part.nodes = nodes.iter().map(|i| self.nodes[*i].clone()).collect();
+        let matrices = |nodes: &[Node]| -> HashSet<WeightId> {
+            nodes.iter().flat_map(|node| node.op.matrices()).collect()
+        };
+        let used = matrices(&part.nodes);
+        for id in matrices(&self.nodes).difference(&used) {
+            part.weights[id.0].n_row = 0;
+        }
+        let (mut kv, mut states) = (HashSet::new(), HashSet::new());
+        for node in &part.nodes {
+            kv.extend(node.op.kv_layer());
+            states.extend(node.op.state_layer());
+        }
+        let unused = |used: &HashSet<usize>, n: usize| (0..n).filter(|i| !used.contains(i)).collect::<Vec<_>>();
+        unused(&kv, self.kv.len()).into_iter().for_each(|i| part.kv[i].n_kv = 0);
+        unused(&states, self.states.len()).into_iter().for_each(|i| part.states[i].n = 0);
+        part
     }
 
     /// For every value the last node that reads it (0 if none does; the logits are read at the end).

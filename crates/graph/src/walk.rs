@@ -55,6 +55,26 @@ impl Op {
         }
     }
 
+    /// The layer of the KV cache that it uses.
+    pub fn kv_layer(&self) -> Option<usize> {
+        match self {
+            Op::KvWrite { layer, .. } | Op::Attention { layer, .. } | Op::Latent(Latent { layer, .. }) => {
+                Some(*layer)
+            }
+            _ => None,
+        }
+    }
+
+    /// The layer of recurrent state that it uses.
+    pub fn state_layer(&self) -> Option<usize> {
+        match self {
+            Op::Recurrent(Recurrent::ShortConv(op)) => Some(op.state),
+            Op::Recurrent(Recurrent::Scan(op)) => Some(op.state),
+            Op::Recurrent(Recurrent::DeltaNet(op)) => Some(op.state),
+            _ => None,
+        }
+    }
+
     /// The same operation on other values.
     #[must_use]
     pub fn moved(mut self, to: impl Fn(ValueId) -> ValueId) -> Self {

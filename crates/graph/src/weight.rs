@@ -34,6 +34,11 @@ impl Weight {
         Weight { name, ty, row0: 0, n_row, n_col, n_expert: 1, run: n_row, stride: n_row, times: None }
     }
 
+    /// The layer that it belongs to, by its name; `None` for those before and after all layers.
+    pub fn layer(&self) -> Option<u32> {
+        self.name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
+    }
+
     /// Rows per expert, or all.
     pub fn expert_rows(&self) -> u32 {
         self.n_row / self.n_expert.max(1)

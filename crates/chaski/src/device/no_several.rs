@@ -14,6 +14,11 @@ fn refused<T>() -> Result<T, Error> {
     Err(RuntimeError::Plan(PlanError::OneDevice).into())
 }
 
+/// GPUs alone: browsers do without layers on the CPU.
+pub(super) fn after_cpu(gpus: Opened) -> Opened {
+    gpus
+}
+
 /// Uses an already open device that passes a test.
 pub(super) async fn share<F: Future<Output = Result<(), RuntimeError>>>(
     gpus: &[Arc<Gpu>],
@@ -22,7 +27,7 @@ pub(super) async fn share<F: Future<Output = Result<(), RuntimeError>>>(
 ) -> Result<Opened, Error> {
     let [gpu] = gpus else { return refused() };
     test(gpu.clone()).await?;
-    Ok(Opened { target: Target::Gpu(gpu.clone()), info: describe(gpu, None), missing: Vec::new() })
+    Ok(Opened::of(Target::Gpu(gpu.clone()), describe(gpu, None)))
 }
 
 /// Opens the device of a choice that passes a test, or has fewer features.

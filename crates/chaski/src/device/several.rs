@@ -5,9 +5,13 @@ use std::sync::Arc;
 use chaski_models::Target;
 use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, adapters_with};
+use chaski_runtime::plan::PlanError;
 
-use super::{DeviceChoice, DeviceInfo, Opened, Wanted, describe, open_tested};
+use super::{DeviceChoice, DeviceInfo, Opened, Wanted, cpu, describe, open_tested};
 use crate::error::Error;
+
+/// The name of the CPU in a list of devices.
+const CPU: &str = "cpu";
 
 /// True for errors of a device that is lost or gone.
 fn is_gone(error: &Error) -> bool {
@@ -28,21 +32,28 @@ struct Several {
     wanted: Wanted,
     found: Vec<(Arc<Gpu>, DeviceInfo)>,
     missing: Vec<(usize, String)>,
+    /// Index of the CPU in the list.
+    cpu: Option<usize>,
     /// Why the first of these is missing.
     why: Option<Error>,
 }
 
 impl Several {
     fn new(wanted: Wanted) -> Several {
-        Several { wanted, found: Vec::new(), missing: Vec::new(), why: None }
+        Several { wanted, found: Vec::new(), missing: Vec::new(), cpu: None, why: None }
     }
 
-    fn add(&mut self, name: String, opened: Result<(Arc<Gpu>, DeviceInfo), Error>) -> Result<(), Error> {
+    fn add(
+        &mut self,
+        nth: usize,
+        name: String,
+        opened: Result<(Arc<Gpu>, DeviceInfo), Error>,
+    ) -> Result<(), Error> {
         match opened {
             Ok(found) => self.found.push(found),
             Err(e) if self.wanted == Wanted::Left && is_gone(&e) => {
                 tracing::warn!(device = name, error = %e, "the model goes on without a device");
-                self.missing.push((self.found.len() + self.missing.len(), name));
+                self.missing.push((nth, name));
                 self.why.get_or_insert(e);
             }
             Err(e) => return Err(e),
@@ -53,8 +64,16 @@ impl Several {
     /// Those that are there, as one target.
     fn together(self) -> Result<Opened, Error> {
         match self.why {
+            // On the CPU alone, requests would go on by other samplers.
+            Some(Error::Runtime(why)) if self.found.is_empty() && self.cpu.is_some() => {
+                let missing = self.missing.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
+                Err(RuntimeError::Missing { missing, source: Box::new(why) }.into())
+            }
             Some(why) if self.found.is_empty() => Err(why),
-            _ => Ok(Opened { missing: self.missing, ..together(self.found) }),
+            _ => {
+                let opened = Opened { missing: self.missing, cpu: self.cpu, ..together(self.found) };
+                Ok(if self.cpu.is_some() { after_cpu(opened) } else { opened })
+            }
         }
     }
 }
@@ -66,9 +85,9 @@ pub(super) async fn share<F: Future<Output = Result<(), RuntimeError>>>(
     test: impl Fn(Arc<Gpu>) -> F,
 ) -> Result<Opened, Error> {
     let mut several = Several::new(wanted);
-    for gpu in gpus {
+    for (nth, gpu) in gpus.iter().enumerate() {
         let opened = test(gpu.clone()).await.map(|()| (gpu.clone(), describe(gpu, None)));
-        several.add(gpu.summary().name.clone(), opened.map_err(Error::from))?;
+        several.add(nth, gpu.summary().name.clone(), opened.map_err(Error::from))?;
     }
     several.together()
 }
@@ -92,16 +111,24 @@ pub(super) async fn open<F: Future<Output = Result<(), RuntimeError>>>(
         }
         _ => return open_tested(choice, options, test).await,
     };
+    let n_cpu = names.iter().filter(|name| *name == CPU).count();
+    if n_cpu > 1 || n_cpu == 1 && names.len() == 1 {
+        return Err(RuntimeError::Plan(PlanError::CpuAlone).into());
+    }
     let mut several = Several::new(wanted);
-    for name in &names {
+    for (nth, name) in names.iter().enumerate() {
+        if name == CPU {
+            several.cpu = Some(nth);
+            continue;
+        }
         // A device that fails its test has fewer features; the others keep theirs.
         let mut options = options.clone();
         let opened = open_tested(&DeviceChoice::Gpu(Some(name.clone())), &mut options, &test).await;
         let as_gpu = |opened: Opened| match opened.target {
             Target::Gpu(gpu) => (gpu, opened.info),
-            Target::Gpus(_) | Target::Cpu => unreachable!("a named GPU is one"),
+            Target::Gpus(_) | Target::AfterCpu(_) | Target::Cpu => unreachable!("a named GPU is one"),
         };
-        several.add(name.clone(), opened.map(as_gpu))?;
+        several.add(nth, name.clone(), opened.map(as_gpu))?;
     }
     several.together()
 }
@@ -130,7 +157,20 @@ fn together(opened: Vec<(Arc<Gpu>, DeviceInfo)>) -> Opened {
             Target::Gpus(gpus)
         }
     };
-    Opened { target, info, missing: Vec::new() }
+    Opened::of(target, info)
+}
+
+/// The same GPUs after layers of the CPU.
+pub(super) fn after_cpu(gpus: Opened) -> Opened {
+    let target = match gpus.target {
+        Target::Gpu(gpu) => Target::AfterCpu(vec![gpu]),
+        Target::Gpus(gpus) => Target::AfterCpu(gpus),
+        other => return Opened { target: other, ..gpus },
+    };
+    let of_cpu = cpu(None).info;
+    let name = format!("{}, {}", of_cpu.name, gpus.info.name);
+    let driver = format!("{}, {}", of_cpu.driver, gpus.info.driver);
+    Opened { target, info: DeviceInfo { name, driver, ..gpus.info }, ..gpus }
 }
 
 /// Indices of the GPUs of [`DeviceChoice::AllGpus`]. A GPU is listed once for each graphics API.

@@ -5,6 +5,7 @@
 mod archs;
 mod lora;
 
+mod after_cpu;
 mod away;
 mod caches;
 mod checkpoints;

@@ -26,7 +26,7 @@ use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::lora::LoraArgs;
 use crate::model_names::{Role, Visit};
-use crate::options::{self, EngineArgs, ExpertArgs, Features, Shares, ThreadArgs, kv_pair};
+use crate::options::{self, EngineArgs, ExpertArgs, Features, GpuLayers, Shares, ThreadArgs, kv_pair};
 use crate::output::{files_of_model, try_to_write};
 use crate::overrides::MetadataArgs;
 use crate::peaks;
@@ -96,6 +96,9 @@ pub(crate) struct Args {
     /// With several GPUs: the share of the model on each, such as 3/1 (also -ts) [default: by free memory]
     #[arg(long, value_name = "N/N", value_delimiter = ',')]
     tensor_split: Vec<Shares>,
+    /// Layers on the GPU or GPUs, the last ones; the CPU runs the others (also -ngl) [default: all]
+    #[arg(long, alias = "n-gpu-layers", value_name = "N", value_delimiter = ',', allow_negative_numbers = true)]
+    gpu_layers: Vec<GpuLayers>,
     /// Limit the GPU features in use to these sets
     #[arg(long, value_enum, value_name = "SET", value_delimiter = ',')]
     features: Vec<Features>,
@@ -399,7 +402,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     let sequences = args.n_parallel.iter().flat_map(|l| l.0.iter().copied()).max().unwrap_or(1);
     let mut setups = Vec::new();
     for model in models(args) {
-        for (device, tensor_split) in placements(args)? {
+        for (device, tensor_split, gpu_layers) in placements(args)? {
             for &features in &features {
                 for (&tiles, &inputs) in
                     values(&args.f16_tiles, 0).iter().flat_map(|t| args.inputs.iter().map(move |i| (t, i)))
@@ -422,6 +425,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     device: device.clone(),
                                     split: args.split,
                                     tensor_split: tensor_split.clone(),
+                                    gpu_layers,
                                     features,
                                     chunk: chunk.min(n_batch),
                                     threads: ThreadArgs { threads, threads_batch: threads },
@@ -451,8 +455,21 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     Ok(setups)
 }
 
-/// Devices, each with the shares for their number; by free memory if there are none.
-fn placements(args: &Args) -> Result<Vec<(DeviceChoice, Option<Shares>)>, Usage> {
+/// Devices, with the shares for their number, by free memory if there are none, and the layers on GPUs.
+fn placements(args: &Args) -> Result<Vec<(DeviceChoice, Option<Shares>, Option<GpuLayers>)>, Usage> {
+    let layers: Vec<Option<GpuLayers>> = match &args.gpu_layers[..] {
+        [] => vec![None],
+        some => some.iter().copied().map(Some).collect(),
+    };
+    let split = splits(args)?.into_iter();
+    let of = |(device, shares): (DeviceChoice, Option<Shares>)| {
+        layers.iter().map(|n| (device.clone(), shares.clone(), *n)).collect::<Vec<_>>()
+    };
+    Ok(split.flat_map(of).collect())
+}
+
+/// Devices, each with the shares for their number.
+fn splits(args: &Args) -> Result<Vec<(DeviceChoice, Option<Shares>)>, Usage> {
     let mut out = Vec::new();
     for device in &args.device {
         let placed = options::Split::over(args.split, device);

@@ -110,7 +110,7 @@ fn as_llama_bench(engine: &Engine, setup: &Setup, test: &Test, samples: &Samples
         "n_threads": n_thread(engine),
         "type_k": type_k,
         "type_v": type_v,
-        "n_gpu_layers": if gpus.is_empty() { 0 } else { 99 },
+        "n_gpu_layers": if gpus.is_empty() { 0 } else { e.gpu_layers().unwrap_or(99) },
         "n_cpu_moe": e.experts.experts_on_cpu,
         "split_mode": if e.split == Some(Split::None) { "none" } else { "layer" },
         "main_gpu": 0,

@@ -62,6 +62,10 @@ fn chosen(choice: Option<&DeviceChoice>, devices: &[Device], checks: &mut Vec<Ch
     };
     let mut ids = Vec::new();
     for name in names {
+        if name == "cpu" {
+            ids.push(name);
+            continue;
+        }
         let lower = name.to_lowercase();
         let gpus = || devices.iter().filter(|d| d.kernels.is_some());
         let found =

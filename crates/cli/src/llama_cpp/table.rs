@@ -99,6 +99,7 @@ pub(crate) static TABLE: &[Row] = &[
     flag(&["-nr", "--no-repack"], "--no-repack"),
     own(&["-sm", "--split-mode"], "--split"),
     own(&["-ts", "--tensor-split"], "--tensor-split"),
+    own(&["-ngl", "--gpu-layers", "--n-gpu-layers"], "--gpu-layers"),
     own(&["-ncmoe", "--n-cpu-moe"], "--experts-on-cpu"),
     flag(&["-cmoe", "--cpu-moe"], "--experts-on-cpu=65535"),
     own(&["--lora"], "--lora"),

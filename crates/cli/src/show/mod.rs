@@ -12,7 +12,7 @@ use chaski::{DeviceChoice, KvType};
 use serde_json::{Value as Json, json};
 
 use crate::hub::{Described, Models, Remote};
-use crate::options::{ExpertArgs, ModelArg, Shares, devices, source};
+use crate::options::{ExpertArgs, GpuLayers, ModelArg, Shares, devices, source};
 use crate::quantize;
 use crate::ui::{NAME, bytes, chain, one_line, shortened};
 use need::Need;
@@ -42,12 +42,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     experts: ExpertArgs,
     /// Estimate the memory for this device, and say whether the model fits: auto, gpu, cpu, or the name or index of a
-    /// GPU; several, such as 0,1, or all share the layers [default: any GPU; none is opened]
+    /// GPU; several, such as 0,1 or 0,cpu, or all share the layers [default: any GPU; none is opened]
     #[arg(long, alias = "devices", value_name = "DEVICE", value_parser = devices)]
     device: Option<DeviceChoice>,
-    /// With several GPUs: the share of the model on each, such as 3,1 (also -ts) [default: by free memory]
+    /// With several devices: the share of the model on each, such as 3,1 (also -ts) [default: by free memory]
     #[arg(long, value_name = "N,N", requires = "device")]
     tensor_split: Option<Shares>,
+    /// Layers on the GPU or GPUs, the last ones; the CPU runs the others (also -ngl) [default: all]
+    #[arg(long, alias = "n-gpu-layers", value_name = "N", allow_negative_numbers = true)]
+    gpu_layers: Option<GpuLayers>,
     /// Print JSON
     #[arg(long)]
     json: bool,

@@ -7,7 +7,7 @@ use chaski::gpu::{AdapterSummary, DeviceMemory, GpuOptions, Memory, adapter_with
 use chaski::kernels::Caps;
 use chaski::source::OpenModel;
 use chaski::steps::RunnerConfig;
-use chaski::tools::{memory_need, memory_need_on};
+use chaski::tools::{memory_need, memory_need_after_cpu, memory_need_on};
 use chaski::{DeviceChoice, KvType};
 use pollster::block_on;
 use serde_json::{Value, json};
@@ -66,7 +66,11 @@ fn devices_of(choice: Option<&DeviceChoice>) -> Result<Vec<Device>, chaski::Erro
         Some(DeviceChoice::Auto) => vec![named(None)?],
         Some(DeviceChoice::Gpu(name)) => vec![named(name.clone())?],
         Some(DeviceChoice::Gpus(names)) => {
-            names.iter().map(|name| named(Some(name.clone()))).collect::<Result<_, _>>()?
+            let is_cpu = |name: &&String| *name == "cpu";
+            // The CPU has the first layers.
+            let cpu = names.iter().find(is_cpu).map(|_| Ok(Device::cpu()));
+            let gpus = names.iter().filter(|name| !is_cpu(name)).map(|name| named(Some(name.clone())));
+            cpu.into_iter().chain(gpus).collect::<Result<_, _>>()?
         }
         Some(DeviceChoice::AllGpus) => match all_gpus() {
             all if all.is_empty() => vec![named(None)?],
@@ -85,13 +89,31 @@ fn all_gpus() -> Vec<AdapterSummary> {
 
 impl Need {
     pub(super) fn of(model: &OpenModel, args: &Args) -> anyhow::Result<Need> {
-        let devices = devices_of(args.device.as_ref())?;
+        let n_layer = model.config().n_layer;
+        let gpu_layers = args.gpu_layers.and_then(|layers| layers.0).filter(|n| *n < n_layer);
+        let mut devices = match gpu_layers {
+            Some(0) => vec![Device::cpu()],
+            _ => devices_of(args.device.as_ref())?,
+        };
+        if gpu_layers.is_some() && devices.iter().all(|device| device.caps.is_some()) {
+            devices.insert(0, Device::cpu());
+        }
         let n_ctx = if args.ctx_size > 0 { args.ctx_size } else { model.config().n_ctx_train.clamp(1, 4096) };
         let choice = args.device.as_ref().unwrap_or(&DeviceChoice::Auto);
-        let rooms: Vec<Option<DeviceMemory>> = devices.iter().map(|device| device.room).collect();
+        let gpus = || devices.iter().filter(|device| device.caps.is_some());
+        let rooms: Vec<Option<DeviceMemory>> = gpus().map(|device| device.room).collect();
+        let is_after_cpu = rooms.len() < devices.len() && !rooms.is_empty();
         let shares = match Shares::of(args.tensor_split.as_ref(), choice)? {
-            asked if asked.is_empty() => DeviceMemory::shares(&rooms),
-            asked => asked,
+            asked if asked.is_empty() && !is_after_cpu => DeviceMemory::shares(&rooms),
+            mut asked => {
+                // The CPU's share is the first, as its layers are.
+                if let (DeviceChoice::Gpus(names), false) = (choice, asked.is_empty())
+                    && let Some(cpu) = names.iter().position(|name| name == "cpu")
+                {
+                    asked[..=cpu].rotate_right(1);
+                }
+                asked
+            }
         };
         let config = RunnerConfig {
             n_ctx,
@@ -100,12 +122,14 @@ impl Need {
             experts_on_cpu: args.experts.experts_on_cpu,
             expert_slots: args.experts.expert_slots,
             shares,
+            gpu_layers,
             ..RunnerConfig::default()
         };
         let caps: Vec<&Caps> = devices.iter().filter_map(|device| device.caps.as_ref()).collect();
-        let memory = match caps.is_empty() {
-            true => block_on(memory_need(model, &config, None)).map(|memory| vec![memory]),
-            false => block_on(memory_need_on(model, &config, &caps)),
+        let memory = match (caps.is_empty(), is_after_cpu) {
+            (true, _) => block_on(memory_need(model, &config, None)).map(|memory| vec![memory]),
+            (false, false) => block_on(memory_need_on(model, &config, &caps)),
+            (false, true) => block_on(memory_need_after_cpu(model, &config, &caps, &rooms)),
         };
         let (k, v) = args.kv.types(model, n_ctx, 1);
         let looked = devices.iter().any(|device| device.room.is_some());

@@ -9,7 +9,9 @@ use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::{CpuConfig, Threads};
 use chaski_runtime::gpu::{DeviceMemory, Gpu};
 use chaski_runtime::kernels::{ActivationPrecision, Caps, Tuning};
-use chaski_runtime::plan::{Fusions, Memory, MemoryItem, PlanConfig, PlanError, Streaming, memory_need};
+use chaski_runtime::plan::{
+    CpuLayers, Fusions, Memory, MemoryItem, PlanConfig, PlanError, Streaming, memory_need,
+};
 use ggml_format::{ByteSource, GgmlType};
 
 use crate::error::{KvTypeError, ModelError};
@@ -22,6 +24,8 @@ pub enum Target {
     Gpu(Arc<Gpu>),
     /// Several devices, each with some of the layers ([`RunnerConfig::shares`]); the last has the head and samples.
     Gpus(Vec<Arc<Gpu>>),
+    /// The CPU with the first layers, and devices with the others ([`RunnerConfig::gpu_layers`]).
+    AfterCpu(Vec<Arc<Gpu>>),
     /// The CPU.
     Cpu,
 }
@@ -46,6 +50,9 @@ const PAGE: u32 = 64;
 
 /// Texts that an encoder runs together.
 const ENCODED: u32 = 64;
+
+/// Part of the free memory of devices for weights and KV cache, beside activations, logits and what drivers take.
+const OF_ROOM: f64 = 0.85;
 
 /// Size up to which [`KvType::Auto`] uses f32.
 const SMALL_KV: u64 = 64 << 20;
@@ -173,7 +180,11 @@ pub struct RunnerConfig {
     pub rows: bool,
     /// Share of weights and KV cache per device ([`Target::Gpus`]), in any unit; empty: in proportion to the devices'
     /// free memory ([`DeviceMemory::shares`]). Models are cut between steps of the plan, so shares are approximate.
+    /// With [`Target::AfterCpu`] the CPU's comes first; empty: the CPU has what does not fit the free memory of the
+    /// devices, or an equal share if that is not known.
     pub shares: Vec<f32>,
+    /// With [`Target::AfterCpu`]: number of layers on the devices, the last ones; shares are then those of the devices.
+    pub gpu_layers: Option<u32>,
     /// Threads that compute on the CPU.
     pub threads: Threads,
     /// On the CPU: map files, where they can be, instead of reading them ([`CpuConfig::map`]).
@@ -200,6 +211,7 @@ impl Default for RunnerConfig {
             absent_experts: AbsentExperts::None,
             rows: false,
             shares: Vec::new(),
+            gpu_layers: None,
             threads: Threads::default(),
             map: true,
             repack: true,
@@ -239,7 +251,41 @@ impl RunnerConfig {
         let first = narrowest(devices.iter().copied()).ok_or(RuntimeError::Plan(PlanError::NoDevice))?;
         let config = self.plan_for(model, first);
         let graph = model.graph(config.n_ctx).await?;
-        Ok(memory_need(&graph, devices, &config).map_err(RuntimeError::Plan)?)
+        Ok(memory_need(&graph, devices, &config).map_err(RuntimeError::Plan)?.0)
+    }
+
+    /// Memory of a model on the CPU and on each of several devices ([`Target::AfterCpu`]), before loading; with what is
+    /// free there, if it is known.
+    ///
+    /// # Errors
+    /// As [`Self::memory_on_device`].
+    pub async fn memory_after_cpu<S: ByteSource>(
+        &self,
+        model: &Model<S>,
+        devices: &[&Caps],
+        free: &[Option<DeviceMemory>],
+    ) -> Result<Vec<Memory>, ModelError> {
+        let first = narrowest(devices.iter().copied()).ok_or(RuntimeError::Plan(PlanError::NoDevice))?;
+        let config = self.after_cpu(self.plan_for(model, first), free);
+        let graph = model.graph(config.n_ctx).await?;
+        let (memory, stage) = memory_need(&graph, devices, &config).map_err(RuntimeError::Plan)?;
+        let of_cpu = stage.map_or(0, |stage| self.cpu_for(model).n_byte(&graph.only(&stage.nodes)));
+        Ok([in_cpu_memory(of_cpu)].into_iter().chain(memory).collect())
+    }
+
+    /// A plan whose first layers are on the CPU, beside devices with this memory.
+    pub(super) fn after_cpu(&self, plan: PlanConfig, free: &[Option<DeviceMemory>]) -> PlanConfig {
+        let room: Option<u64> = free.iter().map(|memory| Some(memory.as_ref()?.n_free)).sum();
+        let by_room = || if free.len() > 1 { DeviceMemory::shares(free) } else { Vec::new() };
+        let (cpu, shares) = match (self.gpu_layers, room) {
+            (Some(n), _) if plan.shares.is_empty() => (CpuLayers::AllBut(n), by_room()),
+            (Some(n), _) => (CpuLayers::AllBut(n), plan.shares),
+            (None, Some(room)) if plan.shares.is_empty() => {
+                (CpuLayers::Beyond((room as f64 * OF_ROOM) as u64), by_room())
+            }
+            (None, _) => (CpuLayers::Share, plan.shares),
+        };
+        PlanConfig { cpu: Some(cpu), shares, ..plan }
     }
 
     /// [`Runner::memory`](crate::Runner::memory) of a model on the CPU ([`Target::Cpu`]), before loading.
@@ -307,12 +353,12 @@ pub(super) fn narrowest<'a>(devices: impl Iterator<Item = &'a Caps>) -> Option<&
     devices.min_by_key(|caps| caps.max_groups)
 }
 
-/// Shares of devices by their free memory at present.
-pub(super) fn shares_of(gpus: &[Arc<Gpu>]) -> Vec<f32> {
-    DeviceMemory::shares(&gpus.iter().map(|gpu| gpu.memory()).collect::<Vec<_>>())
+/// Memory of devices at present.
+pub(super) fn memory_of(gpus: &[Arc<Gpu>]) -> Vec<Option<DeviceMemory>> {
+    gpus.iter().map(|gpu| gpu.memory()).collect()
 }
 
 /// Memory of a model on the CPU.
 pub(super) fn in_cpu_memory(n_byte: u64) -> Memory {
-    Memory { items: vec![MemoryItem { what: "weights and KV cache (CPU)", n_buffer: 0, n_byte }] }
+    Memory { items: vec![MemoryItem { what: Memory::ON_CPU, n_buffer: 0, n_byte }] }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chaski_graph::Op;
 use chaski_runtime::cpu::{CpuModel, Watch};
-use chaski_runtime::gpu::{Ablation, GpuModel, Memory, Profile, Progress, Stage, TuneStep};
+use chaski_runtime::gpu::{Ablation, DeviceMemory, GpuModel, Memory, Profile, Progress, Stage, TuneStep};
 use chaski_runtime::kernels::{ActivationPrecision, Tuning};
 use chaski_runtime::plan::PlanError;
 use chaski_runtime::{Experts, RowInput, RuntimeError};
@@ -12,7 +12,7 @@ use chaski_schedule::{Change, Input, Limits, Step, Want};
 use chaski_text::Sampler;
 use ggml_format::ByteSource;
 
-use super::config::{RunnerConfig, Target, narrowest, shares_of};
+use super::config::{RunnerConfig, Target, memory_of, narrowest};
 use super::cpu::CpuExecutor;
 use super::executor::{Outputs, Start};
 use super::gpu::GpuExecutor;
@@ -69,21 +69,24 @@ impl DeviceExecutor {
         let lora = model.lora_scales();
         let gpus = match target {
             Target::Gpu(gpu) => std::slice::from_ref(gpu),
-            Target::Gpus(gpus) if gpus.is_empty() => {
+            Target::Gpus(gpus) | Target::AfterCpu(gpus) if gpus.is_empty() => {
                 return Err(RuntimeError::Plan(PlanError::NoDevice).into());
             }
-            Target::Gpus(gpus) => gpus,
+            Target::Gpus(gpus) | Target::AfterCpu(gpus) => gpus,
             Target::Cpu => &[],
         };
         match narrowest(gpus.iter().map(|gpu| gpu.caps())) {
             Some(caps) => {
                 let mut plan = config.plan_for(model, caps);
-                if gpus.len() > 1 && plan.shares.is_empty() {
-                    plan.shares = shares_of(gpus);
+                let mut cpu = None;
+                if matches!(target, Target::AfterCpu(_)) {
+                    (plan, cpu) = (config.after_cpu(plan, &memory_of(gpus)), Some(config.cpu_for(model)));
+                } else if gpus.len() > 1 && plan.shares.is_empty() {
+                    plan.shares = DeviceMemory::shares(&memory_of(gpus));
                 }
                 small(plan.n_page(), plan.pages_per_seq(), plan.page, plan.n_ctx)?;
                 let files = model.files().clone();
-                let loaded = GpuModel::load_on(gpus, &graph, plan, files, progress).await?;
+                let loaded = GpuModel::load_after_cpu(gpus, cpu, &graph, plan, files, progress).await?;
                 Ok(DeviceExecutor::Gpu(Box::new(GpuExecutor::new(loaded, lora))))
             }
             None => {

@@ -10,6 +10,8 @@ mod away;
 mod bidirectional;
 mod cache;
 mod experts;
+#[cfg(not(target_arch = "wasm32"))]
+mod first;
 mod latent;
 mod matrix;
 mod nodes;
@@ -39,6 +41,8 @@ use parallel::Buffers;
 use tiles::{Tiles, Uses};
 use weights::Bytes;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use first::FirstLayers;
 pub use worker::{ExpertWorker, WorkerConfig};
 
 /// Sizes of a model on the CPU.

@@ -24,6 +24,10 @@ impl GpuModel {
         if self.has_step_left() {
             return Err(RuntimeError::Limit { what: "steps that were not sent whole", found: 1, limit: 0 });
         }
+        if let Some(first) = &self.first {
+            let rows = rows.to_vec();
+            first.change(move |model| model.set_rows(&rows).expect("the rows were checked"));
+        }
         for (queue, buffers) in self.parts() {
             let Some(buffer) = &buffers.rows else { continue };
             for (i, row) in rows.chunks_exact(width.max(1) as usize).enumerate() {

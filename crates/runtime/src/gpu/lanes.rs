@@ -4,9 +4,10 @@
 //! A step is recorded whole when it is sent, for all devices. What cannot start yet, since a value has not crossed,
 //! waits in the device's lane, and everything sent to that device later waits behind it. So a device sees the order in
 //! which it was sent, while the one before it runs the next piece of a prompt. Whoever waits for an output moves the
-//! lanes on ([`Lanes::pump`]): no thread does.
+//! lanes on ([`Lanes::pump`]): no thread does. What the first layers on the CPU give (`first.rs`) crosses the same way.
 
 use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ const SOON: Duration = Duration::from_millis(1);
 
 /// Identity of a value that crosses, in order of sending.
 pub(super) type CrossingId = u64;
+
+/// Values that layers on the CPU will give.
+pub(super) type Values = Receiver<Result<Vec<u8>, RuntimeError>>;
 
 /// A staging buffer that a submission fills.
 #[derive(Copy, Clone)]
@@ -57,16 +61,37 @@ enum Work {
     },
 }
 
-/// A submitted crossing that not all have taken.
+/// A crossing under way or arrived, which not all have taken.
 struct Crossing {
-    given: Given,
-    /// The device that gave it.
-    from: usize,
-    index: wgpu::SubmissionIndex,
-    mapped: Promise<Result<(), wgpu::BufferAsyncError>>,
+    id: CrossingId,
+    source: Source,
     has_arrived: bool,
-    /// Devices that have not taken it.
+    /// Places that have not taken it.
     n_left: usize,
+}
+
+/// Where a value crosses from.
+enum Source {
+    /// The staging buffer of a device, after a submission.
+    Device {
+        device: usize,
+        slot: usize,
+        n_byte: u64,
+        index: wgpu::SubmissionIndex,
+        mapped: Promise<Result<(), wgpu::BufferAsyncError>>,
+    },
+    /// Layers on the CPU, and their values when they have arrived.
+    Cpu { values: Values, arrived: Vec<u8> },
+}
+
+impl Source {
+    /// The device; `None` for the CPU.
+    fn device(&self) -> Option<usize> {
+        match self {
+            Source::Device { device, .. } => Some(*device),
+            Source::Cpu { .. } => None,
+        }
+    }
 }
 
 struct Lane {
@@ -83,6 +108,8 @@ struct State {
     lanes: Vec<Lane>,
     crossings: Vec<Crossing>,
     n_crossing: CrossingId,
+    /// Crossings that the CPU takes.
+    told: Vec<(CrossingId, Sender<Vec<u8>>)>,
     /// Submitted ends of steps that were not read.
     ends: Vec<(u64, wgpu::SubmissionIndex)>,
     /// The reason why nothing is sent any more.
@@ -99,8 +126,8 @@ impl Given {
 }
 
 impl Lanes {
-    /// Lanes of devices in layer order; `None` for one.
-    pub(super) fn new(parts: &[Part]) -> Option<Lanes> {
+    /// Lanes of devices in layer order; `None` for one that has all layers.
+    pub(super) fn new(parts: &[Part], is_after_cpu: bool) -> Option<Lanes> {
         let lane = |Part { gpu, buffers }: &Part| Lane {
             gpu: gpu.clone(),
             staging: buffers.crossing_staging.clone(),
@@ -109,7 +136,7 @@ impl Lanes {
             last: None,
         };
         let state = || State { lanes: parts.iter().map(lane).collect(), ..State::default() };
-        (parts.len() > 1).then(|| Lanes(Mutex::new(state())))
+        (parts.len() > 1 || is_after_cpu).then(|| Lanes(Mutex::new(state())))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -148,6 +175,23 @@ impl Lanes {
         (Given { crossing, slot, n_byte, n_taker }, lane.staging[slot].clone())
     }
 
+    /// The crossing of values that the CPU will give to one device.
+    pub(super) fn give_from_cpu(&self, values: Values) -> CrossingId {
+        let mut state = self.state();
+        let id = state.n_crossing;
+        state.n_crossing += 1;
+        let source = Source::Cpu { values, arrived: Vec::new() };
+        state.crossings.push(Crossing { id, source, has_arrived: false, n_left: 1 });
+        id
+    }
+
+    /// Passes a crossed value to the CPU.
+    pub(super) fn take_on_cpu(&self, crossing: CrossingId) -> Receiver<Vec<u8>> {
+        let (sender, receiver) = channel();
+        self.state().told.push((crossing, sender));
+        receiver
+    }
+
     /// Writes a crossed value to a device: parts of so many bytes to the starts of buffers.
     pub(super) fn take(&self, device: usize, crossing: CrossingId, to: Vec<(wgpu::Buffer, u64)>) {
         self.state().lanes[device].work.push_back(Work::Take { crossing, to });
@@ -166,6 +210,7 @@ impl Lanes {
         let mut state = self.state();
         state.closed = Some(reason);
         state.lanes.iter_mut().for_each(|lane| lane.work.clear());
+        state.told.clear();
     }
 
     /// Fails if the lanes are closed.
@@ -208,7 +253,7 @@ impl Lanes {
         let main = state.lanes.len() - 1;
         let gpu = state.lanes[main].gpu.clone();
         loop {
-            let others_run = state.under_way().any(|crossing| crossing.from != main);
+            let others_run = state.under_way().any(|crossing| crossing.source.device() != Some(main));
             let is_reached = wait(&gpu.device, &index, others_run.then_some(LOOK));
             state.pump()?;
             if is_reached {
@@ -216,7 +261,10 @@ impl Lanes {
             }
         }
         // A chosen token crosses back right after the outputs: the first device need not wait for the caller.
-        let back = state.under_way().find(|crossing| crossing.from == main).map(|c| c.index.clone());
+        let back = state.under_way().find_map(|crossing| match &crossing.source {
+            Source::Device { device, index, .. } if *device == main => Some(index.clone()),
+            _ => None,
+        });
         if let Some(back) = back {
             wait(&gpu.device, &back, Some(SOON));
             state.pump()?;
@@ -238,10 +286,11 @@ impl State {
             if let Some(found) = goal(self) {
                 return Ok(found);
             }
-            let oldest = self.under_way().next().expect("a lane that waits does so for a value under way");
-            let is_alone = self.under_way().all(|crossing| crossing.from == oldest.from);
-            let gpu = &self.lanes[oldest.from].gpu;
-            wait(&gpu.device, &oldest.index, (!is_alone).then_some(LOOK));
+            let State { lanes, crossings, .. } = self;
+            let mut under_way = crossings.iter_mut().filter(|crossing| !crossing.has_arrived);
+            let oldest = under_way.next().expect("a lane that waits does so for a value under way");
+            let is_alone = under_way.all(|crossing| crossing.source.device() == oldest.source.device());
+            oldest.wait(lanes, (!is_alone).then_some(LOOK))?;
         }
     }
 
@@ -255,20 +304,15 @@ impl State {
     fn pump(&mut self) -> Result<(), RuntimeError> {
         self.check()?;
         for (i, lane) in self.lanes.iter().enumerate() {
-            if self.crossings.iter().any(|crossing| crossing.from == i && !crossing.has_arrived) {
+            if self.under_way().any(|crossing| crossing.source.device() == Some(i)) {
                 glance(&lane.gpu.device);
             }
             lane.gpu.check()?;
         }
         for crossing in self.crossings.iter_mut().filter(|crossing| !crossing.has_arrived) {
-            match crossing.mapped.take() {
-                None => {}
-                Some(Ok(())) => crossing.has_arrived = true,
-                Some(Err(e)) => {
-                    return Err(self.lanes[crossing.from].gpu.failed("a readback", &e.to_string()));
-                }
-            }
+            crossing.look(&self.lanes)?;
         }
+        self.tell();
         // A lane that moves can free a buffer of another.
         while (0..self.lanes.len()).any(|device| self.run(device)) {}
         self.lanes.iter().try_for_each(|lane| lane.gpu.check())
@@ -292,10 +336,13 @@ impl State {
         match self.lanes[device].work.front() {
             None => false,
             Some(Work::Submit { gives: Some(given), .. }) => {
-                !self.crossings.iter().any(|c| c.from == device && c.given.slot == given.slot)
+                let fills = |source: &Source| {
+                    matches!(source, Source::Device { device: d, slot, .. } if (*d, *slot) == (device, given.slot))
+                };
+                !self.crossings.iter().any(|c| fills(&c.source))
             }
             Some(Work::Take { crossing, .. }) => {
-                self.crossings.iter().any(|c| c.given.crossing == *crossing && c.has_arrived)
+                self.crossings.iter().any(|c| c.id == *crossing && c.has_arrived)
             }
             Some(_) => true,
         }
@@ -312,15 +359,9 @@ impl State {
                 let (keeper, mapped) = promise();
                 let staging = &lane.staging[given.slot];
                 staging.map_async(wgpu::MapMode::Read, 0..given.n_byte, move |r| keeper.keep(r));
-                let n_left = given.n_taker;
-                self.crossings.push(Crossing {
-                    given,
-                    from: device,
-                    index,
-                    mapped,
-                    has_arrived: false,
-                    n_left,
-                });
+                let Given { crossing: id, slot, n_byte, n_taker: n_left } = given;
+                let source = Source::Device { device, slot, n_byte, index, mapped };
+                self.crossings.push(Crossing { id, source, has_arrived: false, n_left });
             }
             Work::Take { crossing, to } => self.carry(device, crossing, &to),
             Work::Mark { step } => {
@@ -330,25 +371,104 @@ impl State {
         }
     }
 
-    /// Writes an arrived value to a device; the last that takes it frees the staging buffer.
-    fn carry(&mut self, device: usize, crossing: CrossingId, to: &[(wgpu::Buffer, u64)]) {
-        let nth = self.crossings.iter().position(|c| c.given.crossing == crossing).expect("it has arrived");
-        let c = &mut self.crossings[nth];
-        let from = &self.lanes[c.from];
-        let staging = &from.staging[c.given.slot];
-        let bytes = staging.get_mapped_range(0..c.given.n_byte).expect("it is mapped");
-        let mut rest = &bytes[..];
-        for (buffer, n_byte) in to {
-            let (part, later) = rest.split_at(*n_byte as usize);
-            self.lanes[device].gpu.queue.write_buffer(buffer, 0, part);
-            rest = later;
-        }
-        drop(bytes);
-        c.n_left -= 1;
-        if c.n_left == 0 {
-            staging.unmap();
-            from.gpu.count_read(c.given.n_byte);
-            self.crossings.remove(nth);
+    /// Passes what has arrived to the CPU.
+    fn tell(&mut self) {
+        let has_arrived = |id| self.crossings.iter().any(|c| c.id == id && c.has_arrived);
+        let (ready, rest) = std::mem::take(&mut self.told).into_iter().partition(|(id, _)| has_arrived(*id));
+        self.told = rest;
+        for (id, sender) in ready {
+            // Nobody waits if the step was dropped.
+            self.taken(id, |_, bytes| drop(sender.send(bytes.to_vec())));
         }
     }
+
+    /// Writes an arrived value to a device.
+    fn carry(&mut self, device: usize, crossing: CrossingId, to: &[(wgpu::Buffer, u64)]) {
+        self.taken(crossing, |lanes, bytes| {
+            let mut rest = bytes;
+            for (buffer, n_byte) in to {
+                let (part, later) = rest.split_at(*n_byte as usize);
+                lanes[device].gpu.queue.write_buffer(buffer, 0, part);
+                rest = later;
+            }
+        });
+    }
+
+    /// Takes an arrived value; the last that does frees its staging buffer.
+    fn taken(&mut self, id: CrossingId, take: impl FnOnce(&[Lane], &[u8])) {
+        let nth = self.crossings.iter().position(|c| c.id == id).expect("it has arrived");
+        let State { lanes, crossings, .. } = self;
+        let c = &mut crossings[nth];
+        c.n_left -= 1;
+        match &c.source {
+            Source::Cpu { arrived, .. } => take(lanes, arrived),
+            Source::Device { device, slot, n_byte, .. } => {
+                let staging = &lanes[*device].staging[*slot];
+                let bytes = staging.get_mapped_range(0..*n_byte).expect("it is mapped");
+                take(lanes, &bytes);
+                drop(bytes);
+                if c.n_left == 0 {
+                    staging.unmap();
+                    lanes[*device].gpu.count_read(*n_byte);
+                }
+            }
+        }
+        if c.n_left == 0 {
+            crossings.remove(nth);
+        }
+    }
+}
+
+impl Crossing {
+    /// Looks whether it has arrived.
+    fn look(&mut self, lanes: &[Lane]) -> Result<(), RuntimeError> {
+        match &self.source {
+            Source::Device { device, mapped, .. } => match mapped.take() {
+                None => {}
+                Some(Ok(())) => self.has_arrived = true,
+                Some(Err(e)) => return Err(lanes[*device].gpu.failed("a readback", &e.to_string())),
+            },
+            Source::Cpu { values, .. } => match values.try_recv() {
+                Ok(made) => self.arrive(made)?,
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => no_thread(),
+            },
+        }
+        Ok(())
+    }
+
+    /// Waits until it has arrived, at most for this time.
+    fn wait(&mut self, lanes: &[Lane], timeout: Option<Duration>) -> Result<(), RuntimeError> {
+        match &self.source {
+            Source::Device { device, index, .. } => {
+                wait(&lanes[*device].gpu.device, index, timeout);
+            }
+            Source::Cpu { values, .. } => {
+                let made = match timeout {
+                    Some(timeout) => values.recv_timeout(timeout),
+                    None => values.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                };
+                match made {
+                    Ok(made) => self.arrive(made)?,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => no_thread(),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Values of the CPU arrive, or its error.
+    fn arrive(&mut self, made: Result<Vec<u8>, RuntimeError>) -> Result<(), RuntimeError> {
+        if let Source::Cpu { arrived, .. } = &mut self.source {
+            *arrived = made?;
+            self.has_arrived = true;
+        }
+        Ok(())
+    }
+}
+
+/// The CPU's layers cannot go on after a panic, nor can this thread.
+fn no_thread() -> ! {
+    panic!("the thread of the layers on the CPU has panicked");
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use chaski_kernels::ops::mul_mat_vec::ActivationPrecision;
 use chaski_kernels::{Caps, Dispatch, Op, step};
 
 use super::buffers::{Part, make_buffers};
 use super::device::Gpu;
+use super::first::First;
 use super::lanes::Lanes;
 use super::load::{Progress, Stage};
 use super::model::{GpuModel, LoadTimes, ScalePlace};
@@ -17,6 +19,7 @@ use super::ready::{
 };
 use super::sent::Steps;
 use super::stream::Streams;
+use crate::cpu::CpuConfig;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::{
@@ -55,13 +58,29 @@ impl GpuModel {
         graph: &Graph,
         config: PlanConfig,
         tensors: impl Tensors + Send + Sync + 'static,
+        progress: impl FnMut(Progress),
+    ) -> Result<GpuModel, RuntimeError> {
+        GpuModel::load_after_cpu(gpus, None, graph, config, tensors, progress).await
+    }
+
+    /// The same with the first layers on the CPU ([`PlanConfig::cpu`]), by these sizes, which must be those of the plan.
+    ///
+    /// # Errors
+    /// As [`Self::load_on`]; [`PlanError::OffloadAfterCpu`]; [`RuntimeError::Threads`].
+    pub async fn load_after_cpu(
+        gpus: &[Arc<Gpu>],
+        cpu: Option<CpuConfig>,
+        graph: &Graph,
+        config: PlanConfig,
+        tensors: impl Tensors + Send + Sync + 'static,
         mut progress: impl FnMut(Progress),
     ) -> Result<GpuModel, RuntimeError> {
+        assert_eq!(cpu.is_some(), config.cpu.is_some(), "the CPU has sizes if it has layers");
         assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
         if cfg!(target_arch = "wasm32") && config.experts.n_layer > 0 {
             return Err(PlanError::NoStreaming.into());
         }
-        if cfg!(target_arch = "wasm32") && gpus.len() > 1 {
+        if cfg!(target_arch = "wasm32") && (gpus.len() > 1 || cpu.is_some()) {
             return Err(PlanError::OneDevice.into());
         }
         let clock = Clock::start();
@@ -79,6 +98,9 @@ impl GpuModel {
             })
         };
         let parts = make_buffers(gpus, graph, &groups, &segments, &config, &tensors, &mut progress).await?;
+        let is_exact = config.inputs == Some(ActivationPrecision::F32);
+        let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
+        let first = First::load(graph, segments.cpu.as_ref(), (cpu, !is_exact), &tensors, report).await?;
         let upload = clock.elapsed();
         if !background.is_done() {
             progress(compiling(0));
@@ -95,11 +117,13 @@ impl GpuModel {
             gpu.check()?;
         }
         let streams = Streams::new(graph, groups.clone(), tensors);
-        let lanes = if streams.is_none() { Lanes::new(&parts) } else { None };
+        let lanes = if streams.is_none() { Lanes::new(&parts, first.is_some()) } else { None };
         let mut others = parts;
         let Part { gpu, buffers } = others.pop().expect("a model has a device");
         let main = Recorder { gpu: &gpu, lane: None, buffers: &buffers, ablation: Ablation::default() };
         let ready = ready(Devices { others: &others, main }, &segments)?;
+        let mut memory = Memory::of(&segments.buffers);
+        memory.items.extend(first.as_ref().map(First::memory));
         let times = LoadTimes { compile, upload, total: clock.elapsed() };
         Ok(GpuModel {
             picks: Vec::new(),
@@ -107,12 +131,13 @@ impl GpuModel {
             ready,
             buffers,
             scales: scale_places(graph, &groups),
+            first,
             streams,
             lanes,
             n_step_sent: 0,
             read_at: None,
             others,
-            memory: Memory::of(&segments.buffers),
+            memory,
             specs: segments.buffers,
             all_cols: segments.all_cols,
             n_choice: segments.n_choice,

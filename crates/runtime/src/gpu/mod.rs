@@ -7,6 +7,11 @@ mod case;
 mod choose;
 mod compile;
 mod device;
+#[cfg(not(target_arch = "wasm32"))]
+mod first;
+#[cfg(target_arch = "wasm32")]
+#[path = "no_first.rs"]
+mod first;
 mod inputs;
 #[cfg(not(target_arch = "wasm32"))]
 mod lanes;

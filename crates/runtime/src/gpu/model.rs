@@ -10,6 +10,7 @@ use chaski_kernels::{ProductClass, Tuning, step};
 
 use super::buffers::{Buffers, Part};
 use super::device::Gpu;
+use super::first::First;
 use super::lanes::Lanes;
 use super::pace::Pace;
 use super::queue::DeviceQueue;
@@ -43,6 +44,8 @@ pub struct GpuModel {
     pub(super) buffers: Buffers,
     /// The other devices, with the earlier layers.
     pub(super) others: Vec<Part>,
+    /// The first layers, if they are on the CPU.
+    pub(super) first: Option<First>,
     /// Bodies with offloaded experts.
     pub(super) streams: Option<Streams>,
     /// The work of several devices, unless experts are offloaded.
@@ -133,6 +136,9 @@ impl GpuModel {
         });
         let (Some(reason), Some(lanes)) = (lost, &self.lanes) else { return };
         lanes.close(reason);
+        if let Some(first) = self.first.take() {
+            first.end();
+        }
         for (_, buffers) in self.parts() {
             buffers.free_layers();
         }
@@ -146,9 +152,14 @@ impl GpuModel {
         self.lanes.as_ref().map_or(Ok(()), Lanes::drain)
     }
 
-    /// Number of devices with layers.
+    /// Number of devices with layers; the CPU is none.
     pub fn n_device(&self) -> usize {
         self.others.len() + 1
+    }
+
+    /// Memory of the first layers, if they are on the CPU.
+    pub fn memory_on_cpu(&self) -> Option<Memory> {
+        self.first.as_ref().map(|first| Memory { items: vec![first.memory()] })
     }
 
     /// The sizes it was planned for.
@@ -206,7 +217,7 @@ impl GpuModel {
     /// # Errors
     /// [`RuntimeError::NeedsExperts`] or [`RuntimeError::NeedsOneDevice`], naming the operation.
     pub(super) fn needs_experts(&self, what: &'static str) -> Result<(), RuntimeError> {
-        match (self.streams.is_some(), self.others.is_empty()) {
+        match (self.streams.is_some(), self.others.is_empty() && self.first.is_none()) {
             (true, _) => Err(RuntimeError::NeedsExperts { what }),
             (false, false) => Err(RuntimeError::NeedsOneDevice { what }),
             (false, true) => Ok(()),
@@ -366,6 +377,10 @@ impl GpuModel {
     /// # Panics
     /// If there are fewer scales than the graph uses.
     pub fn set_lora_scales(&mut self, scales: &[f32]) {
+        if let Some(first) = &self.first {
+            let scales = scales.to_vec();
+            first.change(move |model| model.set_lora_scales(&scales));
+        }
         for p in &self.scales {
             let words = [p.by * scales[p.scale.of], 0.0].repeat(p.n_row);
             for (queue, buffers) in self.parts() {

@@ -12,6 +12,12 @@ pub(super) enum Given {}
 
 pub(super) type CrossingId = u64;
 
+/// Uninhabited.
+pub(super) enum Values {}
+
+/// Uninhabited.
+pub(super) enum Told {}
+
 impl Given {
     pub(super) fn crossing(&self) -> CrossingId {
         match *self {}
@@ -19,7 +25,7 @@ impl Given {
 }
 
 impl Lanes {
-    pub(super) fn new(_: &[Part]) -> Option<Lanes> {
+    pub(super) fn new(_: &[Part], _: bool) -> Option<Lanes> {
         None
     }
 
@@ -32,6 +38,14 @@ impl Lanes {
     }
 
     pub(super) fn give(&self, _: usize, _: u64, _: usize) -> (Given, wgpu::Buffer) {
+        match *self {}
+    }
+
+    pub(super) fn give_from_cpu(&self, _: Values) -> CrossingId {
+        match *self {}
+    }
+
+    pub(super) fn take_on_cpu(&self, _: CrossingId) -> Told {
         match *self {}
     }
 

@@ -7,6 +7,7 @@
 
 use web_time::Instant;
 
+use super::first::Chosen;
 use super::lanes::{CrossingId, Lanes};
 use super::model::GpuModel;
 use super::ready::{Body, Devices};
@@ -15,6 +16,7 @@ use super::steps::{body_of, column_bytes};
 use super::tape::Tape;
 use crate::error::RuntimeError;
 use crate::plan::Columns;
+use crate::step::Column;
 
 /// Columns of a piece of a prompt: the devices run as many pieces at once. Fewer would leave the cores of large devices
 /// idle, more the other devices.
@@ -41,9 +43,14 @@ impl GpuModel {
             return;
         }
         // Alone, its pieces went through all devices one after the other; otherwise it took what the last one took.
-        let n_turn = if was_alone { step.n_piece + self.others.len() } else { step.n_piece };
+        let n_turn = if was_alone { step.n_piece + self.n_before() } else { step.n_piece };
         let time = now - last.map_or(sent_at, |last| last.max(sent_at));
         self.pace.took(step.columns.len(), time.mul_f64(step.n_piece as f64 / n_turn.max(1) as f64));
+    }
+
+    /// Devices before the last, and the CPU if it has layers.
+    fn n_before(&self) -> usize {
+        self.others.len() + usize::from(self.first.is_some())
     }
 
     /// Columns of the next piece, of `left`: those that fit the time limit of a submission, but few enough to keep
@@ -71,13 +78,13 @@ impl GpuModel {
             back = Some(self.send_back(lanes, tape, n as u32));
         }
         for i in 0..step.options.repeat {
-            if let Some(crossing) = back.take() {
-                for (device, other) in self.others.iter().enumerate() {
-                    let columns = (other.buffers.step.clone(), column_bytes(n as u32));
-                    lanes.take(device, crossing, vec![columns]);
-                }
+            let chosen = back.take().and_then(|crossing| self.share_chosen(lanes, crossing, n as u32));
+            let body = body_of(step, i);
+            if self.first.is_some() {
+                let own = step.columns[piece.clone()].iter().map(|c| c.repeated(i)).collect();
+                self.send_first(lanes, body, own, chosen);
             }
-            let mut tape = self.send_stages(lanes, body_of(step, i), columns.later(i));
+            let mut tape = self.send_stages(lanes, body, columns.later(i));
             self.record_head(&mut tape, step, (n as u32, i), &picks);
             if !waits {
                 self.record_outputs(&mut tape, step, &picks);
@@ -100,10 +107,30 @@ impl GpuModel {
     /// Sends what is recorded for the last device, whose columns then go to the others.
     fn send_back(&self, lanes: &Lanes, mut tape: Tape<'_>, n: u32) -> CrossingId {
         let n_byte = column_bytes(n);
-        let (given, staging) = lanes.give(self.others.len(), n_byte, self.others.len());
+        let (given, staging) = lanes.give(self.others.len(), n_byte, self.n_before());
         tape.copy((&self.buffers.step, 0), (&staging, 0), n_byte);
         tape.submit_giving(given);
         given.crossing()
+    }
+
+    /// Passes columns with chosen tokens to the other devices; the CPU's, if it has layers.
+    fn share_chosen(&self, lanes: &Lanes, crossing: CrossingId, n: u32) -> Option<Chosen> {
+        for (device, other) in self.others.iter().enumerate() {
+            lanes.take(device, crossing, vec![(other.buffers.step.clone(), column_bytes(n))]);
+        }
+        self.first.as_ref().map(|_| lanes.take_on_cpu(crossing))
+    }
+
+    /// Sends columns to the CPU, whose values go to the first device.
+    fn send_first(&self, lanes: &Lanes, body: Body, columns: Vec<Column>, chosen: Option<Chosen>) {
+        let Some(first) = &self.first else { return };
+        let (stage, n_col) = (&self.ready.stages(body)[0], columns.len() as u64);
+        let values = first.run(columns, chosen, stage.takes.iter().map(|value| value.n_word).collect());
+        let crossing = lanes.give_from_cpu(values);
+        let device = stage.place.device();
+        let acts = &Devices { others: &self.others, main: self.recorder() }.recorder(device).buffers.acts;
+        let taken = stage.takes.iter().map(|v| (acts[v.act].clone(), 4 * u64::from(v.n_word) * n_col));
+        lanes.take(device, crossing, taken.collect());
     }
 
     /// Sends all stages of a body but the last, which is recorded.

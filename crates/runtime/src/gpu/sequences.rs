@@ -12,6 +12,10 @@ impl GpuModel {
         for (queue, buffers) in self.parts() {
             queue.write(&buffers.step, at, bytemuck::cast_slice(pages));
         }
+        if let Some(cpu) = &self.first {
+            let pages = pages.to_vec();
+            cpu.change(move |model| model.set_pages(seq, first, &pages));
+        }
     }
 
     /// All layers of the cache, by device.
@@ -27,6 +31,9 @@ impl GpuModel {
     /// Copies a page in every layer with a page table.
     pub fn copy_page(&mut self, from: u32, to: u32) {
         self.copy_pages(|layout| (layout.wrap == 0).then_some((from, to, 1)));
+        if let Some(first) = &self.first {
+            first.change(move |model| model.copy_page(from, to));
+        }
     }
 
     /// Copies the reused pages of windows from one sequence to another.
@@ -95,6 +102,9 @@ impl GpuModel {
         self.copy_snapshot(seq, snapshot, at, |encoder, (sequence, from), (copy, to), n_byte| {
             encoder.copy_buffer_to_buffer(sequence, from, copy, to, n_byte);
         });
+        if let Some(first) = self.first.as_ref().filter(|first| first.has_state()) {
+            first.change(move |model| model.keep_snapshot(seq, snapshot));
+        }
     }
 
     /// Restores a snapshot, taken after `at` tokens, to a sequence.
@@ -102,6 +112,9 @@ impl GpuModel {
         self.copy_snapshot(seq, snapshot, at, |encoder, (sequence, from), (copy, to), n_byte| {
             encoder.copy_buffer_to_buffer(copy, to, sequence, from, n_byte);
         });
+        if let Some(first) = self.first.as_ref().filter(|first| first.has_state()) {
+            first.change(move |model| model.restore_snapshot(seq, snapshot, at));
+        }
         self.state_at[seq as usize] = Some(at);
     }
 

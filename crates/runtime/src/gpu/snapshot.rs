@@ -25,7 +25,9 @@ impl GpuModel {
         });
         let states = self.states().map(|n_byte| format!("s{n_byte}"));
         let (k, v) = self.config.kv;
-        format!("gpu {k} {v} {} {}", self.config.page, layers.chain(states).collect::<Vec<_>>().join(" "))
+        let layers = layers.chain(states).collect::<Vec<_>>().join(" ");
+        let first = self.first.as_ref().map(|first| format!(" after {}", first.layout())).unwrap_or_default();
+        format!("gpu {k} {v} {} {layers}{first}", self.config.page)
     }
 
     /// Bytes of a snapshot of a sequence with `n_page` pages.
@@ -34,7 +36,8 @@ impl GpuModel {
             let page: u64 = l.page_ranges(0).iter().map(|r| r.1).sum();
             page * u64::from(if l.wrap > 0 { l.wrap } else { n_page })
         });
-        pages.chain(self.states()).sum()
+        let of_first = self.first.as_ref().map(|first| first.snapshot_bytes(n_page));
+        pages.chain(self.states()).chain(of_first).sum()
     }
 
     /// Bytes of all layers of recurrent state, by device.
@@ -81,6 +84,9 @@ impl GpuModel {
                 done += n;
             }
         }
+        if let Some(first) = &self.first {
+            out.extend(first.snapshot(seq, pages));
+        }
         Ok(out)
     }
 
@@ -110,6 +116,9 @@ impl GpuModel {
                 queue.sent(gpu, piece.len()).await?;
             }
             from += part.len();
+        }
+        if let Some(first) = &self.first {
+            first.put_back(seq, pages, n, &bytes[from..]);
         }
         self.state_at[seq as usize] = Some(n);
         self.parts().try_for_each(|(queue, _)| queue.gpu.check())

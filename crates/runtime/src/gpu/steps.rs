@@ -49,10 +49,11 @@ impl GpuModel {
         if self.expert_reads().is_some() { most } else { self.pace.n_col(most as usize) as u32 }
     }
 
-    /// Maximum number of steps in flight: two, or one more than there are devices.
+    /// Maximum number of steps in flight: two, or one more than there are devices, of which the CPU is one if it has
+    /// layers.
     pub fn max_steps(&self) -> usize {
         match &self.lanes {
-            Some(_) => (self.n_device() + 1).min(STAGING),
+            Some(_) => (self.n_device() + usize::from(self.first.is_some()) + 1).min(STAGING),
             None => UNDER_WAY,
         }
     }

@@ -18,7 +18,7 @@ use crate::graph::Graph;
 struct List {
     buffers: Vec<BufferSpec>,
     device: usize,
-    /// Slots that the device's dispatches bind, with several devices: it has no other weights, layers of the cache and
+    /// Slots that the device's dispatches bind, if it does not run all layers: it has no other weights, layers of the cache and
     /// tables.
     bound: Option<HashSet<Slot>>,
 }
@@ -50,7 +50,7 @@ pub(super) fn buffers(
     let (mut list, n_device) = (List::default(), segments.act_words.len());
     for device in 0..n_device {
         list.device = device;
-        list.bound = (n_device > 1).then(|| {
+        list.bound = (n_device > 1 || segments.cpu.is_some()).then(|| {
             // Every device has the step buffer, and the buffers that are bound but not read.
             let bound = bound(segments.of_device(device));
             bound.into_iter().chain([Slot::Step, Slot::Aux(None)]).collect()
@@ -115,7 +115,7 @@ fn of_device(list: &mut List, graph: &Graph, groups: &Groups, segments: &Segment
         let n_byte = 4 * u64::from(segments.rows.1) * u64::from(config.max_col);
         list.bound("rows of embeddings", Constant, Slot::Rows, n_byte);
     }
-    if n_device > 1 {
+    if n_device > 1 || segments.cpu.is_some() {
         let step = step::HEADER + step::COLUMN * config.max_col as usize;
         let n_byte = 4 * segments.crossing_words.max(step as u64);
         for i in 0..N_CROSSING {

@@ -44,6 +44,19 @@ pub struct PlanConfig {
     pub rows: bool,
     /// Share of weights and cache per device, in any unit; empty: equal shares.
     pub shares: Vec<f32>,
+    /// The first layers that the CPU backend runs, before the devices; `None`: devices run all.
+    pub cpu: Option<CpuLayers>,
+}
+
+/// Layers of the CPU backend: the first ones. It has the embeddings of tokens at least.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum CpuLayers {
+    /// By its share, which comes before those of the devices in [`PlanConfig::shares`].
+    Share,
+    /// All but so many.
+    AllBut(u32),
+    /// Those without which weights and cache fit this many bytes.
+    Beyond(u64),
 }
 
 impl PlanConfig {
@@ -65,6 +78,7 @@ impl PlanConfig {
             away: false,
             rows: false,
             shares: Vec::new(),
+            cpu: None,
         }
     }
 

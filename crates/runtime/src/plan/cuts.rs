@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::config::PlanConfig;
+use super::config::{CpuLayers, PlanConfig};
 use super::error::PlanError;
 use super::group::Groups;
 use super::planned::{Planned, Slot};
@@ -33,7 +33,8 @@ pub(super) struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    /// First step of every device but the first, by [`PlanConfig::shares`].
+    /// First step of every device but the first, by [`PlanConfig::shares`]. The CPU counts as the first, if it has
+    /// layers.
     ///
     /// # Errors
     /// [`PlanError::Cut`] if there are too few possible cuts, [`PlanError::Shares`] for a wrong number of shares.
@@ -42,7 +43,7 @@ impl Cutter<'_> {
         let total = total.max(1) as f64;
         let places = self.places();
         let narrowest = places.iter().map(|p| p.1).min().unwrap_or(1).max(1);
-        let shares = shares(&self.config.shares, n_device)?;
+        let shares = self.shares(n_device, &before, total)?;
         let (mut cuts, mut end): (Vec<usize>, f64) = (Vec::new(), 0.0);
         for (nth, share) in shares.iter().take(n_device - 1).enumerate() {
             end += share;
@@ -58,6 +59,31 @@ impl Cutter<'_> {
             cuts.push(best.ok_or(PlanError::Cut { n_device, n_place: places.len() })?.0);
         }
         Ok(cuts)
+    }
+
+    /// Shares of the devices, of a whole of 1.
+    fn shares(&self, n_device: usize, before: &[u64], total: f64) -> Result<Vec<f64>, PlanError> {
+        let asked = &self.config.shares;
+        let of_cpu = match self.config.cpu {
+            None | Some(CpuLayers::Share) => return shares(asked, n_device),
+            Some(CpuLayers::AllBut(n)) => before[self.first_step(n)] as f64 / total,
+            Some(CpuLayers::Beyond(n_byte)) => (1.0 - n_byte as f64 / total).max(0.0),
+        };
+        let others = shares(asked, n_device - 1)?.into_iter().map(|share| share * (1.0 - of_cpu));
+        Ok([of_cpu].into_iter().chain(others).collect())
+    }
+
+    /// The first step with a matrix of the last `n` layers; 0 if there are not more.
+    fn first_step(&self, n: u32) -> usize {
+        let first = (self.graph.n_layer as u32).saturating_sub(n);
+        let is_there = |slot: &Slot| match *slot {
+            Slot::Weights { group, .. } => {
+                let members = self.groups.groups[group].members.iter();
+                members.filter_map(|m| self.graph.weights[m.0.0].layer()).any(|layer| layer >= first)
+            }
+            _ => false,
+        };
+        (0..self.marks.len()).find(|i| bound(self.step(*i)).iter().any(is_there)).unwrap_or(0)
     }
 
     /// The dispatches of a step.

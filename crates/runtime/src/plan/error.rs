@@ -55,6 +55,11 @@ pub enum PlanError {
         /// Total experts.
         most: u32,
     },
+    /// Expert offload of a model whose first layers are on the CPU.
+    #[error(
+        "experts cannot be offloaded if the CPU has layers of its own, whose experts it computes: choose one of both"
+    )]
+    OffloadAfterCpu,
     /// Several devices in a browser.
     #[error("a model cannot be split over several devices in a browser")]
     OneDevice,
@@ -67,6 +72,9 @@ pub enum PlanError {
         /// sides.
         n_place: usize,
     },
+    /// A list of devices with the CPU twice, or with nothing else.
+    #[error("a list of devices has the CPU at most once, beside a GPU")]
+    CpuAlone,
     /// No device.
     #[error("a model needs at least one device")]
     NoDevice,

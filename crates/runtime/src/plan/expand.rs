@@ -101,6 +101,8 @@ pub(super) struct Expander<'a> {
     /// The current device, and the first step of every device but the first.
     pub(super) device: usize,
     pub(super) cuts: Vec<usize>,
+    /// Number of first steps that the CPU runs.
+    pub(super) n_cpu: usize,
     /// Buffer of every live value on the device.
     pub(super) home: Vec<Option<usize>>,
     /// Values stored as f16: only products read them, which would round them anyway.
@@ -164,7 +166,10 @@ impl Expander<'_> {
         }
         // The head reads the picked columns through an f32 copy.
         head.iter().flat_map(|s| self.steps.inputs(self.graph, s)).for_each(|v| self.half[v.0] = false);
-        for (i, s) in body.iter().enumerate() {
+        if cfg!(not(target_arch = "wasm32")) {
+            self.after_cpu(body, head);
+        }
+        for (i, s) in body.iter().enumerate().skip(self.n_cpu) {
             if self.cuts.contains(&i) {
                 self.cross();
             }

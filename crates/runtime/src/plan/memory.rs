@@ -85,6 +85,9 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// What weights and KV cache on the CPU count as.
+    pub const ON_CPU: &str = "weights and KV cache (CPU)";
+
     /// The sum of a list of buffers, by kind in the order of the list.
     pub fn of<'a>(buffers: impl IntoIterator<Item = &'a BufferSpec>) -> Memory {
         let mut items: Vec<MemoryItem> = Vec::new();

@@ -3,6 +3,7 @@
 mod attention;
 mod buffers;
 mod config;
+mod cpu;
 mod crossing;
 mod cuts;
 mod describe;
@@ -25,7 +26,8 @@ mod streaming;
 mod whole;
 mod worker;
 
-pub use config::PlanConfig;
+pub use config::{CpuLayers, PlanConfig};
+pub use cpu::CpuStage;
 pub use error::PlanError;
 pub use fusion::{Fusions, RULES, Rule, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};

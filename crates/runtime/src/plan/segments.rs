@@ -1,5 +1,6 @@
 //! Dispatches that always run together, and all that a model can be asked to run.
 
+use super::cpu::CpuStage;
 use super::memory::BufferSpec;
 use super::planned::{Planned, Segment};
 use super::stages::Stage;
@@ -55,6 +56,8 @@ pub struct Segments {
     pub decode: Vec<DecodePlan>,
     /// Several columns, for small and for large batches.
     pub prompt: Vec<PromptPlan>,
+    /// What the CPU runs before each body, if it has layers.
+    pub cpu: Option<CpuStage>,
     /// Replaces columns' tokens by the last chosen ones.
     pub take_chosen: Segment,
     /// Masks on the first rows of logits, before penalties, biases and choices.

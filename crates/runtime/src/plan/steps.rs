@@ -225,6 +225,14 @@ impl Step {
         }
     }
 
+    /// Its result.
+    pub(super) fn out(&self, graph: &Graph) -> ValueId {
+        match self {
+            Step::Node(i) => graph.nodes[*i].out,
+            Step::Fused(f) => f.out,
+        }
+    }
+
     /// Names of the rules that fused its nodes.
     pub fn rules(&self) -> &[&'static str] {
         match self {
@@ -275,10 +283,7 @@ impl Steps {
 
     /// The place that a step writes.
     pub fn output(&self, graph: &Graph, step: &Step) -> ValueId {
-        match step {
-            Step::Node(i) => self.place(graph.nodes[*i].out),
-            Step::Fused(f) => self.place(f.out),
-        }
+        self.place(step.out(graph))
     }
 
     /// The matrices that a step multiplies by or looks up, in storage order, and the route if they are experts.

@@ -13,6 +13,7 @@ use ggml_format::GgmlType;
 
 use super::buffers::buffers;
 use super::config::PlanConfig;
+use super::cpu::CpuStage;
 use super::cuts::Cutter;
 use super::error::PlanError;
 use super::expand::{Expander, Pool, Rounding, f32s, ld};
@@ -113,6 +114,7 @@ pub fn plan_on(
         pools: devices.iter().map(|_| Pool::default()).collect(),
         device: 0,
         cuts: Vec::new(),
+        n_cpu: 0,
         home: vec![None; graph.widths.len()],
         half: vec![false; graph.widths.len()],
         rounding: Rounding::default(),
@@ -137,11 +139,21 @@ pub fn plan_on(
         is_picked: false,
     };
 
-    if devices.len() > 1 {
+    let mut cpu = None;
+    // Browsers have one device, and their pages do not download the code.
+    if cfg!(not(target_arch = "wasm32")) && (devices.len() > 1 || config.cpu.is_some()) {
         e.cuts = cuts(&mut e, body, head)?;
+        if config.cpu.is_some() {
+            if config.experts.n_layer > 0 {
+                return Err(PlanError::OffloadAfterCpu);
+            }
+            e.n_cpu = e.cuts.remove(0);
+            let all: Vec<&Step> = body.iter().chain(head).collect();
+            cpu = Some(CpuStage::of(graph, steps, &all, e.n_cpu));
+        }
     }
 
-    let mut s = Segments { ld_logits, all_cols, n_layer: graph.n_layer, ..Segments::default() };
+    let mut s = Segments { cpu, ld_logits, all_cols, n_layer: graph.n_layer, ..Segments::default() };
     for max_col in smaller(devices, config).into_iter().chain([config.max_col]) {
         e.reset();
         let (_, groups, groups_of_large) = SPLITS[SPLITS.len() - 1];
@@ -197,16 +209,20 @@ pub fn plan_on(
     Ok(s)
 }
 
-/// Memory of a model on devices, before loading: one sum for each.
+/// Memory of a model on devices, before loading: one sum for each, and the part of the CPU, which is not in any.
 ///
 /// # Errors
 /// As [`plan_on`].
-pub fn memory_need(graph: &Graph, devices: &[&Caps], config: &PlanConfig) -> Result<Vec<Memory>, PlanError> {
+pub fn memory_need(
+    graph: &Graph,
+    devices: &[&Caps],
+    config: &PlanConfig,
+) -> Result<(Vec<Memory>, Option<CpuStage>), PlanError> {
     let steps = fuse(graph, config.rules());
     let mut groups = Groups::of_devices(graph, &steps, devices, &config.experts)?;
     let segments = plan_on(graph, &steps, &mut groups, devices, config)?;
     let of = |device| Memory::of(segments.buffers.iter().filter(|b| b.device == device));
-    Ok((0..devices.len()).map(of).collect())
+    Ok(((0..devices.len()).map(of).collect(), segments.cpu.clone()))
 }
 
 /// Cuts of the body, from a single-device plan of one column, which is discarded.
@@ -219,7 +235,7 @@ fn cuts(e: &mut Expander<'_>, body: &[Step], head: &[Step]) -> Result<Vec<usize>
     e.pool = Pool::default();
     let (body, marks) = (&whole, &marks);
     let cutter = Cutter { graph: e.graph, groups: e.groups, config: e.config, body, head: &head, marks };
-    cutter.cuts(e.devices.len())
+    cutter.cuts(e.devices.len() + usize::from(e.config.cpu.is_some()))
 }
 
 /// Sampling from rows of logits, at most one per sequence.
