@@ -223,8 +223,8 @@ impl EngineBuilder {
 
     /// Shares of weights and KV cache of several devices, in any unit: as many as devices. Models are cut between
     /// layers, so shares are approximate. Default: in proportion to their free memory,
-    /// or equal ones where that is not known; the CPU beside GPUs gets what does not fit there. [`Self::build`] fails with
-    /// [`PlanError::Shares`](crate::errors::PlanError::Shares) for another number of shares. No effect on the CPU.
+    /// or equal ones where that is not known; the CPU beside GPUs gets what does not fit there. [`Self::build`] fails
+    /// with [`PlanError::Shares`](crate::errors::PlanError::Shares) for another number of shares. No effect on the CPU.
     pub fn shares(mut self, shares: Vec<f32>) -> Self {
         self.loader.config.shares = shares;
         self

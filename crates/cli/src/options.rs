@@ -163,7 +163,9 @@ fn devices_between(text: &str, between: char) -> Result<DeviceChoice, String> {
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
     let is_one = |name: &&&str| **name == "cpu" || matches!(device(name), Ok(DeviceChoice::Gpu(Some(_))));
     match names.iter().find(|name| !is_one(name)) {
-        Some(name) => Err(format!("`{name}` is neither the name or index of a GPU nor cpu, of which a list consists")),
+        Some(name) => {
+            Err(format!("`{name}` is neither the name or index of a GPU nor cpu, of which a list consists"))
+        }
         None if names.iter().filter(|name| **name == "cpu").count() > 1 => {
             Err("cpu is in the list twice".into())
         }

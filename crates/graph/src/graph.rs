@@ -407,7 +407,8 @@ impl Graph {
             kv.extend(node.op.kv_layer());
             states.extend(node.op.state_layer());
         }
-        let unused = |used: &HashSet<usize>, n: usize| (0..n).filter(|i| !used.contains(i)).collect::<Vec<_>>();
+        let unused =
+            |used: &HashSet<usize>, n: usize| (0..n).filter(|i| !used.contains(i)).collect::<Vec<_>>();
         unused(&kv, self.kv.len()).into_iter().for_each(|i| part.kv[i].n_kv = 0);
         unused(&states, self.states.len()).into_iter().for_each(|i| part.states[i].n = 0);
         part

@@ -66,7 +66,8 @@ impl Several {
         match self.why {
             // On the CPU alone, requests would go on by other samplers.
             Some(Error::Runtime(why)) if self.found.is_empty() && self.cpu.is_some() => {
-                let missing = self.missing.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
+                let missing =
+                    self.missing.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
                 Err(RuntimeError::Missing { missing, source: Box::new(why) }.into())
             }
             Some(why) if self.found.is_empty() => Err(why),

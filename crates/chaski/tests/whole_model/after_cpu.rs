@@ -122,7 +122,8 @@ fn layers_on_the_cpu_before_those_of_devices_give_the_logits_of_other_engines() 
         for (what, at, found) in logits(&mut r, &f) {
             let e = nmse(&found, f.logits_of(at, at + found.len() / f.n_vocab));
             worst = worst.max(e);
-            failures.check(e <= limit, || format!("{name}, shares {shares:?}, {what}: {e:.1e} > {limit:.0e}"));
+            failures
+                .check(e <= limit, || format!("{name}, shares {shares:?}, {what}: {e:.1e} > {limit:.0e}"));
         }
         r.select(0);
         r.truncate(0);
@@ -135,7 +136,9 @@ fn layers_on_the_cpu_before_those_of_devices_give_the_logits_of_other_engines() 
         let gpu = r.gpu().expect("a GPU");
         let of_cpu = gpu.memory_on_cpu().expect("layers on the CPU").n_byte();
         let of_gpus: u64 = (0..gpu.n_device()).map(|i| bytes_of(&gpu.memory_of(i), "weights")).sum();
-        say(format!("{name:24} {shares:?} worst NMSE {worst:.1e}; {of_cpu} bytes on the CPU, weights {of_gpus}"));
+        say(format!(
+            "{name:24} {shares:?} worst NMSE {worst:.1e}; {of_cpu} bytes on the CPU, weights {of_gpus}"
+        ));
         failures.check(of_cpu > 0 && of_gpus > 0, || format!("{name}: a part is empty"));
     }
     failures.conclude();
@@ -192,32 +195,29 @@ fn an_engine_after_the_cpu_writes_the_texts_of_one_device() {
         text(engine, prompt, options.clone()).expect("an answer")
     };
     let expected: Vec<String> = requests.iter().map(|r| alone(&mut one, r)).collect();
-    for (n_gpu, n_layer) in [(1, 2), (2, 3)] {
-        let engine = |n| build(sizes(n).gpus(gpus[..n_gpu].to_vec()).gpu_layers(n_layer));
-        let mut mixed = engine(1);
-        for (i, request) in requests.iter().enumerate() {
-            assert_eq!(alone(&mut mixed, request), expected[i], "request {i}");
-        }
-        let refused = |e: ModelError| {
-            assert!(e.to_string().ends_with("needs all layers on one device, found several"), "{e}")
-        };
-        refused(block_on(mixed.runner().profile(1, 0, 1)).map(drop).expect_err("a profile"));
-        let handle = engine(4).spawn().expect("a thread");
-        let ask = |(prompt, options): &(String, GenerateOptions)| {
-            handle.generate(prompt, options.clone()).expect("a request that fits")
-        };
-        let answers: Vec<_> = requests.iter().map(ask).collect();
-        for (i, answer) in answers.into_iter().enumerate() {
-            let found = outcome(answer);
-            assert_eq!((&found.text, &found.failed), (&expected[i], &None), "request {i}");
-            assert_eq!(found.on_cpu.is_some(), i == 6, "request {i}: who chooses");
-        }
+    let engine = |n_gpu: usize, n_layer, n| build(sizes(n).gpus(gpus[..n_gpu].to_vec()).gpu_layers(n_layer));
+    let mut mixed = engine(1, 2, 1);
+    for (i, request) in requests.iter().enumerate() {
+        assert_eq!(alone(&mut mixed, request), expected[i], "request {i}");
+    }
+    let refused = |e: ModelError| {
+        assert!(e.to_string().ends_with("needs all layers on one device, found several"), "{e}")
+    };
+    refused(block_on(mixed.runner().profile(1, 0, 1)).map(drop).expect_err("a profile"));
+    let handle = engine(2, 3, 4).spawn().expect("a thread");
+    let ask = |(prompt, options): &(String, GenerateOptions)| {
+        handle.generate(prompt, options.clone()).expect("a request that fits")
+    };
+    let answers: Vec<_> = requests.iter().map(ask).collect();
+    for (i, answer) in answers.into_iter().enumerate() {
+        let found = outcome(answer);
+        assert_eq!((&found.text, &found.failed), (&expected[i], &None), "request {i}");
+        assert_eq!(found.on_cpu.is_some(), i == 6, "request {i}: who chooses");
     }
     // Drawn answers are those of a GPU, too, as it chooses the tokens.
     let drawn = SamplerParams { seed: Some(11), temp: 1.1, top_k: 30, ..SamplerParams::default() };
     let options = GenerateOptions { sampler: drawn, ..greedy(12) };
     let request = ("A cat".to_owned(), options);
-    let mut mixed = build(sizes(1).gpus(gpus[..1].to_vec()).gpu_layers(2));
     assert_eq!(alone(&mut mixed, &request), alone(&mut one, &request));
 }
 
@@ -227,18 +227,16 @@ fn the_number_of_layers_on_a_gpu_decides_where_a_model_is_cut() {
     let model = open(f.gguf(true, &|_, _| {})).expect("a fixture is a model");
     let gpus = gpus(2, FeatureSet::Sg);
     let kv_of = |n: u32| {
-        let config = RunnerConfig { gpu_layers: Some(n), ..config(1) };
-        let r = loaded(&model, &gpus[..1], &config);
-        let n_layer = model.config().n_layer;
-        let (page, kv) = (r.gpu().expect("a GPU").config().page_bytes(&block_on(model.graph(80)).expect("a graph")), n);
-        let found = bytes_of(&r.gpu().expect("a GPU").memory_of(0), "kv cache");
-        (found.saturating_sub(page.unwrap_or(0)), kv.min(n_layer))
+        let r = loaded(&model, &gpus[..1], &RunnerConfig { gpu_layers: Some(n), ..config(1) });
+        let gpu = r.gpu().expect("a GPU");
+        // A device with a cache has a scratch page.
+        let page = gpu.config().page_bytes(&block_on(model.graph(80)).expect("a graph")).unwrap_or(0);
+        bytes_of(&gpu.memory_of(0), "kv cache") - page
     };
-    let (one, n) = kv_of(1);
-    assert_eq!(n, 1);
+    let one = kv_of(1);
     assert!(one > 0, "a layer has a cache");
     for n in 2..=model.config().n_layer {
-        assert_eq!(kv_of(n), (u64::from(n) * one, n), "the cache of {n} layers");
+        assert_eq!(kv_of(n), u64::from(n) * one, "the cache of {n} layers");
     }
     // What is told before loading is what is allocated.
     for (shares, gpu_layers, n_gpu) in
@@ -261,7 +259,7 @@ fn the_number_of_layers_on_a_gpu_decides_where_a_model_is_cut() {
         let all = block_on(config(1).memory_after_cpu(&model, &[gpus[0].caps()], &free)).expect("a plan");
         bytes_of(&all[1], "weights")
     };
-    let [all, some, least] = [1 << 30, 60_000, 0].map(told);
+    let [all, some, least] = [1 << 30, 1_600_000, 0].map(told);
     assert!(all > some && some > least, "{all}, {some}, {least}");
 }
 
@@ -275,7 +273,11 @@ fn the_cpu_is_named_in_a_list_of_devices() {
         let mut engine = build(builder);
         assert!(!text(&mut engine, "Once", greedy(3)).expect("an answer").is_empty());
         assert_eq!(engine.device().name, format!("CPU, {first}"));
-        engine.memory_by_device().into_iter().map(|(name, memory)| (name, memory.n_byte())).collect::<Vec<_>>()
+        engine
+            .memory_by_device()
+            .into_iter()
+            .map(|(name, memory)| (name, memory.n_byte()))
+            .collect::<Vec<_>>()
     };
     let more = parts(builder(&["0", "cpu"]).shares(vec![1.0, 4.0]));
     let less = parts(builder(&["cpu", "0"]).shares(vec![1.0, 4.0]));
@@ -284,11 +286,13 @@ fn the_cpu_is_named_in_a_list_of_devices() {
     }
     assert!(more[0].1 > less[0].1 && more[1].1 < less[1].1, "{more:?} and {less:?}");
     // Layers on GPUs, in other words.
-    let layers = |n| build(Engine::builder(Source::Default).context(64).device(DeviceChoice::Gpu(None)).gpu_layers(n));
+    let layers =
+        |n| build(Engine::builder(Source::Default).context(64).device(DeviceChoice::Gpu(None)).gpu_layers(n));
     assert_eq!((layers(0).device().name.as_str(), layers(0).gpus().len()), ("CPU", 0));
     assert_eq!(layers(1).device().name, format!("CPU, {first}"));
     assert_eq!((layers(99).device().name.as_str(), layers(99).memory_by_device().len()), (first.as_str(), 1));
-    let error = |builder: EngineBuilder| chain(&block_on(builder.build()).map(drop).expect_err("no such devices"));
+    let error =
+        |builder: EngineBuilder| chain(&block_on(builder.build()).map(drop).expect_err("no such devices"));
     for names in [&["cpu"][..], &["cpu", "0", "cpu"]] {
         let e = error(builder(names));
         assert!(e.ends_with("a list of devices has the CPU at most once, beside a GPU"), "{e}");
@@ -299,7 +303,11 @@ fn the_cpu_is_named_in_a_list_of_devices() {
     let model = open(f.gguf(true, &|_, _| {})).expect("a fixture is a model");
     let offload = RunnerConfig { experts_on_cpu: 1, ..config(1) };
     let e = load(&model, &gpus(1, FeatureSet::Sg), &offload).map(drop).expect_err("both");
-    assert!(matches!(&e, ModelError::Runtime(RuntimeError::Plan(PlanError::OffloadAfterCpu))), "{}", chain(&e));
+    assert!(
+        matches!(&e, ModelError::Runtime(RuntimeError::Plan(PlanError::OffloadAfterCpu))),
+        "{}",
+        chain(&e)
+    );
 }
 
 #[test]

@@ -149,8 +149,8 @@ fn parts_elsewhere_give_the_same_vectors() {
         let gpus = gpus(2, set);
         let texts = [&f.tokens[..31], &f.tokens[7..20], &f.tokens[..48]];
         let find = |target: &Target, experts_on_cpu: u32| {
-            let config =
-                RunnerConfig { n_ctx: 64, experts_on_cpu, expert_slots: 3, ..RunnerConfig::default() };
+            let sizes = RunnerConfig { n_ctx: 64, gpu_layers: Some(1), ..RunnerConfig::default() };
+            let config = RunnerConfig { experts_on_cpu, expert_slots: 3, ..sizes };
             let runner = block_on(Runner::load(&model, target, &config, |_| {}));
             let mut service = Service::of(runner.unwrap_or_else(|e| panic!("{name}: {}", chain(&e))), &model);
             service.embed(&texts, Pooling::None, VectorNorm::None)
@@ -158,6 +158,10 @@ fn parts_elsewhere_give_the_same_vectors() {
         let one = find(&Target::Gpu(gpus[0].clone()), 0);
         assert!(one.iter().flat_map(|e| e.vectors.concat()).all(f32::is_finite));
         assert!(find(&Target::Gpus(gpus.clone()), 0) == one, "{name}: two devices");
+        for (found, one) in find(&Target::AfterCpu(gpus[..1].to_vec()), 0).iter().zip(&one) {
+            let e = nmse(&found.vectors.concat(), &one.vectors.concat());
+            assert!(e <= GELU, "{name}, after the CPU: {e:.1e}");
+        }
         if name.ends_with("moe") {
             let found = find(&Target::Gpu(gpus[0].clone()), u32::MAX);
             for (found, one) in found.iter().zip(&one) {

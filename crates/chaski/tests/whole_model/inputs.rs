@@ -12,7 +12,7 @@ use chaski_runtime::plan::PlanConfig;
 use chaski_runtime::{Column, ColumnOutput};
 
 use crate::archs::{Fixture, wanted};
-use crate::common::{Failures, Timed, block_on, build, full, greedy, in_turns, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, build, full, greedy, in_turns, nmse, say, shared_gpu};
 use crate::rows::{components, embeddings, gpu_model, opened, step as run_model};
 use crate::serve::outcome;
 use crate::stages::gpus;
@@ -414,11 +414,11 @@ fn an_image_in_a_request_has_the_positions_of_its_rows() {
         let flat = Request { embeddings: vec![(4, table.rows(&f.tokens[11..23]))], ..request(&options) };
         assert_ne!(answer(&mut engine, flat).0.1, logprobs, "{device}: positions change nothing");
     }
-    // Over two devices.
-    let [one, two] = [1, 2].map(|n| {
-        let target = Target::Gpus(gpus(n, FeatureSet::Sg));
-        let mut r = runner(&f, &target, true);
-        bits(&run(&mut r, &step).logits)
-    });
-    assert_eq!(one, two);
+    // Over two devices, and after the CPU.
+    let gpus = |n| gpus(n, FeatureSet::Sg);
+    let targets = [Target::Gpus(gpus(1)), Target::Gpus(gpus(2)), Target::AfterCpu(gpus(1))];
+    let [one, two, three] = targets.map(|target| run(&mut runner(&f, &target, true), &step).logits);
+    assert_eq!(bits(&one), bits(&two));
+    let e = nmse(&three, &one);
+    assert!(e <= 1e-10, "after the CPU: {e:.1e}");
 }

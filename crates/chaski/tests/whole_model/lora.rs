@@ -364,9 +364,10 @@ fn requests_of_several_lora_scales_do_not_change_each_other() {
     let mut model = open(bytes).expect("a fixture is a model");
     attach(&mut model, FIRST.gguf("llama", &tensors), 0.5).expect("a LoRA that fits");
     let tokens = &f.tokens[..N];
-    for target in [Target::Cpu, Target::Gpu(shared_gpu(FeatureSet::Sg, false))] {
-        let config =
-            RunnerConfig { n_ctx: 64, n_seq: 4, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
+    let gpu = shared_gpu(FeatureSet::Sg, false);
+    for target in [Target::Cpu, Target::Gpu(gpu.clone()), Target::AfterCpu(vec![gpu])] {
+        let sizes = RunnerConfig { n_ctx: 64, n_seq: 4, chunk: 16, ..RunnerConfig::default() };
+        let config = RunnerConfig { kv: KvType::F32, gpu_layers: Some(1), ..sizes };
         let r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
         let (handle, driver) = serve(r, model.shared_text().0, 32).expect("a service");
         driver.spawn().expect("a thread");

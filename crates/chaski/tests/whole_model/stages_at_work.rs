@@ -115,6 +115,63 @@ fn devices_work_on_different_steps_at_once() {
     assert_eq!(found, expected);
 }
 
+/// While the second device chooses tokens of one half of the sequences, the first runs the other half; and it has the
+/// next step of the first half before the second was read.
+#[test]
+fn halves_of_the_answers_keep_two_devices_at_work() {
+    let _t = Timed::new("stages at work, halves");
+    let f = Fixture::load("llama-gqa-rope_freqs");
+    let model = open(f.gguf(true, &|_, _| {})).expect("a fixture is a model");
+    let gpus = gpus(2, FeatureSet::Sg);
+    let sizes = RunnerConfig { n_ctx: 64, n_seq: 4, ..config(None) };
+    let load = |target| {
+        let mut r = block_on(Runner::load(&model, &target, &sizes, |_| {})).expect("it fits");
+        r.forget();
+        r
+    };
+    let step = |seqs: [u32; 2], pos: usize, input: &dyn Fn(u32) -> Input| {
+        let row = |seq| Row { seq, pos: pos as u32, components: None, input: input(seq), want: Want::Choose };
+        Step { rows: seqs.map(row).to_vec(), repeat: 1, n_planned: 2, ..Step::default() }
+    };
+    let count = |gpu: &Arc<Gpu>| {
+        let c = gpu.counters();
+        (c.submits.load(Ordering::Relaxed), c.reads.load(Ordering::Relaxed))
+    };
+    let halves = [[0, 1], [2, 3]];
+    let first = |seq: u32| Input::Token(f.tokens[seq as usize]);
+    let mut r = load(Target::Gpus(gpus.clone()));
+    assert_eq!((r.limits().n_device, r.max_under_way()), (2, 3));
+    // The first step tells how long others take: each stage is one submission then.
+    r.set_prompt_bound(Duration::from_secs(3600));
+    r.submit(&step(halves[0], 0, &first)).expect("a step");
+    block_on(r.read()).expect("its tokens");
+    r.forget();
+    let before = [0, 1].map(|d| count(&gpus[d]));
+    let mut found = [Vec::new(), Vec::new()];
+    halves.iter().for_each(|half| r.submit(&step(*half, 0, &first)).expect("a step"));
+    for nth in 0..8 {
+        // Of the half that is read next, before it is read.
+        r.submit(&step(halves[nth % 2], nth / 2 + 1, &|_| Input::Chosen)).expect("a step");
+        found[nth % 2].extend(block_on(r.read()).expect("its tokens").chosen);
+        let sent = count(&gpus[0]).0 - before[0].0;
+        assert_eq!(sent, nth as u64 + 3, "submissions to the first device when {} steps were read", nth + 1);
+    }
+    (0..2).for_each(|nth| found[nth].extend(block_on(r.read()).expect("its tokens").chosen));
+    let work = [0, 1].map(|d| (count(&gpus[d]).0 - before[d].0, count(&gpus[d]).1 - before[d].1));
+    assert_eq!(work, [(10, 10), (10, 10)], "submissions and readbacks of ten steps");
+    let mut one = load(Target::Gpu(gpus[1].clone()));
+    for (half, found) in halves.iter().zip(found) {
+        let mut expected = Vec::new();
+        for pos in 0..5 {
+            let chosen = |_| Input::Chosen;
+            let input: &dyn Fn(u32) -> Input = if pos == 0 { &first } else { &chosen };
+            one.submit(&step(*half, pos, input)).expect("a step");
+            expected.extend(block_on(one.read()).expect("its tokens").chosen);
+        }
+        assert_eq!(found, expected, "sequences {half:?}");
+    }
+}
+
 #[test]
 fn a_lost_device_of_several_leaves_the_model_to_the_others() {
     let _t = Timed::new("stages at work, a lost device");

@@ -97,7 +97,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N/N", value_delimiter = ',')]
     tensor_split: Vec<Shares>,
     /// Layers on the GPU or GPUs, the last ones; the CPU runs the others (also -ngl) [default: all]
-    #[arg(long, alias = "n-gpu-layers", value_name = "N", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(
+        long,
+        alias = "n-gpu-layers",
+        value_name = "N",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
     gpu_layers: Vec<GpuLayers>,
     /// Limit the GPU features in use to these sets
     #[arg(long, value_enum, value_name = "SET", value_delimiter = ',')]

@@ -240,6 +240,17 @@ fn a_model_is_shared_by_several_devices() {
     assert_eq!(parts(&memory).iter().sum::<u64>(), memory["total"].as_u64().unwrap());
     let o = out(&run(&["show", "-c", "64", "--device", "0,0", "-ts", "1,3"]));
     assert!(o.contains("Memory on 2 devices") && o.contains("device 1, "), "{o}");
+    // The CPU is one of the devices, in either words.
+    for args in [&["--device", "0,cpu", "-ts", "3,1"][..], &["--device", "0", "-ngl", "2"]] {
+        let (found, memory) = told(args);
+        assert_eq!(found, expected, "{args:?}");
+        let shown =
+            json(&chaski(&["show", "--json", "-c", "64"]).args(args).output().unwrap())["memory"].clone();
+        assert_eq!(parts(&shown["need"]), parts(&memory), "{args:?}");
+        assert!(shown["device"].as_str().unwrap().starts_with("the CPU, "), "{shown}");
+    }
+    let o = out(&run(&["show", "-c", "64", "--device", "0,cpu"]));
+    assert!(o.contains("device 0, the CPU") && o.contains("weights and KV cache (CPU)"), "{o}");
     let told = |more: &[&str]| told(more).0;
     assert_eq!(told(&["--device", "0,no such GPU", "-sm", "none"]), expected);
     assert_eq!(told(&["--device", "0,0", "-ts", "2,1"]), expected);
@@ -256,7 +267,9 @@ fn a_model_is_shared_by_several_devices() {
         (&["run", "--device", "0,0", "-ts", "1", "-p", "a"], "has 1 shares, but --device names 2 devices"),
         (&["run", "--device", "0", "-ts", "1,1", "-p", "a"], "has 2 shares, but --device names 1 device"),
         (&["bench", "--device", "0/0", "-ts", "1/1/1"], "has 3 shares, but --device names 2 devices"),
-        (&["run", "--device", "0,cpu", "-p", "a"], "`cpu` is not the name or index of a GPU"),
+        (&["run", "--device", "0,auto", "-p", "a"], "`auto` is neither the name or index of a GPU nor cpu"),
+        (&["run", "--device", "cpu,0,cpu", "-p", "a"], "cpu is in the list twice"),
+        (&["run", "-ngl", "few", "-p", "a"], "`few` is not a number of layers, nor all"),
     ] {
         let o = run(args);
         assert!(!o.status.success() && err(&o).contains(said), "{}", err(&o));

@@ -76,6 +76,7 @@ impl CpuExecutor {
             max_output: max_row,
             max_hidden: max_row,
             whole,
+            n_device: 1,
             max_ahead: 0,
             max_waiting: usize::MAX,
             n_snapshot: (n_snapshot > 0).then_some(n_snapshot),

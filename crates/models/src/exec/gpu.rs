@@ -59,6 +59,7 @@ impl GpuExecutor {
             max_want: self.model.n_choice() as usize,
             max_output: self.model.all_cols() as usize,
             max_hidden: self.max_hidden(),
+            n_device: self.model.n_turn(),
             max_ahead: MAX_AHEAD,
             max_waiting: usize::MAX,
             n_snapshot: (n_snapshot > 0).then_some(n_snapshot),

@@ -145,6 +145,7 @@ pub(crate) fn limits() -> Limits {
         max_ahead: 31,
         max_waiting: 100,
         n_snapshot: None,
+        n_device: 1,
         max_guess: 4,
     }
 }

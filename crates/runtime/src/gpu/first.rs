@@ -18,8 +18,27 @@ use crate::tensors::Tensors;
 
 type Order = Box<dyn FnOnce(&mut FirstLayers) + Send>;
 
-/// Columns of a step as the device that chose their tokens has them.
-pub(super) type Chosen = Receiver<Vec<u8>>;
+/// Tokens of columns that lack one.
+pub(super) enum Chosen {
+    /// The columns as the device that chose them has them.
+    Columns(Receiver<Vec<u8>>),
+    /// These, in order.
+    Tokens(Receiver<Vec<u32>>),
+}
+
+impl Chosen {
+    /// Waits for them, and sets the tokens; false if there is no sender, because nobody waits for the step any more.
+    fn set(&self, columns: &mut [Column]) -> bool {
+        match self {
+            Chosen::Columns(told) => told.recv().map(|bytes| take_tokens(columns, &bytes)).is_ok(),
+            Chosen::Tokens(told) => told.recv().is_ok_and(|tokens| {
+                let lacking = columns.iter_mut().filter(|c| c.token.is_none());
+                lacking.zip(tokens).for_each(|(column, token)| column.token = Some(token));
+                true
+            }),
+        }
+    }
+}
 
 /// The layers, as seen by the model.
 pub(super) struct First {
@@ -76,7 +95,8 @@ impl First {
     }
 
     fn order(&self, order: impl FnOnce(&mut FirstLayers) + Send + 'static) {
-        let orders = self.orders.as_ref().expect("orders end with the layers");
+        // After the end there is nobody to give an order to.
+        let Some(orders) = &self.orders else { return };
         orders.send(Box::new(order)).expect("the thread runs until there are no more orders");
     }
 
@@ -98,10 +118,8 @@ impl First {
     pub(super) fn run(&self, mut columns: Vec<Column>, chosen: Option<Chosen>, n_word: Vec<u32>) -> Values {
         let (sender, values) = channel();
         self.order(move |layers| {
-            if let Some(chosen) = chosen {
-                // Without a sender nobody waits for the result.
-                let Ok(bytes) = chosen.recv() else { return };
-                take_tokens(&mut columns, &bytes);
+            if chosen.is_some_and(|chosen| !chosen.set(&mut columns)) {
+                return;
             }
             let made = layers.run(&columns).map(|values| packed(&values, columns.len(), &n_word));
             drop(sender.send(made));
@@ -140,8 +158,8 @@ impl First {
         self.order(move |layers| layers.put_back(seq, &pages, n, &bytes));
     }
 
-    /// Ends the thread and frees the layers. Nothing that they wait for may come later.
-    pub(super) fn end(mut self) {
+    /// Ends the thread and frees the layers, which take no more orders. Nothing that they wait for may come later.
+    pub(super) fn end(&mut self) {
         self.stop();
         if let Some(thread) = self.thread.take() {
             drop(thread.join());

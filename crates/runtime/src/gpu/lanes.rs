@@ -14,14 +14,14 @@ use std::time::Duration;
 use super::buffers::Part;
 use super::device::Gpu;
 use crate::error::RuntimeError;
-use crate::plan::N_CROSSING;
+use crate::plan::{N_CROSSING, N_READBACK};
 use crate::platform::{Promise, glance, promise, wait};
 
 /// Time between looks at the other devices while one is waited for.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// Longest wait for a value that crosses back right after a step's outputs.
-const SOON: Duration = Duration::from_millis(1);
+/// Rings of chosen tokens that are kept for later columns: more steps are never under way.
+const KEPT: usize = 2 * N_READBACK;
 
 /// Identity of a value that crosses, in order of sending.
 pub(super) type CrossingId = u64;
@@ -35,8 +35,35 @@ pub(super) struct Given {
     crossing: CrossingId,
     slot: usize,
     n_byte: u64,
-    /// Devices that take it.
+    /// Devices that take it; 0 for rings, which are kept.
     n_taker: usize,
+}
+
+/// A token that a device chooses: the step's ring, and the word there.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct ChosenAt {
+    pub(super) ring: CrossingId,
+    pub(super) word: usize,
+}
+
+/// Tokens that are not all known yet: those that are, and the places of the others.
+struct Tokens {
+    known: Vec<u32>,
+    missing: Vec<(usize, ChosenAt)>,
+}
+
+impl Tokens {
+    /// Takes those of a ring.
+    fn fill(&mut self, ring: CrossingId, words: &[u32]) {
+        let Tokens { known, missing } = self;
+        missing.retain(|(nth, at)| {
+            let is_it = at.ring == ring;
+            if is_it {
+                known[*nth] = words[at.word];
+            }
+            !is_it
+        });
+    }
 }
 
 /// Work that waits for its turn.
@@ -54,6 +81,12 @@ enum Work {
     Take {
         crossing: CrossingId,
         to: Vec<(wgpu::Buffer, u64)>,
+    },
+    /// Chosen tokens go to words of a buffer, at these offsets.
+    Tokens {
+        buffer: wgpu::Buffer,
+        at: Vec<u64>,
+        tokens: Tokens,
     },
     /// The end of a step.
     Mark {
@@ -108,8 +141,12 @@ struct State {
     lanes: Vec<Lane>,
     crossings: Vec<Crossing>,
     n_crossing: CrossingId,
-    /// Crossings that the CPU takes.
+    /// Crossings that layers on the CPU take.
     told: Vec<(CrossingId, Sender<Vec<u8>>)>,
+    /// Chosen tokens that they wait for.
+    told_tokens: Vec<(Tokens, Sender<Vec<u32>>)>,
+    /// Rings of steps, oldest first, until they are read.
+    rings: VecDeque<(CrossingId, Vec<u32>)>,
     /// Submitted ends of steps that were not read.
     ends: Vec<(u64, wgpu::SubmissionIndex)>,
     /// The reason why nothing is sent any more.
@@ -130,7 +167,7 @@ impl Lanes {
     pub(super) fn new(parts: &[Part], is_after_cpu: bool) -> Option<Lanes> {
         let lane = |Part { gpu, buffers }: &Part| Lane {
             gpu: gpu.clone(),
-            staging: buffers.crossing_staging.clone(),
+            staging: buffers.crossing_staging.iter().chain(&buffers.ring_staging).cloned().collect(),
             work: VecDeque::new(),
             n_given: 0,
             last: None,
@@ -175,6 +212,44 @@ impl Lanes {
         (Given { crossing, slot, n_byte, n_taker }, lane.staging[slot].clone())
     }
 
+    /// The crossing of the rings of a step from the last device, which the next [`Self::submit`] there must copy to the
+    /// step's staging buffer.
+    pub(super) fn give_ring(&self, slot: usize, n_byte: u64) -> Given {
+        let mut state = self.state();
+        let crossing = state.n_crossing;
+        state.n_crossing += 1;
+        Given { crossing, slot: N_CROSSING + slot, n_byte, n_taker: 0 }
+    }
+
+    /// Waits for the rings of a step.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub(super) fn ring(&self, ring: CrossingId) -> Result<Vec<u32>, RuntimeError> {
+        self.state().move_until(|state| {
+            let nth = state.rings.iter().position(|(id, _)| *id == ring)?;
+            state.rings.remove(nth).map(|(_, words)| words)
+        })
+    }
+
+    /// Writes tokens that steps choose to words of a buffer, at these offsets.
+    pub(super) fn write_chosen(&self, device: usize, buffer: &wgpu::Buffer, at: Vec<u64>, of: &[ChosenAt]) {
+        let mut state = self.state();
+        let (tokens, buffer) = (state.tokens(of), buffer.clone());
+        state.lanes[device].work.push_back(Work::Tokens { buffer, at, tokens });
+        state.run(device);
+    }
+
+    /// Passes tokens that steps choose to layers on the CPU.
+    pub(super) fn tell_chosen(&self, of: &[ChosenAt]) -> Receiver<Vec<u32>> {
+        let (sender, receiver) = channel();
+        let mut state = self.state();
+        let tokens = state.tokens(of);
+        state.told_tokens.push((tokens, sender));
+        state.tell();
+        receiver
+    }
+
     /// The crossing of values that the CPU will give to one device.
     pub(super) fn give_from_cpu(&self, values: Values) -> CrossingId {
         let mut state = self.state();
@@ -211,6 +286,7 @@ impl Lanes {
         state.closed = Some(reason);
         state.lanes.iter_mut().for_each(|lane| lane.work.clear());
         state.told.clear();
+        state.told_tokens.clear();
     }
 
     /// Fails if the lanes are closed.
@@ -238,7 +314,8 @@ impl Lanes {
         state.move_until(|state| state.lanes.iter().all(|lane| lane.work.is_empty()).then_some(()))
     }
 
-    /// Waits until the last device has finished a step, and keeps the others at work meanwhile.
+    /// Waits until the last device has finished a step, and keeps the others at work meanwhile. The tokens that it
+    /// chose have then crossed back, so that the first device need not wait for the caller.
     ///
     /// # Errors
     /// Device errors.
@@ -259,15 +336,6 @@ impl Lanes {
             if is_reached {
                 break;
             }
-        }
-        // A chosen token crosses back right after the outputs: the first device need not wait for the caller.
-        let back = state.under_way().find_map(|crossing| match &crossing.source {
-            Source::Device { device, index, .. } if *device == main => Some(index.clone()),
-            _ => None,
-        });
-        if let Some(back) = back {
-            wait(&gpu.device, &back, Some(SOON));
-            state.pump()?;
         }
         Ok(index)
     }
@@ -312,6 +380,7 @@ impl State {
         for crossing in self.crossings.iter_mut().filter(|crossing| !crossing.has_arrived) {
             crossing.look(&self.lanes)?;
         }
+        self.keep_rings();
         self.tell();
         // A lane that moves can free a buffer of another.
         while (0..self.lanes.len()).any(|device| self.run(device)) {}
@@ -336,15 +405,43 @@ impl State {
         match self.lanes[device].work.front() {
             None => false,
             Some(Work::Submit { gives: Some(given), .. }) => {
-                let fills = |source: &Source| {
-                    matches!(source, Source::Device { device: d, slot, .. } if (*d, *slot) == (device, given.slot))
+                let fills = |source: &Source| match source {
+                    Source::Device { device: d, slot, .. } => (*d, *slot) == (device, given.slot),
+                    Source::Cpu { .. } => false,
                 };
                 !self.crossings.iter().any(|c| fills(&c.source))
             }
             Some(Work::Take { crossing, .. }) => {
                 self.crossings.iter().any(|c| c.id == *crossing && c.has_arrived)
             }
+            Some(Work::Tokens { tokens, .. }) => tokens.missing.is_empty(),
             Some(_) => true,
+        }
+    }
+
+    /// Tokens that steps choose, as far as they are known.
+    fn tokens(&self, of: &[ChosenAt]) -> Tokens {
+        let missing = of.iter().copied().enumerate().collect();
+        let mut tokens = Tokens { known: vec![0; of.len()], missing };
+        self.rings.iter().for_each(|(ring, words)| tokens.fill(*ring, words));
+        tokens
+    }
+
+    /// Keeps arrived rings, which fill in the tokens that wait for them.
+    fn keep_rings(&mut self) {
+        let is_ring = |c: &Crossing| c.has_arrived && c.n_left == 0;
+        while let Some(ring) = self.crossings.iter().find(|c| is_ring(c)).map(|c| c.id) {
+            let mut words: Vec<u32> = Vec::new();
+            self.taken(ring, |_, bytes| words = bytemuck::pod_collect_to_vec(bytes));
+            let work = self.lanes.iter_mut().flat_map(|lane| &mut lane.work);
+            let waiting = work.filter_map(|work| match work {
+                Work::Tokens { tokens, .. } => Some(tokens),
+                _ => None,
+            });
+            let told = self.told_tokens.iter_mut().map(|(tokens, _)| tokens);
+            waiting.chain(told).for_each(|tokens| tokens.fill(ring, &words));
+            self.rings.push_back((ring, words));
+            self.rings.drain(..self.rings.len().saturating_sub(KEPT));
         }
     }
 
@@ -364,6 +461,11 @@ impl State {
                 self.crossings.push(Crossing { id, source, has_arrived: false, n_left });
             }
             Work::Take { crossing, to } => self.carry(device, crossing, &to),
+            Work::Tokens { buffer, at, tokens } => {
+                for (at, token) in at.iter().zip(&tokens.known) {
+                    lane.gpu.queue.write_buffer(&buffer, *at, &token.to_ne_bytes());
+                }
+            }
             Work::Mark { step } => {
                 let index = lane.last.clone().expect("a step has submissions");
                 self.ends.push((step, index));
@@ -380,6 +482,10 @@ impl State {
             // Nobody waits if the step was dropped.
             self.taken(id, |_, bytes| drop(sender.send(bytes.to_vec())));
         }
+        let waits = |told: &(Tokens, Sender<Vec<u32>>)| !told.0.missing.is_empty();
+        let (rest, ready) = std::mem::take(&mut self.told_tokens).into_iter().partition(waits);
+        self.told_tokens = rest;
+        ready.into_iter().for_each(|(tokens, sender): (Tokens, _)| drop(sender.send(tokens.known)));
     }
 
     /// Writes an arrived value to a device.
@@ -399,7 +505,7 @@ impl State {
         let nth = self.crossings.iter().position(|c| c.id == id).expect("it has arrived");
         let State { lanes, crossings, .. } = self;
         let c = &mut crossings[nth];
-        c.n_left -= 1;
+        c.n_left = c.n_left.saturating_sub(1);
         match &c.source {
             Source::Cpu { arrived, .. } => take(lanes, arrived),
             Source::Device { device, slot, n_byte, .. } => {

@@ -17,7 +17,7 @@ use super::ready::{
     Ablation, Devices, Ready, ReadyDecode, ReadyHead, ReadyPrompt, ReadySegment, ReadySegments, ReadyStage,
     Recorder, make_ready, tile_of,
 };
-use super::sent::Steps;
+use super::sent::{LastChosen, Steps};
 use super::stream::Streams;
 use crate::cpu::CpuConfig;
 use crate::error::RuntimeError;
@@ -63,7 +63,8 @@ impl GpuModel {
         GpuModel::load_after_cpu(gpus, None, graph, config, tensors, progress).await
     }
 
-    /// The same with the first layers on the CPU ([`PlanConfig::cpu`]), by these sizes, which must be those of the plan.
+    /// The same with the first layers on the CPU ([`PlanConfig::cpu`]), by these sizes, which must be those of the
+    /// plan.
     ///
     /// # Errors
     /// As [`Self::load_on`]; [`PlanError::OffloadAfterCpu`]; [`RuntimeError::Threads`].
@@ -148,6 +149,7 @@ impl GpuModel {
             ld_logits: segments.ld_logits,
             n_layer: segments.n_layer,
             gpu,
+            last_chosen: vec![LastChosen::Unknown; config.n_seq as usize],
             ring_at: vec![0; config.n_seq as usize],
             next_staging: 0,
             adjusts: vec![false; config.n_seq as usize],

@@ -44,10 +44,11 @@ impl GpuModel {
             let mut tape = Tape::new(self.recorder());
             self.record_outputs(&mut tape, &step, &picks);
             self.record_readback(&mut tape, &mut step);
-            let index = tape.submit();
+            let index = self.submit_end(tape, &mut step);
             self.submitted(&mut step, index);
         }
         self.send_pieces(&mut step)?;
+        self.note_chosen(&step);
         self.steps.0.push_back(step);
         self.gpu.check()
     }

@@ -16,7 +16,7 @@ use super::pace::Pace;
 use super::queue::DeviceQueue;
 use super::reads::ExpertReads;
 use super::ready::{Ablation, Body, Devices, Ready, ReadySegment, ReadySegments, Recorder, make_ready};
-use super::sent::Steps;
+use super::sent::{LastChosen, Steps};
 use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::experts::Experts;
@@ -72,6 +72,8 @@ pub struct GpuModel {
     pub(super) words: Vec<u32>,
     /// Picks that the device certainly has.
     pub(super) picks: Vec<u32>,
+    /// Over several devices: the last token of each sequence.
+    pub(super) last_chosen: Vec<LastChosen>,
     /// Tokens chosen per sequence, including those in flight: the position in its ring.
     pub(super) ring_at: Vec<u32>,
     pub(super) next_staging: usize,
@@ -136,7 +138,7 @@ impl GpuModel {
         });
         let (Some(reason), Some(lanes)) = (lost, &self.lanes) else { return };
         lanes.close(reason);
-        if let Some(first) = self.first.take() {
+        if let Some(first) = &mut self.first {
             first.end();
         }
         for (_, buffers) in self.parts() {

@@ -11,11 +11,14 @@ use crate::tensors::Tensors;
 /// Uninhabited.
 pub(super) enum First {}
 
-/// Uninhabited.
-pub(super) type Chosen = Told;
+/// Never made.
+pub(super) enum Chosen {
+    Columns(Told),
+    Tokens(Told),
+}
 
 impl First {
-    #[expect(clippy::unused_async, reason = "it reads files elsewhere")]
+    #[allow(clippy::unused_async, reason = "it reads files elsewhere")]
     pub(super) async fn load(
         _: &Graph,
         _: Option<&CpuStage>,
@@ -58,7 +61,7 @@ impl First {
         match *self {}
     }
 
-    pub(super) fn end(self) {
-        match self {}
+    pub(super) fn end(&mut self) {
+        match *self {}
     }
 }

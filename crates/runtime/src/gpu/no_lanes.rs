@@ -18,6 +18,13 @@ pub(super) enum Values {}
 /// Uninhabited.
 pub(super) enum Told {}
 
+/// A token that a device chooses.
+#[derive(Copy, Clone)]
+pub(super) struct ChosenAt {
+    pub(super) ring: CrossingId,
+    pub(super) word: usize,
+}
+
 impl Given {
     pub(super) fn crossing(&self) -> CrossingId {
         match *self {}
@@ -46,6 +53,22 @@ impl Lanes {
     }
 
     pub(super) fn take_on_cpu(&self, _: CrossingId) -> Told {
+        match *self {}
+    }
+
+    pub(super) fn tell_chosen(&self, _: &[ChosenAt]) -> Told {
+        match *self {}
+    }
+
+    pub(super) fn write_chosen(&self, _: usize, _: &wgpu::Buffer, _: Vec<u64>, _: &[ChosenAt]) {
+        match *self {}
+    }
+
+    pub(super) fn give_ring(&self, _: usize, _: u64) -> Given {
+        match *self {}
+    }
+
+    pub(super) fn ring(&self, _: CrossingId) -> Result<Vec<u32>, RuntimeError> {
         match *self {}
     }
 

@@ -5,13 +5,14 @@
     expect(unreachable_code, unused_mut, unused_variables, reason = "there are no lanes in a browser")
 )]
 
+use chaski_kernels::step::{COLUMN, HEADER};
 use web_time::Instant;
 
 use super::first::Chosen;
-use super::lanes::{CrossingId, Lanes};
+use super::lanes::{ChosenAt, CrossingId, Lanes};
 use super::model::GpuModel;
 use super::ready::{Body, Devices};
-use super::sent::Sent;
+use super::sent::{LastChosen, Sent};
 use super::steps::{body_of, column_bytes};
 use super::tape::Tape;
 use crate::error::RuntimeError;
@@ -71,20 +72,30 @@ impl GpuModel {
         let waits = picks.n_masked > 0 && step.masks.is_none();
         let Some(lanes) = &self.lanes else { return Ok(()) };
         let (mut back, mut last) = (None, None);
-        if step.columns[piece.clone()].iter().any(|c| c.token.is_none()) {
+        let own = &step.columns[piece.clone()];
+        let sent = self.sent_tokens(own);
+        let mut chosen = None;
+        match &sent {
+            Some(sent) if sent.is_empty() => {}
+            Some(sent) => chosen = self.share_sent(lanes, own, sent),
             // Only the last device knows the tokens that it chose.
-            let mut tape = Tape::new(self.recorder());
-            self.record_take(&mut tape, &step.columns[piece.clone()]);
-            back = Some(self.send_back(lanes, tape, n as u32));
+            None => {
+                let mut tape = Tape::new(self.recorder());
+                self.record_take(&mut tape, own);
+                back = Some(self.send_back(lanes, tape, n as u32));
+            }
         }
         for i in 0..step.options.repeat {
-            let chosen = back.take().and_then(|crossing| self.share_chosen(lanes, crossing, n as u32));
+            if let Some(crossing) = back.take() {
+                chosen = self.share_chosen(lanes, crossing, n as u32);
+            }
             let body = body_of(step, i);
             if self.first.is_some() {
-                let own = step.columns[piece.clone()].iter().map(|c| c.repeated(i)).collect();
-                self.send_first(lanes, body, own, chosen);
+                let own = own.iter().map(|c| c.repeated(i)).collect();
+                self.send_first(lanes, body, own, chosen.take());
             }
-            let mut tape = self.send_stages(lanes, body, columns.later(i));
+            let takes = if i == 0 && sent.is_some() { own } else { &[] };
+            let mut tape = self.send_stages(lanes, body, columns.later(i), takes);
             self.record_head(&mut tape, step, (n as u32, i), &picks);
             if !waits {
                 self.record_outputs(&mut tape, step, &picks);
@@ -99,9 +110,81 @@ impl GpuModel {
         step.held = waits.then_some(picks);
         let mut tape = last.expect("a step runs at least once");
         self.record_readback(&mut tape, step);
-        tape.submit();
-        self.submitted(step, None);
+        let index = self.submit_end(tape, step);
+        self.submitted(step, index);
         self.gpu.check()
+    }
+
+    /// Submits the end of a piece. Over several devices, the rings of a step cross back with its last one: earlier
+    /// devices need their tokens.
+    pub(super) fn submit_end(&self, tape: Tape<'_>, step: &mut Sent) -> Option<wgpu::SubmissionIndex> {
+        let last = step.chosen.iter().map(|c| c.0).max();
+        let (Some(lanes), Some(last), false) = (&self.lanes, last, step.is_left()) else {
+            return tape.submit();
+        };
+        let given = lanes.give_ring(step.slot, self.bytes_of_rings(last));
+        step.ring = Some(given.crossing());
+        tape.submit_giving(given);
+        None
+    }
+
+    /// Bytes of the rings of sequences up to this one.
+    pub(super) fn bytes_of_rings(&self, last: u32) -> u64 {
+        4 * u64::from(self.config.ring) * u64::from(last + 1)
+    }
+
+    /// Notes the last tokens of a step that was sent, for columns that lack theirs.
+    pub(super) fn note_chosen(&mut self, step: &Sent) {
+        let (Some(_), Some(ring)) = (&self.lanes, step.ring) else { return };
+        for (seq, first) in &step.chosen {
+            let nth = first.wrapping_add(step.options.repeat - 1) & (self.config.ring - 1);
+            let word = (seq * self.config.ring + nth) as usize;
+            self.last_chosen[*seq as usize] = LastChosen::Sent(ChosenAt { ring, word });
+        }
+    }
+
+    /// Notes the last tokens of a step that was read.
+    pub(super) fn note_read(&mut self, step: &Sent, chosen: &[u32]) {
+        if self.lanes.is_none() {
+            return;
+        }
+        let last = chosen.len() - step.chosen.len();
+        for ((seq, _), token) in step.chosen.iter().zip(&chosen[last..]) {
+            let noted = &mut self.last_chosen[*seq as usize];
+            if matches!(noted, LastChosen::Sent(at) if Some(at.ring) == step.ring) {
+                *noted = LastChosen::Read(*token);
+            }
+        }
+    }
+
+    /// The column with its token, if the caller has read it.
+    pub(super) fn with_read_token(&self, column: Column) -> Column {
+        match (column.token, self.last_chosen[column.seq as usize]) {
+            (None, LastChosen::Read(token)) if self.lanes.is_some() => {
+                Column { token: Some(token), ..column }
+            }
+            _ => column,
+        }
+    }
+
+    /// The tokens of columns that lack theirs; `None` if only the last device has one.
+    fn sent_tokens(&self, columns: &[Column]) -> Option<Vec<ChosenAt>> {
+        let sent = |c: &Column| match self.last_chosen[c.seq as usize] {
+            LastChosen::Sent(at) => Some(at),
+            LastChosen::Unknown | LastChosen::Read(_) => None,
+        };
+        columns.iter().filter(|c| c.token.is_none()).map(sent).collect()
+    }
+
+    /// Passes these tokens, which cross back, to the columns that lack them on the other devices; those for the CPU, if
+    /// it has layers. The last device takes them itself.
+    fn share_sent(&self, lanes: &Lanes, columns: &[Column], sent: &[ChosenAt]) -> Option<Chosen> {
+        let lacking = columns.iter().enumerate().filter(|(_, c)| c.token.is_none());
+        let at: Vec<u64> = lacking.map(|(i, _)| 4 * (HEADER + COLUMN * i) as u64).collect();
+        for (device, other) in self.others.iter().enumerate() {
+            lanes.write_chosen(device, &other.buffers.step, at.clone(), sent);
+        }
+        self.first.as_ref().map(|_| Chosen::Tokens(lanes.tell_chosen(sent)))
     }
 
     /// Sends what is recorded for the last device, whose columns then go to the others.
@@ -118,7 +201,7 @@ impl GpuModel {
         for (device, other) in self.others.iter().enumerate() {
             lanes.take(device, crossing, vec![(other.buffers.step.clone(), column_bytes(n))]);
         }
-        self.first.as_ref().map(|_| lanes.take_on_cpu(crossing))
+        self.first.as_ref().map(|_| Chosen::Columns(lanes.take_on_cpu(crossing)))
     }
 
     /// Sends columns to the CPU, whose values go to the first device.
@@ -133,8 +216,9 @@ impl GpuModel {
         lanes.take(device, crossing, taken.collect());
     }
 
-    /// Sends all stages of a body but the last, which is recorded.
-    fn send_stages<'a>(&'a self, lanes: &Lanes, body: Body, columns: Columns) -> Tape<'a> {
+    /// Sends all stages of a body but the last, which is recorded. The last device takes the tokens of columns that
+    /// lack theirs.
+    fn send_stages<'a>(&'a self, lanes: &Lanes, body: Body, columns: Columns, takes: &[Column]) -> Tape<'a> {
         let per_submit = self.per_submit(body, columns.n);
         let devices = Devices { others: &self.others, main: self.recorder() };
         let stages = self.ready.stages(body);
@@ -142,6 +226,9 @@ impl GpuModel {
             let device = stage.place.device();
             let recorder = devices.recorder(device);
             let mut tape = Tape::new(recorder);
+            if nth + 1 == stages.len() {
+                self.record_take(&mut tape, takes);
+            }
             for (cut, part) in self.ready.body(body)[stage.range.clone()].chunks(per_submit).enumerate() {
                 if cut > 0 {
                     tape.cut();

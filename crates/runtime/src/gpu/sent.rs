@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use web_time::Instant;
 
+use super::lanes::{ChosenAt, CrossingId};
 use super::picks::{Picks, PiecePicks};
 use crate::platform::Promise;
 use crate::step::Column;
@@ -49,6 +50,8 @@ pub(super) struct Sent {
     pub(super) held: Option<PiecePicks>,
     /// Staging slot of the rings.
     pub(super) slot: usize,
+    /// Over several devices: the crossing of the rings.
+    pub(super) ring: Option<CrossingId>,
     /// Choosing columns: the sequence, and the ring position of its first token.
     pub(super) chosen: Vec<(u32, u32)>,
     /// The last submission.
@@ -67,6 +70,17 @@ impl Sent {
         let runs = self.columns.chunk_by(|a, b| a.seq == b.seq);
         runs.filter_map(|run| run.last()).map(|c| (c.seq as usize, c.pos + self.options.repeat))
     }
+}
+
+/// The last token that a sequence chose over several devices.
+#[derive(Copy, Clone)]
+pub(super) enum LastChosen {
+    /// Only the last device has it.
+    Unknown,
+    /// It crosses back.
+    Sent(ChosenAt),
+    /// The caller has read it.
+    Read(u32),
 }
 
 /// Steps in flight, oldest first.

@@ -15,7 +15,7 @@ use super::model::GpuModel;
 use super::picks::{Picks, PiecePicks};
 use super::ready::{Body, Devices, Recorder};
 use super::running::Run;
-use super::sent::{STAGING, SampleMode, Sent, StepOptions};
+use super::sent::{LastChosen, STAGING, SampleMode, Sent, StepOptions};
 use super::tape::Tape;
 use crate::error::RuntimeError;
 use crate::plan::Columns;
@@ -49,11 +49,17 @@ impl GpuModel {
         if self.expert_reads().is_some() { most } else { self.pace.n_col(most as usize) as u32 }
     }
 
+    /// Devices that work on different steps at once, of which the CPU is one if it has layers.
+    pub fn n_turn(&self) -> usize {
+        let n_device = self.n_device() + usize::from(self.first.is_some());
+        if self.lanes.is_some() { n_device } else { 1 }
+    }
+
     /// Maximum number of steps in flight: two, or one more than there are devices, of which the CPU is one if it has
     /// layers.
     pub fn max_steps(&self) -> usize {
         match &self.lanes {
-            Some(_) => (self.n_device() + usize::from(self.first.is_some()) + 1).min(STAGING),
+            Some(_) => (self.n_turn() + 1).min(STAGING),
             None => UNDER_WAY,
         }
     }
@@ -100,7 +106,7 @@ impl GpuModel {
             check_runs(columns, |seq| self.state_at[seq as usize])?;
         }
         let mut step = Sent {
-            columns: columns.to_vec(),
+            columns: columns.iter().map(|c| self.with_read_token(*c)).collect(),
             picks,
             options,
             n_sent: 0,
@@ -109,6 +115,7 @@ impl GpuModel {
             sent_at: self.lanes.is_some().then(|| (Instant::now(), self.steps.0.is_empty())),
             masks: None,
             held: None,
+            ring: None,
             slot: self.next_staging,
             chosen: Vec::new(),
             index: None,
@@ -123,6 +130,7 @@ impl GpuModel {
         self.next_staging = (self.next_staging + 1) % STAGING;
         self.n_step_sent += 1;
         self.send_pieces(&mut step)?;
+        self.note_chosen(&step);
         self.steps.0.push_back(step);
         Ok(())
     }
@@ -404,16 +412,21 @@ impl GpuModel {
         let mut out = StepOutputs::default();
         if let Some(last) = step.chosen.iter().map(|c| c.0).max() {
             let ring = self.config.ring;
-            let n_byte = 4 * u64::from(ring) * u64::from(last + 1);
-            let bytes =
-                self.gpu.read(&self.buffers.ring_staging[step.slot], n_byte, step.index.clone()).await?;
-            let rings: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
+            let rings: Vec<u32> = match (&self.lanes, step.ring) {
+                (Some(lanes), Some(crossing)) => lanes.ring(crossing)?,
+                _ => {
+                    let (staging, index) = (&self.buffers.ring_staging[step.slot], step.index.clone());
+                    let bytes = self.gpu.read(staging, self.bytes_of_rings(last), index).await?;
+                    bytemuck::pod_collect_to_vec(&bytes)
+                }
+            };
             for i in 0..step.options.repeat {
                 let token = |(seq, first): &(u32, u32)| {
                     rings[(seq * ring + (first.wrapping_add(i) & (ring - 1))) as usize]
                 };
                 out.chosen.extend(step.chosen.iter().map(token));
             }
+            self.note_read(&step, &out.chosen);
         }
         if step.picks.n_read() > 0 {
             (out.logits, out.hidden) = self.read_rows_of(&step).await?;
@@ -466,6 +479,7 @@ impl GpuModel {
 
     /// Drops all unread steps. Submitted parts still run.
     pub fn drop_steps(&mut self) {
+        self.last_chosen.fill(LastChosen::Unknown);
         for step in std::mem::take(&mut self.steps.0).iter().filter(|s| s.is_left()) {
             step.ends().for_each(|(seq, _)| self.state_at[seq] = None);
         }

@@ -18,8 +18,8 @@ use crate::graph::Graph;
 struct List {
     buffers: Vec<BufferSpec>,
     device: usize,
-    /// Slots that the device's dispatches bind, if it does not run all layers: it has no other weights, layers of the cache and
-    /// tables.
+    /// Slots that the device's dispatches bind, if it does not run all layers: it has no other weights, layers of the
+    /// cache and tables.
     bound: Option<HashSet<Slot>>,
 }
 

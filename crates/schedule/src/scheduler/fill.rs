@@ -20,7 +20,9 @@ impl Scheduler {
         self.n_step += 1;
         let mut n_want = self.limits.max_want.min(self.limits.max_output);
         let mut room = Room::of(&self.limits);
-        let answers = self.answers(group, max_row.min(n_want), work);
+        let n_answer = self.n_answer(group);
+        let n_turn = n_answer.div_ceil(self.limits.n_device.max(1)).max(1);
+        let answers = self.answers(group, (max_row.min(n_want), n_turn), work);
         for (i, seq) in answers.iter().enumerate() {
             // Each of the others takes one row.
             let n_row = (max_row - work.step.rows.len()).min(room.n_output);
@@ -49,7 +51,7 @@ impl Scheduler {
         }
         work.step.n_planned = n_planned.min(self.limits.max_row).max(work.step.rows.len()) as u32;
         work.step.repeat = 1;
-        if is_alone {
+        if is_alone && n_turn >= n_answer {
             self.repeat(budget.repeat, &answers, work);
         }
         if work.step.rows.is_empty() {
@@ -105,9 +107,17 @@ impl Scheduler {
         Some(group)
     }
 
-    /// Sequences of a group whose next token can be sent, at most `most`, least recently served first. All of them have
-    /// pages for it; less important requests are preempted if necessary.
-    fn answers(&mut self, group: u64, most: usize, work: &mut Work) -> Vec<usize> {
+    /// Answers of a group, whether or not their next token can be sent now.
+    fn n_answer(&self, group: u64) -> usize {
+        let goes_on = |r: &&Running| r.n_chosen() + r.n_ahead < r.request.max_tokens;
+        let of_group = self.slots.iter().flatten().filter(|r| r.request.group == group && !r.is_prompt());
+        of_group.filter(goes_on).count()
+    }
+
+    /// Sequences of a group whose next token can be sent, least recently served first: at most `n_turn`, and as many as
+    /// a step of `most` has room for. All of them have pages for it; less important requests are preempted if
+    /// necessary.
+    fn answers(&mut self, group: u64, (most, n_turn): (usize, usize), work: &mut Work) -> Vec<usize> {
         let of_group =
             |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && !r.is_prompt());
         let mut seqs: Vec<usize> =
@@ -115,7 +125,7 @@ impl Scheduler {
         self.sort(&mut seqs, |r| (Reverse(0), r.last_step));
         // Reserve part of the step for prompts, even if answers could fill it.
         let n_prompt = if self.prompts(group).is_empty() { 0 } else { most.div_ceil(4).min(most - 1) };
-        seqs.truncate(most - n_prompt);
+        seqs.truncate((most - n_prompt).min(n_turn));
         // The most important come first, so that others do not preempt them.
         self.sort(&mut seqs, |r| (Reverse(r.request.priority), r.order));
         let mut kept = Vec::new();

@@ -34,6 +34,9 @@ pub struct Limits {
     /// Maximum number of hidden states per step without other outputs ([`crate::Read::Hidden`]): a whole multiple of
     /// `max_output` of them is used, since one output leaves room for as many less.
     pub max_hidden: usize,
+    /// Devices that have the layers, one after the other: answers take turns in as many steps, so that each device
+    /// works for some of them.
+    pub n_device: usize,
     /// Tokens that the device may run ahead of the caller per sequence; 0: every step is read before the next.
     pub max_ahead: usize,
     /// Capacity of the queue.

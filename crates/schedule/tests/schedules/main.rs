@@ -33,6 +33,8 @@ fn limits(r: &mut Random) -> Limits {
         max_output: 0,
         max_hidden: 0,
         whole: false,
+        // Drawn without a change to what the others draw.
+        n_device: 1 + (n_ctx + page) % 3,
         max_ahead: r.within(0, 6),
         max_waiting: 1000,
         n_snapshot: if r.within(0, 3) == 0 { Some(r.within(0, 4)) } else { None },
@@ -542,6 +544,7 @@ fn small() -> Limits {
         max_output: 8,
         max_hidden: 8,
         whole: false,
+        n_device: 1,
         max_ahead: 4,
         max_waiting: 2,
         n_snapshot: None,
@@ -567,6 +570,37 @@ fn requests_that_cannot_fit_are_refused_with_both_numbers() {
     assert_eq!(s.submit(request(3, &[1])), Err(Refused::Queue { limit: 2 }));
     let e = Scheduler::new(Limits { n_page: 3, ..small() }).expect_err("a small pool");
     assert_eq!(e.to_string(), "the KV cache has room for 12 tokens, but a context has 16: 4 are missing");
+}
+
+/// While a step of some answers is under way, the next has the others, and each answer goes on from its own step alone.
+#[test]
+fn answers_take_turns_over_several_devices() {
+    let limits =
+        |n_device| Limits { n_device, n_seq: 4, n_page: 16, max_ahead: 31, max_waiting: 9, ..small() };
+    let steps = |n_device: usize, n_request: u64| {
+        let mut s = Scheduler::new(limits(n_device)).expect("room for a context");
+        (0..n_request)
+            .for_each(|id| drop(s.submit(Request { max_tokens: 9, ..request(id, &[id as u32 + 1; 2]) })));
+        let budget = Budget { rows: 8, repeat: 4 };
+        let work = s.next(budget).expect("the prompts");
+        s.done(&vec![5; work.step.rows.iter().filter(|row| row.want == Want::Choose).count()]);
+        let mut next = || {
+            let step = s.next(budget).expect("a step before any is read").step;
+            (step.rows.iter().map(|row| (row.seq, row.input)).collect::<Vec<_>>(), step.repeat)
+        };
+        [next(), next(), next()]
+    };
+    let rows = |seqs: &[u32], input: Input| seqs.iter().map(|seq| (*seq, input)).collect::<Vec<_>>();
+    let (known, chosen) = (Input::Token(5), Input::Chosen);
+    // Two halves; the third step needs the tokens of the first.
+    let found = steps(2, 4);
+    assert_eq!(found, [(rows(&[0, 1], known), 1), (rows(&[2, 3], known), 1), (rows(&[0, 1], chosen), 1)]);
+    let found = steps(3, 3);
+    assert_eq!(found, [(rows(&[0], known), 1), (rows(&[1], known), 1), (rows(&[2], known), 1)]);
+    // One answer, or one device: all in each step, and several tokens at once.
+    let all = |seqs: &[u32]| [(rows(seqs, known), 1), (rows(seqs, chosen), 4), (rows(seqs, chosen), 4)];
+    assert_eq!(steps(2, 1)[..2], all(&[0])[..2]);
+    assert_eq!(steps(1, 4)[..2], all(&[0, 1, 2, 3])[..2]);
 }
 
 /// The rows of a prompt: position and output of each, step by step.
