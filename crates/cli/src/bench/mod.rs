@@ -462,7 +462,9 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
 }
 
 /// Devices, with the shares for their number, by free memory if there are none, and the layers on GPUs.
-fn placements(args: &Args) -> Result<Vec<(DeviceChoice, Option<Shares>, Option<GpuLayers>)>, Usage> {
+type Placement = (DeviceChoice, Option<Shares>, Option<GpuLayers>);
+
+fn placements(args: &Args) -> Result<Vec<Placement>, Usage> {
     let layers: Vec<Option<GpuLayers>> = match &args.gpu_layers[..] {
         [] => vec![None],
         some => some.iter().copied().map(Some).collect(),

@@ -22,6 +22,7 @@ pub(super) enum Told {}
 #[derive(Copy, Clone)]
 pub(super) struct ChosenAt {
     pub(super) ring: CrossingId,
+    #[expect(dead_code, reason = "there are no lanes to read it")]
     pub(super) word: usize,
 }
 
