@@ -38,14 +38,29 @@ impl FirstLayers {
         &mut self.model
     }
 
+    /// True if rows enter here, and not in a later layer.
+    fn takes_rows(&self) -> bool {
+        self.model.row_input().width > 0
+    }
+
+    /// Sets rows that columns use in place of embeddings, which were checked.
+    pub(crate) fn set_rows(&mut self, rows: &[f32]) {
+        if self.takes_rows() {
+            self.model.set_rows(rows).expect("the model takes these rows");
+        }
+    }
+
     /// Runs columns, whose tokens are known: the given values, `[n_col, width]` each.
     ///
     /// # Errors
     /// As [`CpuModel::run_step`].
     pub(crate) fn run(&mut self, columns: &[Column]) -> Result<Vec<Vec<f32>>, RuntimeError> {
+        let takes_rows = self.takes_rows();
         let FirstLayers { model, gives } = self;
-        model.check(columns)?;
-        let (rows, picks) = model.begin(columns, &vec![ColumnOutput::Nothing; columns.len()]);
+        let columns: Vec<Column> =
+            columns.iter().map(|c| Column { row: c.row.filter(|_| takes_rows), ..*c }).collect();
+        model.check(&columns)?;
+        let (rows, picks) = model.begin(&columns, &vec![ColumnOutput::Nothing; columns.len()]);
         let graph = model.graph.clone();
         let mut pass = Pass::new(&graph, &rows, &picks);
         for i in 0..graph.nodes.len() {

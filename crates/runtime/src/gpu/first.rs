@@ -105,6 +105,11 @@ impl First {
         self.order(move |layers| change(layers.model()));
     }
 
+    /// Sets rows that columns of later steps use in place of embeddings.
+    pub(super) fn set_rows(&self, rows: Vec<f32>) {
+        self.order(move |layers| layers.set_rows(&rows));
+    }
+
     /// A result after all earlier orders, which must not wait for anything.
     fn ask<T: Send + 'static>(&self, of: impl FnOnce(&mut FirstLayers) -> T + Send + 'static) -> T {
         let (sender, receiver) = channel();

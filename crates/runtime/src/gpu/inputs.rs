@@ -25,8 +25,7 @@ impl GpuModel {
             return Err(RuntimeError::Limit { what: "steps that were not sent whole", found: 1, limit: 0 });
         }
         if let Some(first) = &self.first {
-            let rows = rows.to_vec();
-            first.change(move |model| model.set_rows(&rows).expect("the rows were checked"));
+            first.set_rows(rows.to_vec());
         }
         for (queue, buffers) in self.parts() {
             let Some(buffer) = &buffers.rows else { continue };

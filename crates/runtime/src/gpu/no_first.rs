@@ -33,6 +33,10 @@ impl First {
         match *self {}
     }
 
+    pub(super) fn set_rows(&self, _: Vec<f32>) {
+        match *self {}
+    }
+
     pub(super) fn run(&self, _: Vec<Column>, _: Option<Chosen>, _: Vec<u32>) -> Values {
         match *self {}
     }
