@@ -77,7 +77,7 @@ impl Loader {
         }
         let is_there = |i: &usize| missing.iter().all(|(nth, _)| nth != i);
         let mut order: Vec<usize> = (0..self.config.shares.len()).filter(is_there).collect();
-        if let Some(cpu) = cpu {
+        if let Some(cpu) = cpu.filter(|_| cfg!(not(target_arch = "wasm32"))) {
             // Its layers are the first.
             order.sort_by_key(|i| *i != cpu);
         }

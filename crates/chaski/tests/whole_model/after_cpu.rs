@@ -228,7 +228,7 @@ fn the_number_of_layers_on_a_gpu_decides_where_a_model_is_cut() {
     for n in 2..=model.config().n_layer {
         assert_eq!(kv_of(n), u64::from(n) * one, "the cache of {n} layers");
     }
-    // What is told before loading is what is allocated.
+    // Memory told before loading is what is allocated.
     for (shares, gpu_layers, n_gpu) in
         [(vec![], Some(1), 1), (vec![1.0, 2.0], None, 1), (vec![1.0; 3], None, 2), (vec![], None, 1)]
     {

@@ -79,7 +79,7 @@ impl DeviceExecutor {
             Some(caps) => {
                 let mut plan = config.plan_for(model, caps);
                 let mut cpu = None;
-                if matches!(target, Target::AfterCpu(_)) {
+                if cfg!(not(target_arch = "wasm32")) && matches!(target, Target::AfterCpu(_)) {
                     (plan, cpu) = (config.after_cpu(plan, &memory_of(gpus)), Some(config.cpu_for(model)));
                 } else if gpus.len() > 1 && plan.shares.is_empty() {
                     plan.shares = DeviceMemory::shares(&memory_of(gpus));

@@ -76,7 +76,7 @@ impl GpuModel {
         tensors: impl Tensors + Send + Sync + 'static,
         mut progress: impl FnMut(Progress),
     ) -> Result<GpuModel, RuntimeError> {
-        assert_eq!(cpu.is_some(), config.cpu.is_some(), "the CPU has sizes if it has layers");
+        debug_assert_eq!(cpu.is_some(), config.cpu.is_some(), "the CPU has sizes if it has layers");
         assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
         if cfg!(target_arch = "wasm32") && config.experts.n_layer > 0 {
             return Err(PlanError::NoStreaming.into());

@@ -85,7 +85,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What weights and KV cache on the CPU count as.
+    /// The kind of memory that weights and KV cache on the CPU count as.
     pub const ON_CPU: &str = "weights and KV cache (CPU)";
 
     /// The sum of a list of buffers, by kind in the order of the list.

@@ -56,7 +56,7 @@ pub struct Segments {
     pub decode: Vec<DecodePlan>,
     /// Several columns, for small and for large batches.
     pub prompt: Vec<PromptPlan>,
-    /// What the CPU runs before each body, if it has layers.
+    /// The part of the CPU before each body, if it has layers.
     pub cpu: Option<CpuStage>,
     /// Replaces columns' tokens by the last chosen ones.
     pub take_chosen: Segment,

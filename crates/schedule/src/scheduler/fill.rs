@@ -20,8 +20,7 @@ impl Scheduler {
         self.n_step += 1;
         let mut n_want = self.limits.max_want.min(self.limits.max_output);
         let mut room = Room::of(&self.limits);
-        let n_answer = self.n_answer(group);
-        let n_turn = n_answer.div_ceil(self.limits.n_device.max(1)).max(1);
+        let n_turn = self.n_turn(group);
         let answers = self.answers(group, (max_row.min(n_want), n_turn), work);
         for (i, seq) in answers.iter().enumerate() {
             // Each of the others takes one row.
@@ -51,7 +50,7 @@ impl Scheduler {
         }
         work.step.n_planned = n_planned.min(self.limits.max_row).max(work.step.rows.len()) as u32;
         work.step.repeat = 1;
-        if is_alone && n_turn >= n_answer {
+        if is_alone && n_turn == usize::MAX {
             self.repeat(budget.repeat, &answers, work);
         }
         if work.step.rows.is_empty() {
@@ -107,11 +106,19 @@ impl Scheduler {
         Some(group)
     }
 
-    /// Answers of a group, whether or not their next token can be sent now.
-    fn n_answer(&self, group: u64) -> usize {
+    /// Answers of a group that a step takes, so that all devices have some; any number if they do not take turns.
+    fn n_turn(&self, group: u64) -> usize {
+        let n_device = self.limits.n_device;
+        // Browsers have one, and their pages do not download the code.
+        if cfg!(target_arch = "wasm32") || n_device <= 1 {
+            return usize::MAX;
+        }
         let goes_on = |r: &&Running| r.n_chosen() + r.n_ahead < r.request.max_tokens;
         let of_group = self.slots.iter().flatten().filter(|r| r.request.group == group && !r.is_prompt());
-        of_group.filter(goes_on).count()
+        match of_group.filter(goes_on).count() {
+            0 | 1 => usize::MAX,
+            n => n.div_ceil(n_device),
+        }
     }
 
     /// Sequences of a group whose next token can be sent, least recently served first: at most `n_turn`, and as many as
