@@ -723,7 +723,7 @@ mod tests {
         assert_eq!(devices("0, cpu"), gpus(&["0", "cpu"]));
         assert_eq!(devices("cpu,0,cpu"), Err("cpu is in the list twice".into()));
         let e = devices("0,auto").unwrap_err();
-        assert_eq!(e, "`cpu` is not the name or index of a GPU, of which a list consists");
+        assert_eq!(e, "`auto` is neither the name or index of a GPU nor cpu, of which a list consists");
         assert!(devices("0,").is_err());
         assert_eq!(devices("all"), Ok(DeviceChoice::AllGpus));
         assert!(devices("0,all").is_err());

@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_taken_with_its_value() {
         for (typed, left, n) in [
-            ("chaski run -ngl 99 -fa on --mlock m.gguf", "chaski run --gpu-layers 99 m.gguf", 2),
+            ("chaski run -ngl 99 -fa on --mlock m.gguf", "chaski run --gpu-layers=99 m.gguf", 2),
             ("chaski run -fa m.gguf -mmp 0 --no-mmap", "chaski run m.gguf --no-mmap", 2),
             ("chaski run -b 512 -np=4 --no-warmup --jinja", "chaski run", 4),
             ("chaski serve --reranking m.gguf", "chaski serve m.gguf", 1),
