@@ -6,7 +6,7 @@
 //! passes at once. With `is_serial` it is the time of a service that answers one task after another.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
