@@ -237,9 +237,8 @@ fn preload(site: &Path) -> anyhow::Result<()> {
         let path = site.join(&module);
         let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
         let folder = module.parent().expect("a module lies in a folder");
-        for import in text.lines().filter(|l| l.starts_with("import ") || l.starts_with("export ")) {
-            let Some((_, name)) = import.trim_end_matches(';').rsplit_once(" from ") else { continue };
-            let import = folder.join(name.trim_matches('"').trim_start_matches("./"));
+        for name in text.lines().filter_map(imported) {
+            let import = folder.join(name.trim_start_matches("./"));
             if !modules.contains(&import) {
                 modules.push(import);
             }
@@ -253,6 +252,23 @@ fn preload(site: &Path) -> anyhow::Result<()> {
     let links: String = links.collect();
     fs::write(&path, text.replace(script, &format!("{links}{script}")))
         .with_context(|| format!("could not write {}", path.display()))
+}
+
+/// The module that a line imports or exports from, as written: lines of several lines' imports end with it.
+fn imported(line: &str) -> Option<&str> {
+    let is_one = ["import ", "export ", "} from "].iter().any(|start| line.starts_with(start));
+    let (_, name) = line.trim_end_matches(';').rsplit_once(" from ").filter(|_| is_one)?;
+    name.strip_prefix('"')?.strip_suffix('"')
+}
+
+#[test]
+fn modules_are_found_in_imports_and_exports() {
+    assert_eq!(imported("import { a } from \"./b.js\";"), Some("./b.js"));
+    assert_eq!(imported("export * from \"./b.js\";"), Some("./b.js"));
+    assert_eq!(imported("} from \"../c.js\";"), Some("../c.js"));
+    // A parameter with a default, and a word of a text.
+    assert_eq!(imported("export function patch(parent, nodes, from = 0) {"), None);
+    assert_eq!(imported("const from = \" from \";"), None);
 }
 
 /// Adds the paths of all files of a folder, with a prefix.
