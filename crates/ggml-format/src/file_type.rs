@@ -168,31 +168,3 @@ impl fmt::Display for FileType {
         f.pad(self.name())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_stand_where_their_variants_say() {
-        for (i, row) in FILE_TYPES.iter().enumerate() {
-            assert_eq!(row.file_type as usize, i, "{}", row.name);
-            assert_eq!(format!("{:?}", row.file_type), row.name);
-            assert_eq!(FileType::from_id(row.id), Some(row.file_type));
-            assert_eq!(FileType::from_id(row.id + GUESSED), Some(row.file_type));
-            assert_eq!(FileType::from_name(&row.name.to_lowercase()), Some(row.file_type));
-            let titled = FILE_TYPES.iter().filter(|t| t.title == row.title);
-            assert_eq!(titled.count(), 1, "{}", row.title);
-        }
-        assert_eq!(FileType::Q4_K_M.title(), "Q4_K - Medium");
-        assert_eq!(FileType::IQ3_M.title(), "IQ3_S mix - 3.66 bpw");
-        assert_eq!(FileType::from_name("q3_k"), Some(FileType::Q3_K_M));
-        assert_eq!(FileType::from_name("q4_k"), Some(FileType::Q4_K_M));
-        assert_eq!(FileType::from_name("Q5_K"), Some(FileType::Q5_K_M));
-        for no_alias in ["iq1", "iq2", "iq3", "q4", ""] {
-            assert_eq!(FileType::from_name(no_alias), None, "{no_alias}");
-        }
-        assert_eq!(FileType::from_id(4), None);
-        assert_eq!(FileType::from_name("q9"), None);
-    }
-}

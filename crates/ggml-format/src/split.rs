@@ -41,35 +41,3 @@ fn five_digits(text: &str) -> Option<(&str, u32)> {
     }
     Some((&text[..at], digits.parse().ok()?))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_no_split_set_are_refused() {
-        for name in [
-            "model.gguf",
-            "-00001-of-00002.bin",
-            "m-00000-of-00002.gguf",
-            "m-00003-of-00002.gguf",
-            "m-0001-of-00002.gguf",
-            "m-+0001-of-00002.gguf",
-            "m00001-of-00002.gguf",
-            "00001-of-00002.gguf",
-            "é0001-of-00002.gguf",
-            "",
-        ] {
-            assert_eq!(SplitName::parse(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn each_sibling_of_a_set_names_the_same_set() {
-        let first = SplitName::parse("a-00001-of-00011.gguf").unwrap();
-        for index in 0..11 {
-            let name = first.sibling(index);
-            assert_eq!(SplitName::parse(&name), Some(SplitName { index, ..first }));
-        }
-    }
-}

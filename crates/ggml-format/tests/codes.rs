@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ggml_format::blocks::kscale::{pack_scale_min_k4, scale_min_k4};
 use ggml_format::{Codes, TYPES, TypeInfo};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -51,5 +52,15 @@ proptest! {
             let n_byte = bytes.len() / info.block_bytes * info.block_bytes;
             check(info, codes, &bytes[..n_byte]).map_err(TestCaseError::fail)?;
         }
+    }
+}
+
+#[test]
+fn packed_scales_and_minima_come_back() {
+    let scale = [0, 63, 17, 42, 1, 62, 33, 16];
+    let min = [5, 0, 63, 21, 15, 48, 31, 32];
+    let packed = pack_scale_min_k4(&scale, &min);
+    for j in 0..8 {
+        assert_eq!(scale_min_k4(&packed, j), (scale[j], min[j]));
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Raw, rich};
-use ggml_format::{ArrayView, GgmlType, Gguf, GgufError, HeaderBytes, TYPES, Value, ValueType};
+use ggml_format::{ArrayView, GgmlType, Gguf, GgufError, GgufWriter, HeaderBytes, TYPES, Value, ValueType};
 
 fn parse(bytes: &[u8]) -> Result<Gguf, GgufError> {
     Gguf::parse(bytes.to_vec().into(), bytes.len() as u64)
@@ -410,4 +410,22 @@ fn bools_other_than_0_and_1_are_true() {
     assert!(gguf.bool("k").unwrap());
     let array: ArrayView<'_> = gguf.array("a").unwrap();
     assert_eq!(array.iter().collect::<Vec<_>>(), [Value::Bool(true), Value::Bool(false)]);
+}
+
+#[test]
+fn keys_are_found_in_any_order() {
+    for n in 0..40_u32 {
+        let names: Vec<String> = (0..n).map(|i| (i * 7919 % 41).to_string()).collect();
+        let mut writer = GgufWriter::new();
+        for (name, i) in names.iter().zip(0..) {
+            writer.set(name.as_str(), i as u32).unwrap();
+        }
+        let gguf = parse(&writer.begin(Vec::new()).unwrap().finish().unwrap()).unwrap();
+        for (name, i) in names.iter().zip(0..) {
+            assert_eq!(gguf.u32(name).unwrap(), i as u32, "{name} of {n}");
+        }
+        for missing in (n..41).map(|i| (i * 7919 % 41).to_string()) {
+            assert_eq!(gguf.get(&missing), None, "{missing} of {n}");
+        }
+    }
 }

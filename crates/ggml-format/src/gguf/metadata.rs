@@ -372,17 +372,3 @@ getters! {
     str, opt_str: &str, "a string";
     array, opt_array: ArrayView<'_>, "an array";
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn keys_come_in_order() {
-        for n in 0..40_u64 {
-            let names: Vec<String> = (0..n).map(|i| (i * 7919 % 23).to_string()).collect();
-            let keys: Vec<&str> = names.iter().map(String::as_str).collect();
-            let mut sorted: Vec<u32> = (0..n as u32).collect();
-            sorted.sort_by_key(|&i| keys[i as usize]);
-            assert_eq!(super::in_order(&keys), sorted, "{n}");
-        }
-    }
-}

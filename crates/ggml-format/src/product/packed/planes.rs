@@ -70,30 +70,3 @@ fn bits_of<S: TileLanes>(s: S, bits: u32, plane: &[u8], at: usize, j: usize) -> 
     let shifted = if shift == 0 { word } else { s.shift_right(word, shift) };
     s.and(shifted, ((1 << bits) - 1) * 0x0101_0101)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::product::portable::Portable;
-
-    #[test]
-    fn codes_of_any_width_come_back_from_their_planes() {
-        for bits in [1, 2, 3, 4, 5, 6, 8] {
-            let code = |row: usize, i: usize| (row * 89 + i * 37 + 11) as u8 & ((1u16 << bits) - 1) as u8;
-            let mut run = vec![0; run_bytes(bits)];
-            for row in 0..TILE_ROWS {
-                put(bits, &std::array::from_fn(|i| code(row, i)), row, &mut run);
-            }
-            for (row, j) in (0..TILE_ROWS).flat_map(|row| (0..RUN / 4).map(move |j| (row, j))) {
-                // A vector has four rows.
-                let words = quad(Portable, bits, &run, row / 4 * 4, j).to_array();
-                let bytes = words[row % 4].to_le_bytes();
-                assert_eq!(
-                    bytes,
-                    QUAD_ORDER.map(|i| code(row, 4 * j + i)),
-                    "{bits} bits, row {row}, quad {j}"
-                );
-            }
-        }
-    }
-}
