@@ -1,26 +1,25 @@
 //! Lists the templates in `src`, so that adding a weight format takes one file. Builds that only run models get the
-//! templates without comments, which are a fifth of the text; builds for the web also compress them.
+//! templates without comments, which are a fifth of the text; builds for the web without indentation, too.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-#[path = "src/pack.rs"]
-mod pack;
-#[path = "src/packed.rs"]
-#[allow(dead_code, reason = "the other half of it is for who unpacks")]
-mod packed;
+#[path = "src/shorter.rs"]
+mod shorter;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(packed)");
-    for file in ["src/pack.rs", "src/packed.rs"] {
-        println!("cargo::rerun-if-changed={file}");
-    }
+    println!("cargo::rerun-if-changed=src/shorter.rs");
+    println!("cargo::rustc-check-cfg=cfg(for_pages)");
     let src = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("src");
     let whole = env::var_os("CARGO_FEATURE_CASES").is_some();
     let writes = env::var_os("CARGO_FEATURE_ENCODE").is_some();
     let is_web = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "wasm32");
+    let for_pages = is_web && !whole;
+    if for_pages {
+        println!("cargo::rustc-cfg=for_pages");
+    }
     let mut folders = vec!["encode".to_owned(), "quant".to_owned(), "shared".to_owned()];
     folders.extend(files(&src.join("ops")).iter().filter(|p| p.is_dir()).map(|p| format!("ops/{}", name(p))));
     let (mut texts, mut off_web, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
@@ -53,12 +52,16 @@ fn main() {
             }
             if is_replaced || says_of_web(&text, "no:") {
                 off_web.push(format!("b{path:?}"));
-                if is_web && !whole {
+                if for_pages {
                     continue;
                 }
             }
-            let text = if is_web && !whole { without_native(&text) } else { text };
-            texts.push((path, if whole { text } else { without_comments(&text) }));
+            let text = match (whole, for_pages) {
+                (true, _) => text,
+                (false, false) => without_comments(&text),
+                (false, true) => shorter::shorter(&without_comments(&without_native(&text))),
+            };
+            texts.push((path, text));
         }
     }
     let formats = format!(
@@ -76,23 +79,11 @@ fn main() {
     };
     let off_web = list("no page has it", "is_off_web", &off_web)
         + &list("pages have another operation in its place", "is_replaced_on_web", &replaced);
-    if is_web && !whole {
-        println!("cargo::rustc-cfg=packed");
-        let all: String =
-            texts.iter().map(|(path, text)| format!("{path}\n{}\0", pack::shorter(text))).collect();
-        let path = put("templates.packed", &pack::pack(all.as_bytes()));
-        let code = format!(
-            "static PACKED: &[u8] = include_bytes!({path:?});\nconst N_BYTE: usize = {};\n{off_web}",
-            all.len()
-        );
-        put("templates.rs", code.as_bytes());
-    } else {
-        let mut code = "static TEMPLATES: &[(&str, &str)] = &[\n".to_owned();
-        for (path, text) in texts {
-            let _ = writeln!(code, "    ({path:?}, include_str!({:?})),", put(&path, text.as_bytes()));
-        }
-        put("templates.rs", (code + "];\n" + &off_web).as_bytes());
+    let mut code = "static TEMPLATES: &[(&str, &str)] = &[\n".to_owned();
+    for (path, text) in texts {
+        let _ = writeln!(code, "    ({path:?}, include_str!({:?})),", put(&path, text.as_bytes()));
     }
+    put("templates.rs", (code + "];\n" + &off_web).as_bytes());
 }
 
 /// Files in a folder, sorted.

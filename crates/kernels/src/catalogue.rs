@@ -91,7 +91,7 @@ pub static OPS: &[Op] = &delivered([
 /// The rows of this build: in the package for browsers, operations that no model uses there have no variants.
 const fn delivered<const N: usize>(mut ops: [Op; N]) -> [Op; N] {
     let mut i = 0;
-    while cfg!(packed) && i < N {
+    while cfg!(for_pages) && i < N {
         if templates::is_off_web(ops[i].template) {
             ops[i].variants = Vec::new;
             ops[i].grid = None;

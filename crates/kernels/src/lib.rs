@@ -30,10 +30,6 @@ mod kv;
 mod matrix_state;
 mod op;
 pub mod ops;
-#[cfg(test)]
-mod pack;
-#[cfg(any(packed, test))]
-mod packed;
 mod probe;
 mod reduce;
 mod render;
@@ -41,6 +37,8 @@ mod rng;
 pub mod rope;
 mod route;
 mod runs;
+#[cfg(test)]
+mod shorter;
 mod state;
 pub mod step;
 mod tensor;

@@ -26,7 +26,7 @@ pub(crate) fn variants(op: &'static Op) -> &'static Variants {
         return all;
     }
     let mut all = Variants::new();
-    let delivered = !cfg!(packed) || op.on_web();
+    let delivered = !cfg!(for_pages) || op.on_web();
     for variant in delivered.then_some(op.variants).into_iter().flat_map(|variants| variants()) {
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
         let twice = all.insert(op.kernel_name(&values), variant);
@@ -154,7 +154,7 @@ pub(crate) fn reflect(name: &'static str, features: Features, source: &'static s
 mod tests {
     use super::*;
     use crate::catalogue::OPS;
-    use crate::pack::shorter;
+    use crate::shorter::shorter;
 
     #[test]
     fn shorter_templates_are_the_same_kernels() {
