@@ -47,7 +47,7 @@ mod turns;
 
 pub use builder::EngineBuilder;
 pub use chaski_models::{
-    EmbedOptions, Embedding, Finish, GenerateOptions, KvType, Piece, Speculation, Stats,
+    EmbedOptions, Embedding, Ends, Finish, GenerateOptions, KvType, Piece, Speculation, Stats,
 };
 pub use chaski_runtime::gpu::Progress;
 pub use chaski_text::{Grammar, Message, SamplerParams};

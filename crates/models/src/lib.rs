@@ -30,8 +30,8 @@ pub use heads::{Heads, Pooling, Ranks};
 pub use lora::Lora;
 pub use model::Model;
 pub use run::{
-    EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Perplexity, Piece,
-    Runner, Speculation, Stats, VectorNorm, imatrix, perplexity,
+    EmbedOptions, Embedding, Ends, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Perplexity,
+    Piece, Runner, Speculation, Stats, VectorNorm, imatrix, perplexity,
 };
 
 /// Runs the examples of the readme.

@@ -1,7 +1,9 @@
 //! Options of generations in requests. The names are those of OpenAI, llama.cpp and vLLM together.
 
+use std::time::Duration;
+
 use chaski::text::{Mirostat, SamplerKind};
-use chaski::{GenerateOptions, Grammar, SamplerParams, Speculation};
+use chaski::{Ends, GenerateOptions, Grammar, SamplerParams, Speculation};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
@@ -275,6 +277,41 @@ pub(crate) fn max_tokens(
         }
     }
     Ok(facts.max_tokens)
+}
+
+/// Most tokens that a request can let end an answer.
+const MOST_STOPS: usize = 1024;
+
+/// Ends of an answer in vLLM's and llama.cpp's names: a minimum of tokens, tokens that end, and a time limit.
+pub(crate) fn ends(fields: &Fields<'_>, max_tokens: Option<usize>, facts: &Facts) -> Result<Ends, ApiError> {
+    let min_tokens = fields.integer("min_tokens", 0..=i64::MAX)?.unwrap_or(0) as usize;
+    if let Some(most) = max_tokens.filter(|most| min_tokens > *most) {
+        let message =
+            format!("`min_tokens` is {min_tokens}, more than the {most} tokens that the answer may have");
+        return Err(ApiError::field(fields.path("min_tokens"), message));
+    }
+    let max_time = fields.integer("t_max_predict_ms", -1..=i64::MAX)?.filter(|ms| *ms > 0);
+    let max_time = max_time.map(|ms| Duration::from_millis(ms.unsigned_abs()));
+    Ok(Ends { min_tokens, stop_tokens: stop_tokens(fields, facts)?, max_time })
+}
+
+fn stop_tokens(fields: &Fields<'_>, facts: &Facts) -> Result<Vec<u32>, ApiError> {
+    const NAME: &str = "stop_token_ids";
+    let Some(list) = fields.list(NAME)? else { return Ok(Vec::new()) };
+    if list.len() > MOST_STOPS {
+        return Err(fields.wrong(NAME, format!("a list of at most {MOST_STOPS} tokens")));
+    }
+    let token = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    let tokens: Option<Vec<u32>> = list.iter().map(token).collect();
+    let tokens = tokens.ok_or_else(|| fields.wrong(NAME, "a list of token ids"))?;
+    let n_vocab = facts.about.n_vocab;
+    match tokens.iter().find(|id| **id >= n_vocab) {
+        Some(id) => {
+            let message = format!("`{NAME}` has token {id}, outside the vocabulary of {n_vocab} tokens");
+            Err(ApiError::field(fields.path(NAME), message))
+        }
+        None => Ok(tokens),
+    }
 }
 
 /// The parameters in llama.cpp's names, for those who ask what was in force.

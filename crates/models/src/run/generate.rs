@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chaski_text::{Grammar, Logprobs, RenderSpecial, SamplerParams};
 
+use super::ends::Ends;
 use super::speculate::Speculation;
 
 /// Options of a generation.
@@ -15,6 +16,8 @@ pub struct GenerateOptions {
     pub sampler: SamplerParams,
     /// Stop strings; excluded from the answer.
     pub stop: Vec<String>,
+    /// Further ends of the answer, and a minimum of tokens; native only.
+    pub ends: Ends,
     /// Tokens that run on the device between two readbacks; 0 adapts to the device's speed. Without effect if the CPU
     /// samples ([`Event::Started`](crate::serve::Event)), or with a grammar.
     pub interval: u32,
@@ -54,6 +57,7 @@ impl Default for GenerateOptions {
             max_tokens: None,
             sampler: SamplerParams::default(),
             stop: Vec::new(),
+            ends: Ends::default(),
             interval: 0,
             grammar: None,
             grammar_after: None,
@@ -72,11 +76,11 @@ impl Default for GenerateOptions {
 /// Reason for the end of a generation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// The model ended its answer.
+    /// The model ended its answer, or chose a token of [`GenerateOptions::ends`].
     Stop,
     /// A stop string occurred.
     StopText,
-    /// The maximum number of tokens.
+    /// The maximum number of tokens, or the time limit of [`GenerateOptions::ends`].
     Length,
     /// The context is full.
     Context,
@@ -118,6 +122,9 @@ pub struct Stats {
     pub n_dropped: usize,
     /// The stop string that ended it ([`Finish::StopText`]), an index of [`GenerateOptions::stop`].
     pub stop: Option<usize>,
+    /// The token of [`GenerateOptions::ends`] that ended it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub stop_token: Option<u32>,
     /// The answer ended before its text was complete by the grammar ([`GenerateOptions::grammar`]): its length, the
     /// context or a stop string cut it.
     pub is_incomplete: bool,

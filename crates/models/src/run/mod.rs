@@ -6,6 +6,11 @@ mod draft;
 #[path = "no_draft.rs"]
 mod draft;
 mod embed;
+#[cfg(not(target_arch = "wasm32"))]
+mod ends;
+#[cfg(target_arch = "wasm32")]
+#[path = "no_ends.rs"]
+mod ends;
 mod eval;
 mod executor;
 mod gate;
@@ -27,6 +32,7 @@ mod writer;
 pub(crate) use draft::DraftModel;
 pub(crate) use embed::Pooled;
 pub use embed::{EmbedOptions, Embedding, VectorNorm};
+pub use ends::Ends;
 pub use generate::{Finish, GenerateOptions, Piece, Stats};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};

@@ -2,6 +2,7 @@
 
 use web_time::Instant;
 
+use super::ends::Ending;
 use super::gate::Gate;
 use super::generate::{Finish, GenerateOptions, Piece, Stats};
 use crate::error::ModelError;
@@ -12,6 +13,7 @@ use chaski_text::{StopStrings, Stopped, TextStream};
 pub(crate) struct Writer {
     pub(crate) options: GenerateOptions,
     gate: Option<Gate>,
+    ending: Ending,
     stream: TextStream,
     stop: StopStrings,
     /// Tokens so far.
@@ -28,6 +30,7 @@ impl Writer {
     pub(crate) fn new(tokenizer: &Tokenizer, options: GenerateOptions) -> Result<Self, ModelError> {
         Ok(Writer {
             gate: Gate::new(tokenizer, &options)?,
+            ending: Ending::new(tokenizer, &options),
             stop: StopStrings::new(options.stop.iter().cloned()),
             // The text continues a prompt: a leading space is part of it.
             stream: TextStream::new(),
@@ -51,7 +54,12 @@ impl Writer {
 
     /// True if tokens must be chosen under masks.
     pub(crate) fn is_constrained(&self) -> bool {
-        self.gate.is_some()
+        self.gate.is_some() || self.ending.masks(self.accepted.len())
+    }
+
+    /// True if the next token is the first that need not be chosen under a mask.
+    pub(crate) fn opens(&self) -> bool {
+        self.gate.is_none() && self.ending.opens(self.accepted.len())
     }
 
     /// The mask of the next token, as bits; without a constraint all tokens are allowed.
@@ -60,12 +68,11 @@ impl Writer {
     /// [`ModelError::Constraint`] if the constraint fails.
     pub(crate) fn mask(&mut self, words: &mut [u32]) -> Result<(), ModelError> {
         match &mut self.gate {
-            Some(gate) => gate.allowed(words),
-            None => {
-                words.fill(u32::MAX);
-                Ok(())
-            }
+            Some(gate) => gate.allowed(words)?,
+            None => words.fill(u32::MAX),
         }
+        self.ending.mask(self.accepted.len(), words);
+        Ok(())
     }
 
     /// Advances the constraint by a token that the device chose, before [`Self::accept`].
@@ -81,7 +88,8 @@ impl Writer {
         if self.gate.as_ref().is_some_and(Gate::is_finished) {
             return Some(self.end(Finish::Stop));
         }
-        (self.accepted.len() >= self.max_tokens()).then(|| self.end(Finish::Length))
+        let is_due = self.ending.is_due() || self.accepted.len() >= self.max_tokens();
+        is_due.then(|| self.end(Finish::Length))
     }
 
     /// True if the text so far is not complete by the grammar.
@@ -105,6 +113,7 @@ impl Writer {
         if let Some(gate) = &mut self.gate {
             gate.mask(logits)?;
         }
+        self.ending.mask_logits(self.accepted.len(), logits);
         let token = sampler.sample(logits)?;
         sampler.accept(token);
         self.advance(tokenizer, token)?;
@@ -129,17 +138,22 @@ impl Writer {
         if tokenizer.is_eog(token) && !self.options.sampler.ignore_eos {
             return self.end(Finish::Stop);
         }
+        if self.options.ends.stops_at(token, &mut self.stats) {
+            return self.end(Finish::Stop);
+        }
+        let is_early = self.ending.is_early(self.accepted.len());
         self.accepted.push(token);
         let is_shown = self.options.shown.contains(&token);
         let special = if is_shown { RenderSpecial::Yes } else { self.options.special };
         let bytes = tokenizer.token_bytes(token, special);
         let text = self.stream.push(&bytes).unwrap_or("").to_owned();
-        let (text, stopped) = self.stop.push(&text);
+        let (text, stopped) = if is_early { (&*text, Stopped::No) } else { self.stop.push(&text) };
         let text = text.to_owned();
         if let Stopped::Yes { index } = stopped {
             self.finish = Some(Finish::StopText);
             self.stats.stop = Some(index);
         }
+        self.ending.wrote(&text, self.stats.decode);
         Piece { text, token: Some(token), logprobs }
     }
 

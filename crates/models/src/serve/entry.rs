@@ -163,6 +163,12 @@ impl Served {
         Some(self.plan.chooser(&self.entry.writer)).filter(|chooser| *chooser != before)
     }
 
+    /// Who chooses its tokens from now on, once no more masks keep it from its end.
+    pub(super) fn opened(&self) -> Option<Chooser> {
+        let writer = &self.entry.writer;
+        writer.opens().then(|| self.plan.chooser(writer))
+    }
+
     /// Counts a draft of `n` tokens that is verified.
     pub(super) fn drafted(&mut self, n: usize) {
         let stats = &mut self.entry.writer.stats;

@@ -87,6 +87,7 @@ impl Handle {
         self.check(&prompt)?;
         let sizes = self.shared.sizes;
         options.sampler.check(sizes.n_vocab).map_err(ModelError::from)?;
+        options.ends.check(sizes.n_vocab)?;
         schedule::Request::check_embeddings(&embeddings, prompt.len())?;
         check_input(sizes.input, &embeddings).map_err(ModelError::from)?;
         let open = self.shared.open()?;

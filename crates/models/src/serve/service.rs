@@ -378,8 +378,13 @@ impl<E: Executor> Service<E> {
 
     fn accept(&mut self, id: RequestId, token: u32, logprobs: Option<chaski_text::Logprobs>) {
         let Some(served) = self.served.get_mut(&id) else { return };
-        if let Some(finish) = served.accept(&self.shared.tokenizer, token, logprobs, self.n_read) {
-            self.finish(id, finish);
+        match served.accept(&self.shared.tokenizer, token, logprobs, self.n_read) {
+            Some(finish) => self.finish(id, finish),
+            None => {
+                if let Some(chooser) = served.opened() {
+                    self.scheduler.set_chooser(id, chooser);
+                }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod case;
 mod embed;
+mod ends;
 mod fake;
 mod random;
 mod tasks;

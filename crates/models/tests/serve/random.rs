@@ -1,7 +1,7 @@
 //! Random requests that arrive and leave, on executors of random capacities and behaviour.
 
 use chaski_models::serve::{EmbedRequest, Request};
-use chaski_models::{EmbedOptions, GenerateOptions, Pooling, Speculation, VectorNorm};
+use chaski_models::{EmbedOptions, Ends, GenerateOptions, Pooling, Speculation, VectorNorm};
 use chaski_schedule::Limits;
 use proptest::prelude::*;
 
@@ -43,11 +43,14 @@ fn options() -> impl Strategy<Value = GenerateOptions> {
         0.3,
         (1_usize..5).prop_map(|n_max| Speculation { n_max, n_match: 1, ..Speculation::default() }),
     );
-    (sampler, shift, stop, scales(), speculate, 0_usize..50, 0_u32..4).prop_map(
-        |(o, shift, stop, lora, speculate, max, interval)| {
+    let ends = (0_usize..20, prop::collection::vec(3_u32..18, 0..3))
+        .prop_map(|(min_tokens, stop_tokens)| Ends { min_tokens, stop_tokens, max_time: None });
+    let ends = prop_oneof![2 => Just(Ends::default()), 1 => ends];
+    (sampler, shift, stop, scales(), speculate, 0_usize..50, 0_u32..4, ends).prop_map(
+        |(o, shift, stop, lora, speculate, max, interval, ends)| {
             // Without a limit, a shifted answer might not end.
             let max_tokens = if max > 40 && shift.is_none() { None } else { Some(max) };
-            GenerateOptions { shift, stop, lora, speculate, max_tokens, interval, ..o }
+            GenerateOptions { shift, stop, lora, speculate, max_tokens, interval, ends, ..o }
         },
     )
 }

@@ -119,6 +119,18 @@ const OPENAI: [Field; 5] = [
 ];
 
 const STOP: Field = may("stop", TEXTS, "Texts at which the answer ends; at most 16");
+
+/// Ends of an answer besides those of the model.
+const ENDS: [Field; 4] = [
+    STOP,
+    may("stop_token_ids", TOKENS, "Tokens that end the answer, in vLLM's form; at most 1024"),
+    may("min_tokens", Kind::Integer(0, i64::MAX), "Tokens before which the answer does not end, as in vLLM"),
+    may(
+        "t_max_predict_ms",
+        Kind::Integer(-1, i64::MAX),
+        "Milliseconds from the first token after which the answer ends with its line; below 1: no limit",
+    ),
+];
 const TOOLS: [Field; 2] = [
     may("tools", Kind::List(&Kind::Map), "Functions that the model may call"),
     may(
@@ -148,7 +160,7 @@ const CHAT: [Field; 13] = [
 
 fn chat() -> Vec<Field> {
     let both = [TIMINGS, PROGRESS, LORA];
-    join([&[MODEL, MESSAGES], &CHAT, &TOOLS, &OPENAI, &[STOP], &sampler(), &CONSTRAINTS, &both])
+    join([&[MODEL, MESSAGES], &CHAT, &TOOLS, &OPENAI, &ENDS, &sampler(), &CONSTRAINTS, &both])
 }
 
 const PROMPT: Field = needs(
@@ -170,7 +182,7 @@ fn completion() -> Vec<Field> {
         ),
         LORA,
     ];
-    join([&[MODEL, PROMPT], &own, &OPENAI, &[STOP], &sampler(), &CONSTRAINTS])
+    join([&[MODEL, PROMPT], &own, &OPENAI, &ENDS, &sampler(), &CONSTRAINTS])
 }
 
 fn response_format() -> Vec<Field> {
@@ -283,7 +295,7 @@ const NATIVE: [Field; 10] = [
 ];
 
 fn native() -> Vec<Field> {
-    join([&[MODEL, PROMPT], &NATIVE, &[PROGRESS, STOP], &sampler(), &CONSTRAINTS])
+    join([&[MODEL, PROMPT], &NATIVE, &[PROGRESS], &ENDS, &sampler(), &CONSTRAINTS])
 }
 
 fn infill() -> Vec<Field> {
@@ -294,7 +306,7 @@ fn infill() -> Vec<Field> {
         may("input_extra", Kind::List(&Kind::Map), "Other files: `filename` and `text` of each"),
         may("prompt", Kind::Text, "The beginning of the text in the gap"),
     ];
-    join([&own, &NATIVE, &[PROGRESS, STOP], &sampler(), &CONSTRAINTS])
+    join([&own, &NATIVE, &[PROGRESS], &ENDS, &sampler(), &CONSTRAINTS])
 }
 
 const INPUT: Kind = Kind::Either(&[Kind::Text, ANY_LIST, Kind::Map]);

@@ -12,6 +12,12 @@ const USAGE: Field = needs("usage", Kind::Object(usage), "Numbers of tokens");
 const TIMINGS: Field =
     may("timings", Kind::Map, "Times and rates, as llama-server has them; of single answers");
 
+const STOP_REASON: Field = may(
+    "stop_reason",
+    Kind::Either(&[Kind::Text, COUNT]),
+    "The text of `stop` or the token of `stop_token_ids` that ended it, as in vLLM",
+);
+
 fn details(name: &'static str) -> [Field; 1] {
     [needs(name, COUNT, "Tokens")]
 }
@@ -89,6 +95,7 @@ fn chat_choice() -> Vec<Field> {
         needs("index", COUNT, "Number of the answer"),
         needs("message", Kind::Object(said), "The answer"),
         needs("finish_reason", Kind::Words(&["stop", "length", "tool_calls"]), "The reason for its end"),
+        STOP_REASON,
         may("logprobs", Kind::Map, "Log probabilities"),
         may("token_ids", TOKENS, "Tokens of the answer"),
     ]
@@ -99,6 +106,7 @@ fn text_choice() -> Vec<Field> {
         needs("index", COUNT, "Number of the answer"),
         needs("text", Kind::Text, "The answer"),
         needs("finish_reason", Kind::Words(&["stop", "length"]), "The reason for its end"),
+        STOP_REASON,
         may("logprobs", Kind::Map, "Log probabilities"),
     ]
 }

@@ -5,6 +5,7 @@ mod clients;
 mod compare;
 mod dialects;
 mod embed;
+mod ends;
 mod golden;
 mod hostile;
 mod infill;

@@ -37,6 +37,7 @@ fn completion(
 ) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let mut options = sampling::options(fields, facts)?;
     options.max_tokens = sampling::max_tokens(fields, &["n_predict", "max_tokens"], facts)?;
+    options.ends = sampling::ends(fields, options.max_tokens, facts)?;
     let n_probs = fields.integer("n_probs", 0..=100)?.unwrap_or(0) as usize;
     options.logprobs = (n_probs > 0).then_some(n_probs);
     options.logprobs_after_sampling = fields.flag("post_sampling_probs")?.unwrap_or(false);

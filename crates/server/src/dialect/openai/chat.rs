@@ -5,7 +5,7 @@ use chaski::text::{Answer, AnswerEvent};
 use serde_json::{Value, json};
 
 use super::messages::{messages, template, tools};
-use super::{Usage, finish_reason, head, logprobs, n_answers, priority, stream_options};
+use super::{Usage, finish_reason, head, logprobs, n_answers, priority, stop_reason, stream_options};
 use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Prompt};
 use crate::dialect::conversation;
@@ -25,6 +25,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     let mut options = sampling::options(&fields, facts)?;
     options.max_tokens =
         sampling::max_tokens(&fields, &["max_completion_tokens", "max_tokens", "n_predict"], facts)?;
+    options.ends = sampling::ends(&fields, options.max_tokens, facts)?;
     let wants_logprobs = fields.flag("logprobs")?.unwrap_or(false);
     let top = fields.integer("top_logprobs", 0..=20)?;
     if top.is_some_and(|top| top > 0) && !wants_logprobs {
@@ -40,6 +41,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     let template = template(&fields, facts, &messages, tools)?;
     let (stream, usage, continuous) = stream_options(&fields)?;
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
+    let stop = options.stop.clone();
     let ask = Ask {
         n: n_answers(&fields)?,
         stream,
@@ -56,6 +58,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         timings: fields.flag("timings_per_token")?.unwrap_or(false),
         progress: fields.flag("return_progress")?.unwrap_or(false),
         reasoning: fields.flag("include_reasoning")?.unwrap_or(true),
+        stop,
         answers: Vec::new(),
     };
     Ok((ask, Box::new(writer)))
@@ -72,6 +75,8 @@ struct Chat {
     timings: bool,
     progress: bool,
     reasoning: bool,
+    /// Texts that end an answer.
+    stop: Vec<String>,
     answers: Vec<OneAnswer>,
 }
 
@@ -115,6 +120,9 @@ impl Chat {
             "finish_reason": finish_reason(outcome.finish, has_calls),
             "logprobs": null,
         });
+        if let Some(reason) = stop_reason(&outcome.stats, &self.stop) {
+            choice["stop_reason"] = reason;
+        }
         if self.logprobs {
             let content = logprobs::content(&told.facts, &outcome.tokens);
             choice["logprobs"] = json!({"content": content, "refusal": null});
@@ -128,6 +136,9 @@ impl Chat {
     fn chunk(&mut self, told: &Told, index: usize, delta: Value, finish: Option<&str>) -> Frame {
         let answer = &mut self.answers[index];
         let mut choice = json!({"index": index, "delta": delta, "finish_reason": finish});
+        if let Some(reason) = finish.and_then(|_| stop_reason(&answer.gathered.stats, &self.stop)) {
+            choice["stop_reason"] = reason;
+        }
         let is_text = finish.is_some() || choice["delta"].get("role").is_none();
         let untold = if is_text { answer.gathered.untold() } else { Vec::new() };
         if self.logprobs && is_text {

@@ -4,7 +4,7 @@ use chaski::ChatEvent;
 use chaski::text::AnswerEvent;
 use serde_json::{Value, json};
 
-use super::{Usage, finish_reason, head, logprobs, n_answers, priority, stream_options};
+use super::{Usage, finish_reason, head, logprobs, n_answers, priority, stop_reason, stream_options};
 use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::timings::timings;
@@ -33,13 +33,15 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     }
     let mut options = sampling::options(&fields, facts)?;
     options.max_tokens = sampling::max_tokens(&fields, &["max_tokens", "n_predict"], facts)?;
+    options.ends = sampling::ends(&fields, options.max_tokens, facts)?;
     let echo = fields.flag("echo")?.unwrap_or(false);
     if echo && suffix.is_some() {
         return Err(fields.wrong("echo", "false with a `suffix`"));
     }
     options.logprobs = fields.integer("logprobs", 0..=20)?.map(|n| n as usize);
     let (stream, usage, _) = stream_options(&fields)?;
-    let writer = Completions { usage, echo, logprobs: options.logprobs.is_some(), answers: Vec::new() };
+    let (stop, answers) = (options.stop.clone(), Vec::new());
+    let writer = Completions { usage, echo, logprobs: options.logprobs.is_some(), stop, answers };
     let ask = Ask {
         n: n_answers(&fields)?,
         stream,
@@ -113,6 +115,8 @@ struct Completions {
     usage: bool,
     echo: bool,
     logprobs: bool,
+    /// Texts that end an answer.
+    stop: Vec<String>,
     answers: Vec<OneAnswer>,
 }
 
@@ -140,7 +144,10 @@ impl Completions {
         answer.n_char += text.chars().count();
         answer.n_chunk += 1;
         let mut chunk = head(told, OBJECT);
-        let choice = json!({"index": index, "text": text, "finish_reason": finish, "logprobs": logprobs});
+        let mut choice = json!({"index": index, "text": text, "finish_reason": finish, "logprobs": logprobs});
+        if let Some(reason) = finish.and_then(|_| stop_reason(&answer.gathered.stats, &self.stop)) {
+            choice["stop_reason"] = reason;
+        }
         chunk.insert("choices".into(), json!([choice]));
         if self.usage {
             chunk.insert("usage".into(), Value::Null);
@@ -158,12 +165,16 @@ impl Writer for Completions {
             let prompt = self.echo.then(|| &told.prompts[index / told.n]);
             let from = echoed.chars().count();
             let lists = self.logprobs.then(|| logprobs::lists(&told.facts, prompt, tokens, from));
-            json!({
+            let mut choice = json!({
                 "index": index,
                 "text": format!("{echoed}{}", outcome.answer.content),
                 "finish_reason": finish_reason(outcome.finish, false),
                 "logprobs": lists,
-            })
+            });
+            if let Some(reason) = stop_reason(&outcome.stats, &self.stop) {
+                choice["stop_reason"] = reason;
+            }
+            choice
         };
         body.insert("choices".into(), outcomes.iter().enumerate().map(choice).collect());
         body.insert("usage".into(), Usage::of_outcomes(told, outcomes).json(told));

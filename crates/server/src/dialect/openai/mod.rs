@@ -28,6 +28,12 @@ fn finish_reason(finish: Finish, has_calls: bool) -> &'static str {
     }
 }
 
+/// vLLM's `stop_reason`: the stop string, or the token of `stop_token_ids`, that ended an answer.
+fn stop_reason(stats: &Stats, stop: &[String]) -> Option<Value> {
+    let text = stats.stop.and_then(|index| stop.get(index));
+    text.map(|text| text.as_str().into()).or(stats.stop_token.map(Value::from))
+}
+
 /// The beginning of all bodies and chunks.
 fn head(told: &Told, object: &str) -> Map<String, Value> {
     let mut head = Map::new();
