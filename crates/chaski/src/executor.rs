@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chaski_models::serve::{self, Executor, Outputs, Sessions, Start};
+use chaski_models::serve::{self, Executor, Outputs, Start};
 use chaski_models::{Heads, Model, ModelError, Runner, Target};
 use chaski_runtime::gpu::Gpu;
 use chaski_runtime::{RowInput, RuntimeError};
@@ -167,22 +167,27 @@ impl Executor for ModelExecutor {
             }
         }
     }
-}
 
-impl Sessions for ModelExecutor {
     fn session_name(&self, lora: &[f32]) -> String {
         self.runner.session_name(lora)
     }
 
     fn session_bytes(&self, n_token: usize) -> u64 {
-        self.runner.session_bytes(n_token)
+        Executor::session_bytes(&self.runner, n_token)
     }
 
-    async fn read_prefix(&mut self, found: &Found, n_token: usize) -> Result<Vec<u8>, ModelError> {
-        self.runner.read_prefix(found, n_token).await
+    async fn read_prefix(&mut self, seq: u32, found: &Found, n_token: usize) -> Result<Vec<u8>, ModelError> {
+        self.runner.read_prefix(seq, found, n_token).await
     }
 
-    async fn write_prefix(&mut self, found: &Found, n_token: usize, bytes: &[u8]) -> Result<(), ModelError> {
-        self.runner.write_prefix(found, n_token, bytes).await
+    async fn write_prefix(
+        &mut self,
+        seq: u32,
+        found: &Found,
+        pages: &[u32],
+        n_token: usize,
+        bytes: &[u8],
+    ) -> Result<(), ModelError> {
+        self.runner.write_prefix(seq, found, pages, n_token, bytes).await
     }
 }

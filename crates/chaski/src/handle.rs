@@ -238,6 +238,44 @@ impl Handle {
         self.handle.n_ctx()
     }
 
+    /// The state of the last request of a slot, which [`Self::restore_slot`] brings back: [`serve::Handle::save_slot`].
+    ///
+    /// # Errors
+    /// As [`serve::Handle::save_slot`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub async fn save_slot(&self, slot: u32) -> Result<serve::SlotState, ServeError> {
+        self.handle.save_slot(slot).await
+    }
+
+    /// Restores the state of a slot to the cache of prefixes: [`serve::Handle::restore_slot`].
+    ///
+    /// # Errors
+    /// As [`serve::Handle::restore_slot`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub async fn restore_slot(
+        &self,
+        slot: u32,
+        lora: Option<Vec<f32>>,
+        bytes: Vec<u8>,
+    ) -> Result<usize, ServeError> {
+        self.handle.restore_slot(slot, lora, bytes).await
+    }
+
+    /// Drops the last request of a slot from the cache: [`serve::Handle::erase_slot`].
+    ///
+    /// # Errors
+    /// As [`serve::Handle::erase_slot`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub async fn erase_slot(&self, slot: u32) -> Result<usize, ServeError> {
+        self.handle.erase_slot(slot).await
+    }
+
+    /// Bytes of the longest state of a slot.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn max_slot_bytes(&self) -> u64 {
+        self.handle.max_slot_bytes()
+    }
+
     /// The template of conversations, with or without tools; `None` if the model has none.
     ///
     /// # Errors

@@ -145,6 +145,8 @@ pub mod loras {
 /// # }
 /// ```
 pub mod serve {
+    #[cfg(not(target_arch = "wasm32"))]
+    pub use chaski_models::serve::SlotState;
     pub use chaski_models::serve::{
         Answer, Embeddings, EmbeddingsError, Event, Load, LogitsRequest, PromptLogprobsRequest, RankBy,
         RankRequest, Readings, Refused, Request, ServeError,

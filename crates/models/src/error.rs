@@ -278,6 +278,17 @@ pub enum SessionError {
         /// Identity of this model.
         expected: String,
     },
+    /// An executor without sessions.
+    #[error("sequences of this kind of device cannot be saved")]
+    Unsupported,
+    /// Too few free pages of the KV cache.
+    #[error(
+        "the KV cache has no room for the {found} tokens of the session beside those of running requests"
+    )]
+    Full {
+        /// Tokens of the session.
+        found: usize,
+    },
     /// A session longer than the context.
     #[error("the session has {found} tokens, but the context has {limit}")]
     Long {

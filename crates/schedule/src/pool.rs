@@ -243,6 +243,19 @@ impl Pool {
         self.snapshots.fill((None, 0));
     }
 
+    /// Forgets the longest known prefix of these tokens from its end, up to a page in use or with other successors.
+    pub fn erase(&mut self, group: u64, tokens: &[u64]) {
+        let found = self.find(group, tokens, tokens.len(), false);
+        // A page that goes on differently is of others.
+        let tail = found.tail.map(|(page, n)| (page, n == self.name(page).tokens.len()));
+        for (page, is_own) in tail.into_iter().chain(found.pages.into_iter().rev().map(|page| (page, true))) {
+            self.release(page);
+            if is_own && self.users[page as usize] == 0 && self.name(page).n_child == 0 {
+                self.forget(page);
+            }
+        }
+    }
+
     fn name(&self, page: u32) -> &Name {
         self.names[page as usize].as_ref().expect("the page is named")
     }
@@ -303,6 +316,25 @@ mod tests {
         end(&mut pool, &b);
         let (n, _) = run(&mut pool, &[1, 2, 9]);
         assert_eq!(n, 2);
+    }
+
+    #[test]
+    fn a_prefix_is_erased_up_to_what_others_have() {
+        let mut pool = Pool::new(8, 2, 0);
+        let (_, a) = run(&mut pool, &[1, 2, 3, 4, 5, 6]);
+        let (_, b) = run(&mut pool, &[1, 2, 7, 8]);
+        end(&mut pool, &b);
+        // In use.
+        pool.erase(0, &[1, 2, 3, 4, 5, 6]);
+        assert_eq!(pool.stats().n_free, 4);
+        end(&mut pool, &a);
+        pool.erase(0, &[1, 2, 3, 4, 5, 6]);
+        assert_eq!(pool.stats(), PoolStats { n_page: 8, n_used: 0, n_cached: 2, n_free: 6 });
+        assert_eq!(pool.find(0, &[1, 2, 3, 4], 4, false).pages, a[..1]);
+        pool.release(a[0]);
+        pool.erase(0, &[1, 2, 7, 8]);
+        pool.erase(0, &[9]);
+        assert_eq!(pool.stats().n_free, 8);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) struct Ask {
     /// Send events while the answer is made.
     pub(crate) stream: bool,
     pub(crate) priority: i32,
+    /// The slot in which the state of the last answer stays.
+    pub(crate) slot: Option<u32>,
     /// Calls that an answer in a conversation has to consist of.
     pub(crate) calls: Option<CallChoice>,
     /// Cut a prompt that is longer than the context, at turns of the conversation.
@@ -64,6 +66,7 @@ impl Ask {
             n: 1,
             stream: false,
             priority: 0,
+            slot: None,
             calls: None,
             truncate: false,
             before: Vec::new(),
@@ -142,7 +145,7 @@ impl Ask {
                     options.max_tokens = Some(options.max_tokens.map_or(room, |most| most.min(room)));
                 }
                 let (priority, tokens) = (self.priority, prompt.tokens.clone());
-                let request = Request { priority, client, ..Request::new(tokens, options) };
+                let request = Request { priority, client, slot: self.slot, ..Request::new(tokens, options) };
                 match &self.prompt {
                     Prompt::Chat { template, .. } => {
                         // A model that reasons does so before its calls.

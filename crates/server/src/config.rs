@@ -129,6 +129,8 @@ pub struct ServerConfig {
     pub metrics: bool,
     /// Offer `/slots`.
     pub slots: bool,
+    /// Folder of the states of slots; without one they are neither saved, restored nor erased.
+    pub slot_save_path: Option<PathBuf>,
     /// Offer `/props`.
     pub props: bool,
     /// After the signal to end: time in which requests are still taken, so that routers notice.
@@ -166,6 +168,7 @@ impl Default for ServerConfig {
             page: true,
             metrics: true,
             slots: true,
+            slot_save_path: None,
             props: true,
             drain_delay: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(120),

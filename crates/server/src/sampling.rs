@@ -295,6 +295,12 @@ pub(crate) fn ends(fields: &Fields<'_>, max_tokens: Option<usize>, facts: &Facts
     Ok(Ends { min_tokens, stop_tokens: stop_tokens(fields, facts)?, max_time })
 }
 
+/// The slot that a request asks for.
+pub(crate) fn slot(fields: &Fields<'_>, facts: &Facts) -> Result<Option<u32>, ApiError> {
+    let slot = fields.integer("id_slot", -1..=i64::from(i32::MAX))?;
+    Ok(slot.and_then(|slot| u32::try_from(slot).ok()).filter(|slot| *slot < facts.n_seq))
+}
+
 fn stop_tokens(fields: &Fields<'_>, facts: &Facts) -> Result<Vec<u32>, ApiError> {
     const NAME: &str = "stop_token_ids";
     let Some(list) = fields.list(NAME)? else { return Ok(Vec::new()) };

@@ -360,7 +360,6 @@ pub(crate) static TABLE: &[Row] = &[
         "/rerank is there for every model whose file says that it ranks",
     ),
     // Refused.
-    refused(&["--slot-save-path"], One, "the state of prompts is not stored in files"),
     refused(&["--media-path"], One, IMAGES),
     refused(
         &["-dr", "--docker-repo"],

@@ -179,6 +179,9 @@ pub(crate) struct Args {
     /// Do not offer /slots
     #[arg(long)]
     no_slots: bool,
+    /// Folder in which POST /slots/N?action=save keeps the states of slots [default: they are not saved]
+    #[arg(long, value_name = "DIR")]
+    slot_save_path: Option<PathBuf>,
     /// Seconds after the signal to end in which requests are still taken
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     drain_delay: u64,
@@ -320,6 +323,7 @@ impl Args {
         config.page = !self.no_ui;
         config.metrics = !self.no_metrics;
         config.slots = !self.no_slots;
+        config.slot_save_path = self.slot_save_path()?;
         config.drain_delay = Duration::from_secs(self.drain_delay);
         config.drain_timeout = Duration::from_secs(self.drain_timeout);
         config.full_status = self.full_status;
@@ -329,6 +333,16 @@ impl Args {
             config.otlp = self.spans.collector(|text| ui.note(text));
         }
         Ok(config)
+    }
+
+    /// The folder of states, which must be there.
+    fn slot_save_path(&self) -> anyhow::Result<Option<PathBuf>> {
+        match &self.slot_save_path {
+            Some(folder) if !folder.is_dir() => {
+                Err(Usage(format!("--slot-save-path: `{}` is no folder", folder.display())).into())
+            }
+            folder => Ok(folder.clone()),
+        }
     }
 
     fn listen(&self) -> anyhow::Result<Vec<Listen>> {

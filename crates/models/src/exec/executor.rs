@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use chaski_runtime::RowInput;
-use chaski_schedule::{Change, Limits, Step};
+use chaski_schedule::{Change, Found, Limits, Step};
 use chaski_text::Sampler;
 
 use ggml_format::MaybeSend;
 
-use crate::error::ModelError;
+use crate::error::{ModelError, SessionError};
 use crate::heads::Heads;
 
 /// The outputs of a step.
@@ -141,5 +141,45 @@ pub trait Executor: MaybeSend {
         error: Arc<ModelError>,
     ) -> impl Future<Output = Result<(), Arc<ModelError>>> + MaybeSend {
         async { Err(error) }
+    }
+
+    /// Identifies models and caches with compatible sessions.
+    fn session_name(&self, _lora: &[f32]) -> String {
+        String::new()
+    }
+
+    /// Bytes of a prefix of `n_token` tokens.
+    fn session_bytes(&self, _n_token: usize) -> u64 {
+        0
+    }
+
+    /// The first `n_token` tokens in pages, and in their snapshot if they have one, as bytes. No step is under way, and
+    /// no request has the slot `seq`, whose state is overwritten.
+    ///
+    /// # Errors
+    /// Device errors; by default [`SessionError::Unsupported`].
+    fn read_prefix(
+        &mut self,
+        _seq: u32,
+        _found: &Found,
+        _n_token: usize,
+    ) -> impl Future<Output = Result<Vec<u8>, ModelError>> + MaybeSend {
+        async { Err(SessionError::Unsupported.into()) }
+    }
+
+    /// Writes the result of [`Self::read_prefix`] to these pages, and the state outside them to the snapshot of `found`.
+    /// No step is under way, and no request has the slot `seq`.
+    ///
+    /// # Errors
+    /// Device errors; by default [`SessionError::Unsupported`].
+    fn write_prefix(
+        &mut self,
+        _seq: u32,
+        _found: &Found,
+        _pages: &[u32],
+        _n_token: usize,
+        _bytes: &[u8],
+    ) -> impl Future<Output = Result<(), ModelError>> + MaybeSend {
+        async { Err(SessionError::Unsupported.into()) }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chaski_runtime::{RowInput, RuntimeError};
-use chaski_schedule::{Change, Limits, Step};
+use chaski_schedule::{Change, Found, Limits, Step};
 use chaski_text::Sampler;
 
 use super::pages::Pages;
@@ -99,6 +99,38 @@ impl Executor for Runner {
 
     fn max_under_way(&self) -> usize {
         self.device.max_under_way()
+    }
+
+    fn session_name(&self, lora: &[f32]) -> String {
+        self.session_of(lora)
+    }
+
+    fn session_bytes(&self, n_token: usize) -> u64 {
+        Runner::session_bytes(self, n_token)
+    }
+
+    async fn read_prefix(&mut self, seq: u32, found: &Found, n_token: usize) -> Result<Vec<u8>, ModelError> {
+        // An unused slot carries the state outside pages.
+        if let Some(snapshot) = found.snapshot {
+            self.change(&Change::Restore { seq, snapshot, n_token: n_token as u32 })?;
+        }
+        let pages: Vec<u32> = found.pages.iter().copied().chain(found.tail.map(|t| t.0)).collect();
+        self.read_session(seq, &pages, n_token).await
+    }
+
+    async fn write_prefix(
+        &mut self,
+        seq: u32,
+        found: &Found,
+        pages: &[u32],
+        n_token: usize,
+        bytes: &[u8],
+    ) -> Result<(), ModelError> {
+        self.write_session(seq, pages, n_token, bytes).await?;
+        match found.snapshot {
+            Some(snapshot) => self.change(&Change::Keep { seq, snapshot, n_token: n_token as u32 }),
+            None => Ok(()),
+        }
     }
 }
 

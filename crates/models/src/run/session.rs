@@ -68,21 +68,27 @@ impl Runner {
         self.device.session_bytes(n)
     }
 
-    /// Pages of the cache, and the other state of the first slot, as bytes.
-    pub(crate) async fn read_session(&mut self, pages: &[u32], n: usize) -> Result<Vec<u8>, ModelError> {
+    /// Pages of the cache, and the other state of a slot, as bytes.
+    pub(crate) async fn read_session(
+        &mut self,
+        seq: u32,
+        pages: &[u32],
+        n: usize,
+    ) -> Result<Vec<u8>, ModelError> {
         self.serve();
-        self.device.save(0, pages, n).await
+        self.device.save(seq, pages, n).await
     }
 
     /// Writes the result of [`Self::read_session`].
     pub(crate) async fn write_session(
         &mut self,
+        seq: u32,
         pages: &[u32],
         n: usize,
         bytes: &[u8],
     ) -> Result<(), ModelError> {
         self.serve();
-        self.device.put_back(0, pages, n, bytes).await
+        self.device.put_back(seq, pages, n, bytes).await
     }
 
     /// The selected sequence as bytes: tokens, keys, values and recurrent state. About the size of its part of the

@@ -45,6 +45,8 @@ pub fn serve<E: Executor>(
         n_vocab: executor.n_vocab(),
         input: executor.row_input(),
         is_encoder: limits.whole,
+        #[cfg(not(target_arch = "wasm32"))]
+        session: session_limit(&executor, limits.n_ctx),
         max_open: n_seq.saturating_add(max_waiting),
     };
     // Handles refuse excess requests, so that callers know immediately.
@@ -53,6 +55,14 @@ pub fn serve<E: Executor>(
     let (sender, commands) = unbounded();
     let service = Service::new(executor, scheduler, shared.clone());
     Ok((Handle::new(shared.clone(), sender), Driver { service, commands, shared }))
+}
+
+/// Upper bound of the bytes of a session with a full context.
+#[cfg(not(target_arch = "wasm32"))]
+fn session_limit<E: Executor>(executor: &E, n_ctx: usize) -> u64 {
+    // Besides the cache: tokens, and a name whose scales take a few bytes each.
+    let name = executor.lora(None).map_or(0, |lora| executor.session_name(&lora).len() + 32 * lora.len());
+    executor.session_bytes(n_ctx) + (4 * n_ctx + name + 64) as u64
 }
 
 impl<E: Executor> Driver<E> {
@@ -82,6 +92,10 @@ impl<E: Executor> Driver<E> {
     pub async fn turn(&mut self) -> Result<bool, ServeError> {
         while let Ok(command) = self.commands.try_recv() {
             self.take(command);
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.service.work_on_slots().await {
+            return Ok(true);
         }
         if self.service.is_idle() {
             return Ok(false);
@@ -145,6 +159,8 @@ impl<E: Executor> Driver<E> {
             Command::Generate(entry) => self.service.take(*entry),
             Command::Read(reader) => self.service.read(*reader),
             Command::Cancel(id) => self.service.cancel(id),
+            #[cfg(not(target_arch = "wasm32"))]
+            Command::Slot(job) => self.service.take_job(*job),
         }
     }
 }

@@ -20,6 +20,9 @@ pub(super) struct Entry {
     pub(super) embeddings: Vec<(usize, Embeddings)>,
     pub(super) priority: i32,
     pub(super) client: u64,
+    /// The slot that it asks for, or has.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) slot: Option<u32>,
     pub(super) writer: Writer,
     pub(super) sampler: Sampler,
     pub(super) events: UnboundedSender<Event>,
@@ -122,6 +125,18 @@ impl Served {
     /// Group, LoRA scales, and tokens.
     pub(super) fn session(&self) -> (u64, Vec<f32>, Vec<u32>) {
         (self.plan.group, self.plan.lora.clone(), self.tokens())
+    }
+
+    /// The slot that it has, or asks for.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn slot(&self) -> Option<u32> {
+        self.entry.slot
+    }
+
+    /// Records its sequence: that is its slot, unless it asks for another.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn place(&mut self, seq: u32) {
+        self.entry.slot = self.entry.slot.or(Some(seq));
     }
 
     pub(super) fn interval(&self) -> u32 {

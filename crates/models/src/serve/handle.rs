@@ -34,12 +34,24 @@ pub struct Request {
     pub priority: i32,
     /// The client: at equal priority, the client with the fewest running requests is served first.
     pub client: u64,
+    /// The slot in which its state is kept for [`Handle::save_slot`]; `None`: that of its sequence. It changes nothing
+    /// else.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub slot: Option<u32>,
 }
 
 impl Request {
     /// A request of default priority.
     pub fn new(prompt: Vec<u32>, options: GenerateOptions) -> Self {
-        Request { prompt, embeddings: Vec::new(), options, priority: 0, client: 0 }
+        Request {
+            prompt,
+            embeddings: Vec::new(),
+            options,
+            priority: 0,
+            client: 0,
+            #[cfg(not(target_arch = "wasm32"))]
+            slot: None,
+        }
     }
 }
 
@@ -54,6 +66,8 @@ pub(super) enum Command {
     Generate(Box<Entry>),
     Read(Box<Reader>),
     Cancel(RequestId),
+    #[cfg(not(target_arch = "wasm32"))]
+    Slot(Box<super::slots::SlotJob>),
 }
 
 /// Accepts requests on any thread. Clones share the service.
@@ -82,7 +96,9 @@ impl Handle {
     /// does not take, or an unusable grammar; [`ModelError::Encoder`];
     /// [`ServeError::Busy`] if the queue is full; the device's error once it is lost for good.
     pub fn generate(&self, request: Request) -> Result<Answer, ServeError> {
-        let Request { prompt, embeddings, options, priority, client } = request;
+        #[cfg(not(target_arch = "wasm32"))]
+        let slot = request.slot;
+        let Request { prompt, embeddings, options, priority, client, .. } = request;
         self.check_decodes()?;
         self.check(&prompt)?;
         let sizes = self.shared.sizes;
@@ -95,7 +111,19 @@ impl Handle {
         let writer = Writer::new(&self.shared.tokenizer, options)?;
         let id = self.shared.next_id();
         let (sender, events) = unbounded();
-        let entry = Entry { id, prompt, embeddings, priority, client, writer, sampler, events: sender, open };
+        let entry = Entry {
+            id,
+            prompt,
+            embeddings,
+            priority,
+            client,
+            #[cfg(not(target_arch = "wasm32"))]
+            slot,
+            writer,
+            sampler,
+            events: sender,
+            open,
+        };
         let command = Command::Generate(Box::new(entry));
         if self.commands.unbounded_send(command).is_err() {
             return Err(self.shared.failure().unwrap_or(ServeError::Stopped));

@@ -24,6 +24,8 @@ mod readings;
 mod service;
 mod session;
 mod shared;
+#[cfg(not(target_arch = "wasm32"))]
+mod slots;
 
 pub use crate::exec::{Executor, Outputs, Start};
 pub use chaski_runtime::RowInput;
@@ -38,5 +40,6 @@ pub use logits::{LogitsRequest, PromptLogprobsRequest};
 pub use platform::MaybeSend;
 pub use rank::{RankBy, RankRequest};
 pub use readings::Readings;
-pub use session::Sessions;
 pub use shared::Load;
+#[cfg(not(target_arch = "wasm32"))]
+pub use slots::SlotState;

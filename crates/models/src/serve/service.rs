@@ -29,7 +29,7 @@ const MAX_LOST: u32 = 3;
 const MAX_UNDONE: u32 = 2;
 
 /// A submitted, unread step.
-struct UnderWay {
+pub(super) struct UnderWay {
     /// Repetitions; `None` if it cannot repeat.
     repeat: Option<u32>,
     /// Requests whose rows wait for masks, in order.
@@ -40,18 +40,20 @@ struct UnderWay {
 
 /// Serves requests, step by step.
 pub(super) struct Service<E> {
-    executor: E,
-    scheduler: Scheduler,
+    pub(super) executor: E,
+    pub(super) scheduler: Scheduler,
     shared: Arc<Shared>,
     pub(super) drafter: Drafter,
-    served: FxHashMap<RequestId, Served>,
+    pub(super) served: FxHashMap<RequestId, Served>,
     /// Prompts whose rows are read.
     readers: Vec<Reader>,
-    groups: Groups,
+    pub(super) groups: Groups,
     /// Submitted, unread steps.
-    under_way: VecDeque<UnderWay>,
+    pub(super) under_way: VecDeque<UnderWay>,
     /// The last request that ended: group, LoRA scales, and tokens.
     last: (u64, Vec<f32>, Vec<u32>),
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) slots: super::slots::Slots,
     pace: Pace,
     n_read: u64,
     n_recovered: u64,
@@ -76,6 +78,8 @@ impl<E: Executor> Service<E> {
             groups: Groups::default(),
             under_way: VecDeque::new(),
             last: Default::default(),
+            #[cfg(not(target_arch = "wasm32"))]
+            slots: super::slots::Slots::default(),
             pace: Pace::new(),
             n_read: 0,
             n_recovered: 0,
@@ -181,8 +185,11 @@ impl<E: Executor> Service<E> {
     }
 
     async fn work(&mut self) -> Result<(), ModelError> {
-        self.guess().await?;
-        while self.mask()? && self.under_way.len() < self.executor.max_under_way().max(1) && self.submit()? {}
+        if !self.is_pausing() {
+            self.guess().await?;
+        }
+        let most = if self.is_pausing() { 0 } else { self.executor.max_under_way().max(1) };
+        while self.mask()? && self.under_way.len() < most && self.submit()? {}
         self.publish();
         let Some((repeat, n_hidden)) = self.under_way.front().map(|step| (step.repeat, step.n_hidden)) else {
             // A single request can always proceed, and those that sample from logits have done so.
@@ -283,6 +290,8 @@ impl<E: Executor> Service<E> {
         }
         let served = self.served.get_mut(id).expect("a request that has a slot has not ended");
         served.started(*n_cached);
+        #[cfg(not(target_arch = "wasm32"))]
+        served.place(*seq);
         let tokens = served.said();
         debug_assert!(tokens.len() >= *n_drawn);
         self.executor.start(served.start(*seq, *chooser, &tokens))
@@ -422,6 +431,8 @@ impl<E: Executor> Service<E> {
     fn remove(&mut self, id: RequestId) -> Option<Entry> {
         let served = self.served.remove(&id)?;
         self.last = served.session();
+        #[cfg(not(target_arch = "wasm32"))]
+        self.leave_slot(&served);
         self.scheduler.end(id);
         // The load is up to date when the last event arrives.
         self.publish();
@@ -464,8 +475,14 @@ impl<E: Executor> Service<E> {
         Ok(())
     }
 
+    /// Nothing pauses in browsers.
+    #[cfg(target_arch = "wasm32")]
+    fn is_pausing(&self) -> bool {
+        false
+    }
+
     /// Publishes the load to handles.
-    fn publish(&self) {
+    pub(super) fn publish(&self) {
         let Usage { n_running, n_preempted, pool: pages, .. } = self.scheduler.usage();
         self.shared.set_load(Load {
             n_waiting: 0,

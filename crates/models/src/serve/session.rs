@@ -1,73 +1,15 @@
-//! Sessions: a conversation's prefix in the KV cache as bytes, for another time or process.
+//! Sessions: a conversation's prefix in the KV cache as bytes, for another time or process, by the driver's owner.
 
-use chaski_schedule::{Change, Found, Scheduler};
-use ggml_format::MaybeSend;
+use chaski_schedule::{Found, Scheduler};
 
 use super::driver::Driver;
 use super::error::ServeError;
 use crate::error::ModelError;
 use crate::error::SessionError;
 use crate::exec::Executor;
-use crate::run::{Runner, pack, unpack};
+use crate::run::{pack, unpack};
 
-/// An executor whose KV cache can be read and written.
-pub trait Sessions: Executor {
-    /// Identifies models and caches with compatible sessions.
-    fn session_name(&self, lora: &[f32]) -> String;
-
-    /// Bytes of a prefix of `n_token` tokens.
-    fn session_bytes(&self, n_token: usize) -> u64;
-
-    /// The first `n_token` tokens in pages, and in their snapshot if they have one. No request may run.
-    ///
-    /// # Errors
-    /// Device errors.
-    fn read_prefix(
-        &mut self,
-        found: &Found,
-        n_token: usize,
-    ) -> impl Future<Output = Result<Vec<u8>, ModelError>> + MaybeSend;
-
-    /// Writes the result of [`Self::read_prefix`]. No request may run.
-    ///
-    /// # Errors
-    /// Device errors.
-    fn write_prefix(
-        &mut self,
-        found: &Found,
-        n_token: usize,
-        bytes: &[u8],
-    ) -> impl Future<Output = Result<(), ModelError>> + MaybeSend;
-}
-
-impl Sessions for Runner {
-    fn session_name(&self, lora: &[f32]) -> String {
-        self.session_of(lora)
-    }
-
-    fn session_bytes(&self, n_token: usize) -> u64 {
-        Runner::session_bytes(self, n_token)
-    }
-
-    async fn read_prefix(&mut self, found: &Found, n_token: usize) -> Result<Vec<u8>, ModelError> {
-        // An unused slot carries the state outside pages.
-        if let Some(snapshot) = found.snapshot {
-            self.change(&Change::Restore { seq: 0, snapshot, n_token: n_token as u32 })?;
-        }
-        let pages: Vec<u32> = found.pages.iter().copied().chain(found.tail.map(|t| t.0)).collect();
-        self.read_session(&pages, n_token).await
-    }
-
-    async fn write_prefix(&mut self, found: &Found, n_token: usize, bytes: &[u8]) -> Result<(), ModelError> {
-        self.write_session(&found.pages, n_token, bytes).await?;
-        match found.snapshot {
-            Some(snapshot) => self.change(&Change::Keep { seq: 0, snapshot, n_token: n_token as u32 }),
-            None => Ok(()),
-        }
-    }
-}
-
-impl<E: Sessions> Driver<E> {
+impl<E: Executor> Driver<E> {
     /// The last conversation as bytes, as far as a later prompt could reuse it: tokens, keys, values and recurrent
     /// state. Running requests are served first.
     ///
@@ -79,7 +21,7 @@ impl<E: Sessions> Driver<E> {
         let (group, lora, tokens) = last;
         let found = scheduler.hold(group, &tokens);
         let n_token = found.pages.len() * scheduler.limits().page + found.tail.map_or(0, |t| t.1);
-        let known = executor.read_prefix(&found, n_token).await;
+        let known = executor.read_prefix(0, &found, n_token).await;
         scheduler.release(&found);
         Ok(pack(&executor.session_name(&lora), &tokens[..n_token], n_token, &known?))
     }
@@ -104,7 +46,7 @@ impl<E: Sessions> Driver<E> {
             return Err(session(SessionError::Damaged { what }));
         }
         let found = adopt(scheduler, group, &tokens).map_err(session)?;
-        let written = executor.write_prefix(&found, tokens.len(), known).await;
+        let written = executor.write_prefix(0, &found, &found.pages, tokens.len(), known).await;
         scheduler.release(&found);
         Ok(written?)
     }

@@ -61,6 +61,9 @@ pub(super) struct Sizes {
     pub(super) input: RowInput,
     /// The model is an encoder: texts run whole, and are not continued.
     pub(super) is_encoder: bool,
+    /// Bytes of the longest session.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) session: u64,
     /// Maximum number of open requests.
     pub(super) max_open: usize,
 }

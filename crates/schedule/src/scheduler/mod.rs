@@ -485,6 +485,37 @@ impl Scheduler {
         Some(found)
     }
 
+    /// The same beside requests that run, and the pages to write: a page that stands for a known one, which may be in
+    /// use, is free for others once the caller has written.
+    pub fn adopt_beside(&mut self, group: u64, tokens: &[u32]) -> Option<(Found, Vec<u32>)> {
+        let keys = keys(&[], tokens, 0..tokens.len());
+        let known = self.pool.find(group, &keys, tokens.len(), false);
+        // One page more stands for each known one for a moment.
+        let n_new = tokens.len().div_ceil(self.limits.page) - known.pages.len();
+        let has_room = self.pool.n_available() >= n_new + 2;
+        let spare = if has_room { self.pool.take() } else { None };
+        let found = spare.and_then(|_| self.adopt(group, tokens));
+        let is_known = |page: &u32| known.pages.contains(page) || known.tail.is_some_and(|t| t.0 == *page);
+        let into = |found: &Found| {
+            let page = |page: &u32| spare.filter(|_| is_known(page)).unwrap_or(*page);
+            found.pages.iter().map(page).collect()
+        };
+        let adopted = found.map(|found| (into(&found), found)).map(|(into, found)| (found, into));
+        spare.into_iter().for_each(|page| self.pool.release(page));
+        self.release(&known);
+        adopted
+    }
+
+    /// Forgets a prefix, except for pages in use and those that other prefixes go on from.
+    pub fn erase(&mut self, group: u64, tokens: &[u32]) {
+        self.pool.erase(group, &keys(&[], tokens, 0..tokens.len()));
+    }
+
+    /// A slot without a request.
+    pub fn free_slot(&self) -> Option<u32> {
+        self.slots.iter().position(Option::is_none).map(|seq| seq as u32)
+    }
+
     /// Releases the result of [`Self::hold`] or [`Self::adopt`]; the prefix stays cached.
     pub fn release(&mut self, found: &Found) {
         let held = found.tail.map(|t| t.0).into_iter().chain(found.pages.iter().rev().copied());

@@ -39,9 +39,16 @@ pub(crate) async fn bytes(mut body: Body, limit: usize) -> Result<Bytes, ApiErro
 /// # Errors
 /// As [`bytes`], and what is wrong with the JSON.
 pub(crate) async fn json(body: Body, limit: usize) -> Result<Value, ApiError> {
-    let bytes = bytes(body, limit).await?;
+    parse(&bytes(body, limit).await?)
+}
+
+/// Bytes as JSON.
+///
+/// # Errors
+/// What is wrong with the JSON.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
     let wrong = |error| ApiError::new(Kind::Invalid, format!("the body is not valid JSON: {error}"));
-    serde_json::from_slice(&bytes).map_err(wrong)
+    serde_json::from_slice(bytes).map_err(wrong)
 }
 
 /// Reads a request on a thread that may take its time: templates, tokenizers and grammars do.

@@ -18,6 +18,7 @@ mod record;
 mod rerank;
 mod respond;
 mod routes;
+pub(crate) mod slots;
 mod status;
 pub(crate) mod tls;
 

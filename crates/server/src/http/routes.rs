@@ -15,7 +15,7 @@ use super::answer::answer;
 use super::endpoint::Endpoint;
 use super::guard::{Caller, admins, guard, mark};
 use super::respond::with_type;
-use super::{body, embeddings, fleet, llama, loras, models, ollama, page, rerank, status};
+use super::{body, embeddings, fleet, llama, loras, models, ollama, page, rerank, slots, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
@@ -76,6 +76,7 @@ fn endpoints() -> Vec<Endpoint> {
         (&api::METRICS, get(status::metrics)),
         (&api::PROPS, get(status::props)),
         (&api::SLOTS, get(status::slots)),
+        (&api::SLOT, post(slots::act)),
         (&api::LORAS, get(loras::list)),
         (&api::SET_LORAS, post(loras::set)),
         (&api::SERVER_INFO, get(fleet::server_info)),

@@ -120,8 +120,13 @@ const OPENAI: [Field; 5] = [
 
 const STOP: Field = may("stop", TEXTS, "Texts at which the answer ends; at most 16");
 
-/// Ends of an answer besides those of the model.
-const ENDS: [Field; 4] = [
+/// Ends of an answer besides those of the model, and the place of its state.
+const ENDS: [Field; 5] = [
+    may(
+        "id_slot",
+        Kind::Integer(-1, i32::MAX as i64),
+        "The slot in which the state of the answer stays for `/slots/{id}`; it changes nothing else",
+    ),
     STOP,
     may("stop_token_ids", TOKENS, "Tokens that end the answer, in vLLM's form; at most 1024"),
     may("min_tokens", Kind::Integer(0, i64::MAX), "Tokens before which the answer does not end, as in vLLM"),
@@ -385,6 +390,13 @@ fn named() -> Vec<Field> {
     vec![needs("model", Kind::Text, "Name of a model")]
 }
 
+fn slot_file() -> Vec<Field> {
+    vec![
+        may("filename", Kind::Text, "A plain file name in the folder of `--slot-save-path`; not to erase"),
+        LORA,
+    ]
+}
+
 fn shown() -> Vec<Field> {
     vec![
         may("model", Kind::Text, "Name of a model; this or `name`"),
@@ -466,6 +478,7 @@ pub(super) static TOKENIZE_REQUEST: Body = Body::new("TokenizeRequest", tokenize
 pub(super) static DETOKENIZE_REQUEST: Body = Body::new("DetokenizeRequest", detokenize);
 pub(super) static RENDER_REQUEST: Body = Body::new("RenderRequest", rendered);
 pub(super) static NAMED_REQUEST: Body = Body::new("ModelName", named);
+pub(super) static SLOT_REQUEST: Body = Body::new("SlotFile", slot_file);
 pub(super) static LORAS_REQUEST: Body = Body::list("LoraScales", lora);
 pub(super) static SHOW_REQUEST: Body = Body::new("OllamaShowRequest", shown);
 pub(super) static OLLAMA_CHAT_REQUEST: Body = Body::new("OllamaChatRequest", ollama_chat);

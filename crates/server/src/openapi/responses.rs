@@ -334,6 +334,19 @@ fn slot() -> Vec<Field> {
     ]
 }
 
+fn slot_done() -> Vec<Field> {
+    vec![
+        needs("id_slot", COUNT, "Number of the slot"),
+        may("filename", Kind::Text, "Name of the file"),
+        may("n_saved", COUNT, "Tokens in the file that was written"),
+        may("n_written", COUNT, "Its bytes"),
+        may("n_restored", COUNT, "Tokens that are cached from the file"),
+        may("n_read", COUNT, "Its bytes"),
+        may("n_erased", COUNT, "Tokens that the slot had"),
+        may("timings", Kind::Map, "Milliseconds that it took"),
+    ]
+}
+
 fn tokens() -> Vec<Field> {
     vec![
         needs("tokens", Kind::List(&Kind::Any), "Tokens, or objects with `id` and `piece`"),
@@ -490,6 +503,7 @@ pub(super) static DOCUMENT: Body = Body::new("OpenApiDocument", document);
 pub(super) static PROPS: Body = Body::new("Properties", any);
 pub(super) static LORAS: Body = Body::list("Loras", lora);
 pub(super) static SLOTS: Body = Body::list("Slots", slot);
+pub(super) static SLOT_DONE: Body = Body::new("SlotDone", slot_done);
 pub(super) static TOKENIZED: Body = Body::new("Tokens", tokens);
 pub(super) static DETOKENIZED: Body = Body::new("Text", text);
 pub(super) static TEMPLATED: Body = Body::new("Prompt", prompt);

@@ -236,6 +236,9 @@ fn with_rows(f: impl FnOnce(&[Row<'_>])) {
             errors([llama::tokens::prompts(&served, body).map(drop)])
         }),
         row(&ask::LORAS_REQUEST, [json!({"id": 0, "scale": 1})], |body| errors([facts.loras.set(body)])),
+        row(&ask::SLOT_REQUEST, [json!({})], |body| {
+            errors([crate::http::slots::named(body).map(drop), lora(body)])
+        }),
         row(&ask::NAMED_REQUEST, [json!({})], |body| errors([openai::models::named(body).map(drop)])),
         row(&ask::SHOW_REQUEST, [json!({})], |body| errors([ollama::models::shown(body).map(drop)])),
         row(&ask::OLLAMA_CHAT_REQUEST, [chat], |body| {
@@ -304,7 +307,7 @@ fn paths_lead_to_their_operations() {
         ("/api", Errors::Ollama),
         ("/api/unknown", Errors::Ollama),
         ("/apis", Errors::OpenAi),
-        ("/slots/0", Errors::Llama),
+        ("/slots/0/x", Errors::Llama),
         ("/unknown", Errors::OpenAi),
     ] {
         assert_eq!((super::at(path).count(), super::errors_of(path)), (0, errors), "{path}");

@@ -16,6 +16,7 @@ mod operation;
 mod page;
 mod rerank;
 mod serve;
+mod slots;
 mod speculate;
 mod tls;
 mod traces;

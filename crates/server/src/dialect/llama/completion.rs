@@ -53,7 +53,8 @@ fn completion(
         chosen: fields.texts("response_fields", 64)?.unwrap_or_default(),
         answers: Vec::new(),
     };
-    let ask = Ask { stream: writer.stream, ..Ask::new(Prompt::Texts(prompts), options) };
+    let slot = sampling::slot(fields, facts)?;
+    let ask = Ask { stream: writer.stream, slot, ..Ask::new(Prompt::Texts(prompts), options) };
     Ok((ask, Box::new(writer)))
 }
 

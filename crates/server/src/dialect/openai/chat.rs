@@ -47,6 +47,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         stream,
         calls,
         priority: priority(&fields)?,
+        slot: sampling::slot(&fields, facts)?,
         ..Ask::new(prompt, options)
     };
     let writer = Chat {

@@ -46,6 +46,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         n: n_answers(&fields)?,
         stream,
         priority: priority(&fields)?,
+        slot: sampling::slot(&fields, facts)?,
         prompt_logprobs: options.logprobs.filter(|_| echo),
         ..Ask::new(Prompt::Texts(prompts), options)
     };
