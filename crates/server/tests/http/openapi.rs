@@ -131,7 +131,7 @@ fn the_server_has_the_operations_of_the_document() {
             assert_ne!(running.send(&request).status, 403, "{method} {path}");
         }
     }
-    assert_eq!(n_admin, 4);
+    assert_eq!(n_admin, 5);
 }
 
 /// The types of a schema's values.

@@ -2,7 +2,7 @@
 
     python check.py CHASKI
 
-Of each router that is installed (sglang-router, vllm-router, haproxy) it prints a line of JSON; the exit code is 1 if one of them lost
+Of each router that is installed (sglang-router, vllm-router, haproxy, LiteLLM's proxy) it prints a line of JSON; the exit code is 1 if one of them lost
 something. Everything listens on the loopback interface.
 """
 
@@ -94,6 +94,8 @@ def wait(is_so, what, limit=60):
 
 def router(name, a, b, folder):
     """The command of a router, and its address."""
+    if name == "litellm":
+        return litellm(a, b, folder)
     port, other = free_port(), free_port()
     common = ["--host", "127.0.0.1", "--port", str(port), "--worker-urls", a.url(), b.url(), "--policy", "cache_aware"]
     common += ["--balance-abs-threshold", "6", "--balance-rel-threshold", "1.5", "--health-check-interval-secs", "1"]
@@ -109,6 +111,19 @@ def router(name, a, b, folder):
         line = [sys.executable, "-m", "sglang_router.launch_router", *common]
     else:
         line = [os.path.join(BIN, "vllm-router"), *common]
+    return line, f"http://127.0.0.1:{port}"
+
+
+def litellm(a, b, folder):
+    """The same of LiteLLM's proxy."""
+    port, config = free_port(), os.path.join(folder, "litellm.json")
+    options = [{"model": "openai/model", "api_base": server.url() + "/v1", "api_key": "none"} for server in (a, b)]
+    settings = {"routing_strategy": "least-busy", "num_retries": 3, "cooldown_time": 5, "retry_after": 0}
+    with open(config, "w") as file:
+        models = [{"model_name": "model", "litellm_params": params} for params in options]
+        # JSON is YAML.
+        json.dump({"model_list": models, "router_settings": settings}, file)
+    line = [os.path.join(BIN, "litellm"), "--config", config, "--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]
     return line, f"http://127.0.0.1:{port}"
 
 
@@ -180,7 +195,9 @@ async def through_the_end(url, servers, how):
 def check(name, folder):
     a, b = Server(), Server()
     line, url = router(name, a, b, folder)
-    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # LiteLLM has the prices of models in its package.
+    env = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
     try:
         body = {"model": "model", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
 
@@ -190,7 +207,7 @@ def check(name, folder):
             except httpx.HTTPError:
                 return False
 
-        wait(answers, name)
+        wait(answers, name, 180)
         time.sleep(3)
         found = {"router": name, "affinity": asyncio.run(affinity(url))}
         found["killed"], _, killed = asyncio.run(through_the_end(url, [a, b], signal.SIGKILL))
@@ -203,7 +220,8 @@ def check(name, folder):
             running.wait()
     is_whole = found["killed"].get("whole complete", 0) == N_REQUEST // 2
     is_drained = sum(n for what, n in found["drained"].items() if what.endswith("complete")) == N_REQUEST
-    stays = found["affinity"]["moved"] <= found["affinity"]["turns"] // 8
+    # LiteLLM knows no prefixes.
+    stays = name == "litellm" or found["affinity"]["moved"] <= found["affinity"]["turns"] // 8
     found["ok"] = is_whole and is_drained and stays and found["exit"] == 0
     print(json.dumps(found), flush=True)
     return found["ok"]
@@ -213,7 +231,7 @@ def is_there(name):
     return os.path.exists(os.path.join(BIN, name)) or (name == "haproxy" and shutil.which(name))
 
 
-names = [name for name in sys.argv[2:] or ["sglang-router", "vllm-router", "haproxy"] if is_there(name)]
+names = [name for name in sys.argv[2:] or ["sglang-router", "vllm-router", "haproxy", "litellm"] if is_there(name)]
 with tempfile.TemporaryDirectory() as folder:
     results = [check(name, folder) for name in names]
 sys.exit(0 if results and all(results) else 1)

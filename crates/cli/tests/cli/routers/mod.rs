@@ -5,23 +5,33 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-#[test]
-fn conversations_keep_their_server_and_no_request_is_lost() {
+/// Tries routers of these requirements; without the net the test counts as skipped.
+fn check(test: &str, folder: &str, requirements: &str, routers: &[&str]) {
     if std::env::var_os("CHASKI_TEST_FULL").is_none() {
         return;
     }
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/routers");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("routers");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let install = "python3 -m venv \"$0\" && \"$0/bin/pip\" install -q -r \"$1\"";
     let installed =
-        Command::new("sh").arg("-c").arg(install).arg(&folder).arg(here.join("requirements.txt")).status();
+        Command::new("sh").arg("-c").arg(install).arg(&folder).arg(here.join(requirements)).status();
     if !installed.is_ok_and(|status| status.success()) {
-        let why = "SKIPPED conversations_keep_their_server: for want of python3 with venv, or of the net";
         // Only macros are captured.
+        let why = format!("SKIPPED {test}: for want of python3 with venv, or of the net");
         writeln!(std::io::stderr(), "{why}").unwrap();
         return;
     }
     let mut check = Command::new(folder.join("bin/python"));
-    let status = check.arg(here.join("check.py")).arg(env!("CARGO_BIN_EXE_chaski")).status();
+    let status = check.arg(here.join("check.py")).arg(env!("CARGO_BIN_EXE_chaski")).args(routers).status();
     assert!(status.unwrap().success());
+}
+
+#[test]
+fn conversations_keep_their_server_and_no_request_is_lost() {
+    check("conversations_keep_their_server_and_no_request_is_lost", "routers", "requirements.txt", &[]);
+}
+
+#[test]
+fn litellms_proxy_loses_no_request() {
+    check("litellms_proxy_loses_no_request", "routers-litellm", "requirements-litellm.txt", &["litellm"]);
 }
