@@ -208,7 +208,8 @@ mod tests {
         fs::create_dir(folder.join("d")).unwrap();
         assert_eq!(refused("d", 9), "the file `d` is no file of this folder");
         assert!(write(&folder, "d", b"state").is_err(), "a folder is in the way");
-        for bytes in [&b"state"[..], b"", &[0; 37], &[&b"stat3"[..], &Sha256::digest(b"state")[..]].concat()] {
+        for bytes in [&b"state"[..], b"", &[0; 37], &[&b"stat3"[..], &Sha256::digest(b"state")[..]].concat()]
+        {
             fs::write(folder.join("b"), bytes).unwrap();
             assert_eq!(refused("b", 999), "the file `b` is damaged, or not the state of a slot");
         }

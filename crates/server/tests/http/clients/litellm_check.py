@@ -10,6 +10,8 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import litellm  # noqa: E402 (it reads the variable)
 
+litellm.suppress_debug_info = True
+
 OPTIONS = {"api_base": f"{sys.argv[1]}/v1", "api_key": "none", "timeout": 120, "num_retries": 0}
 MODEL = "openai/golden"
 ASKED = [{"role": "user", "content": "Tell me a story about a fox."}]
