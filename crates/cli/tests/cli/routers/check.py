@@ -10,6 +10,7 @@ import asyncio
 import collections
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -22,6 +23,9 @@ import httpx
 
 CHASKI = sys.argv[1]
 BIN = os.path.dirname(sys.executable)
+# LiteLLM wants a key; the servers and the other routers ask for none.
+KEY = "sk-" + secrets.token_hex(16)
+HEADERS = {"authorization": f"Bearer {KEY}"}
 N_CONVERSATION, N_TURN, N_REQUEST, AT_ONCE = 12, 4, 48, 6
 HAPROXY = """
 global
@@ -118,7 +122,8 @@ def litellm(a, b, folder):
     """The same of LiteLLM's proxy."""
     port, config = free_port(), os.path.join(folder, "litellm.json")
     options = [{"model": "openai/model", "api_base": server.url() + "/v1", "api_key": "none"} for server in (a, b)]
-    settings = {"routing_strategy": "least-busy", "num_retries": 3, "cooldown_time": 5, "retry_after": 0}
+    # A server that is gone has the fewest requests: it rests at its first failure.
+    settings = {"routing_strategy": "least-busy", "num_retries": 5, "retry_after": 1, "allowed_fails": 0, "cooldown_time": 5}
     with open(config, "w") as file:
         models = [{"model_name": "model", "litellm_params": params} for params in options]
         # JSON is YAML.
@@ -148,7 +153,7 @@ async def conversation(client, url, i, gate, turns):
 
 async def affinity(url):
     turns, gate = [], asyncio.Semaphore(4)
-    async with httpx.AsyncClient(timeout=120) as client:
+    async with httpx.AsyncClient(timeout=120, headers=HEADERS) as client:
         await asyncio.gather(*[conversation(client, url, i, gate, turns) for i in range(N_CONVERSATION)])
     cached, total = sum(turn[0] for turn in turns), sum(turn[1] for turn in turns)
     return {"turns": len(turns), "moved": sum(not turn[2] for turn in turns), "cached_share": round(cached / total, 3)}
@@ -178,7 +183,7 @@ async def request(client, url, i, gate, results):
 async def through_the_end(url, servers, how):
     """Requests while the busier of two servers ends."""
     results, gate, codes, ended = [], asyncio.Semaphore(AT_ONCE), [], []
-    async with httpx.AsyncClient(timeout=120) as client:
+    async with httpx.AsyncClient(timeout=120, headers=HEADERS) as client:
 
         async def end():
             await asyncio.sleep(1)
@@ -196,14 +201,14 @@ def check(name, folder):
     a, b = Server(), Server()
     line, url = router(name, a, b, folder)
     # LiteLLM has the prices of models in its package.
-    env = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    env = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": KEY}
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
     try:
         body = {"model": "model", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
 
         def answers():
             try:
-                return httpx.post(url + "/v1/chat/completions", json=body, timeout=20).status_code == 200
+                return httpx.post(url + "/v1/chat/completions", json=body, timeout=20, headers=HEADERS).status_code == 200
             except httpx.HTTPError:
                 return False
 

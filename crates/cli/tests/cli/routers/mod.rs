@@ -17,8 +17,8 @@ fn check(test: &str, folder: &str, requirements: &str, routers: &[&str]) {
         Command::new("sh").arg("-c").arg(install).arg(&folder).arg(here.join(requirements)).status();
     if !installed.is_ok_and(|status| status.success()) {
         // Only macros are captured.
-        let why = format!("SKIPPED {test}: for want of python3 with venv, or of the net");
-        writeln!(std::io::stderr(), "{why}").unwrap();
+        let why = format!("SKIPPED {test}: for want of python3 with venv, or of the net\n");
+        std::io::stderr().write_all(why.as_bytes()).unwrap();
         return;
     }
     let mut check = Command::new(folder.join("bin/python"));
