@@ -39,6 +39,7 @@ mod serve;
 mod speculate;
 mod stages;
 mod stages_at_work;
+mod slots;
 mod steps;
 mod streaming;
 mod threads;
