@@ -167,8 +167,8 @@ pub trait Executor: MaybeSend {
         async { Err(SessionError::Unsupported.into()) }
     }
 
-    /// Writes the result of [`Self::read_prefix`] to these pages, and the state outside them to the snapshot of `found`.
-    /// No step is under way, and no request has the slot `seq`.
+    /// Writes the result of [`Self::read_prefix`] to these pages, and the state outside them to the snapshot of
+    /// `found`. No step is under way, and no request has the slot `seq`.
     ///
     /// # Errors
     /// Device errors; by default [`SessionError::Unsupported`].

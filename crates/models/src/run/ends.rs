@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use chaski_text::Tokenizer;
 
-use super::generate::{GenerateOptions, Stats};
 use crate::error::ModelError;
 
 /// Ends of an answer besides those of the model.
@@ -31,13 +30,9 @@ impl Ends {
         }
     }
 
-    /// True if this token ends the answer; the statistics tell which it was.
-    pub(crate) fn stops_at(&self, token: u32, stats: &mut Stats) -> bool {
-        let stops = self.stop_tokens.contains(&token);
-        if stops {
-            stats.stop_token = Some(token);
-        }
-        stops
+    /// True if this token ends the answer.
+    pub(crate) fn stops_at(&self, token: u32) -> bool {
+        self.stop_tokens.contains(&token)
     }
 }
 
@@ -51,13 +46,13 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    pub(crate) fn new(tokenizer: &Tokenizer, options: &GenerateOptions) -> Ending {
-        let Ends { min_tokens, stop_tokens, max_time } = &options.ends;
+    pub(crate) fn new(tokenizer: &Tokenizer, ends: &Ends, ignore_eos: bool) -> Ending {
+        let Ends { min_tokens, stop_tokens, max_time } = ends;
         let mut excluded = Vec::new();
         if *min_tokens > 0 {
             excluded.clone_from(stop_tokens);
             // The sampler excludes ignored ones.
-            if !options.sampler.ignore_eos {
+            if !ignore_eos {
                 excluded.extend(tokenizer.eog_ids());
             }
         }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use chaski_text::Tokenizer;
 
-use super::generate::{GenerateOptions, Stats};
 use crate::error::ModelError;
 
 /// Ends of an answer besides those of the model; there are none here.
@@ -17,7 +16,7 @@ impl Ends {
         Ok(())
     }
 
-    pub(crate) fn stops_at(&self, _: u32, _: &mut Stats) -> bool {
+    pub(crate) fn stops_at(&self, _: u32) -> bool {
         false
     }
 }
@@ -27,7 +26,7 @@ pub(crate) struct Ending;
 
 #[allow(clippy::unused_self, reason = "there is more to say natively")]
 impl Ending {
-    pub(crate) fn new(_: &Tokenizer, _: &GenerateOptions) -> Ending {
+    pub(crate) fn new(_: &Tokenizer, _: &Ends, _: bool) -> Ending {
         Ending
     }
 

@@ -30,7 +30,7 @@ impl Writer {
     pub(crate) fn new(tokenizer: &Tokenizer, options: GenerateOptions) -> Result<Self, ModelError> {
         Ok(Writer {
             gate: Gate::new(tokenizer, &options)?,
-            ending: Ending::new(tokenizer, &options),
+            ending: Ending::new(tokenizer, &options.ends, options.sampler.ignore_eos),
             stop: StopStrings::new(options.stop.iter().cloned()),
             // The text continues a prompt: a leading space is part of it.
             stream: TextStream::new(),
@@ -138,7 +138,11 @@ impl Writer {
         if tokenizer.is_eog(token) && !self.options.sampler.ignore_eos {
             return self.end(Finish::Stop);
         }
-        if self.options.ends.stops_at(token, &mut self.stats) {
+        if self.options.ends.stops_at(token) {
+            #[cfg(not(target_arch = "wasm32"))]
+            {
+                self.stats.stop_token = Some(token);
+            }
             return self.end(Finish::Stop);
         }
         let is_early = self.ending.is_early(self.accepted.len());

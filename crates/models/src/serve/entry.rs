@@ -178,7 +178,7 @@ impl Served {
         Some(self.plan.chooser(&self.entry.writer)).filter(|chooser| *chooser != before)
     }
 
-    /// Who chooses its tokens from now on, once no more masks keep it from its end.
+    /// The party that chooses its tokens from now on, once no more masks keep it from its end.
     pub(super) fn opened(&self) -> Option<Chooser> {
         let writer = &self.entry.writer;
         writer.opens().then(|| self.plan.chooser(writer))

@@ -25,6 +25,10 @@ mod service;
 mod session;
 mod shared;
 #[cfg(not(target_arch = "wasm32"))]
+mod slot_calls;
+#[cfg(not(target_arch = "wasm32"))]
+mod slot_work;
+#[cfg(not(target_arch = "wasm32"))]
 mod slots;
 
 pub use crate::exec::{Executor, Outputs, Start};

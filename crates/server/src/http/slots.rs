@@ -25,7 +25,7 @@ use crate::model::Served;
 /// Bytes of the digest that ends a file.
 const N_DIGEST: usize = 32;
 
-/// What to do with a slot.
+/// The action of a request for a slot.
 #[derive(serde::Deserialize)]
 pub(super) struct Action {
     action: Option<String>,

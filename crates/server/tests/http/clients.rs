@@ -1,5 +1,5 @@
-//! The SDKs that programs use: `clients/check.py` with the versions of `clients/requirements.txt`, and LiteLLM with its own, in
-//! full runs (`CHASKI_TEST_FULL=1`), since they are installed from the net.
+//! The SDKs that programs use: `clients/check.py` with the versions of `clients/requirements.txt`, and LiteLLM with its
+//! own, in full runs (`CHASKI_TEST_FULL=1`), since they are installed from the net.
 
 use std::path::Path;
 use std::process::Command;

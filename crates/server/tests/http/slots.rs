@@ -94,7 +94,7 @@ fn a_slot_comes_back_in_another_server_with_the_same_text() {
     let longer = format!("{PROMPT}{text}");
     let (_, cached) = ask(&second, &longer, 0);
     assert!(cached + 1 >= n_saved, "{cached} of {n_saved}");
-    // What was restored can be saved.
+    // A restored state can be saved.
     done(&second, 0, "restore", "fox.bin");
     assert_eq!(done(&second, 0, "save", "copy.bin")["n_saved"], saved["n_saved"]);
     let bytes = |name| std::fs::read(folder.file(name)).expect("a file");
