@@ -278,10 +278,8 @@ pub enum SessionError {
         /// Identity of this model.
         expected: String,
     },
-    /// An executor without sessions.
-    #[error("sequences of this kind of device cannot be saved")]
-    Unsupported,
     /// Too few free pages of the KV cache.
+    #[cfg(not(target_arch = "wasm32"))]
     #[error(
         "the KV cache has no room for the {found} tokens of the session beside those of running requests"
     )]

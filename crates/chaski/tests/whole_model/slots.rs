@@ -61,7 +61,8 @@ fn slots_of_models_with_state_come_back_in_another_service() {
             assert!(on_gpu || once_more.bytes == state.bytes, "{name}: another state");
             let (slot_0, slot_1) = (block_on(second.erase_slot(0)), block_on(second.erase_slot(1)));
             assert!(slot_0.expect("a number") == n && slot_1.expect("a number") > n - 20, "{name}");
-            assert_eq!(cached(&ask(&second, &prompt, 1, 1)), 0, "{name}");
+            // The other request begins with the same nine tokens.
+            assert!(cached(&ask(&second, &prompt, 1, 1)) <= 9, "{name}");
             first.join();
             second.join();
         }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use chaski_runtime::RowInput;
+use chaski_runtime::{RowInput, RuntimeError};
 use chaski_schedule::{Change, Found, Limits, Step};
 use chaski_text::Sampler;
 
 use ggml_format::MaybeSend;
 
-use crate::error::{ModelError, SessionError};
+use crate::error::ModelError;
 use crate::heads::Heads;
 
 /// The outputs of a step.
@@ -157,21 +157,21 @@ pub trait Executor: MaybeSend {
     /// no request has the slot `seq`, whose state is overwritten.
     ///
     /// # Errors
-    /// Device errors; by default [`SessionError::Unsupported`].
+    /// Device errors; by default there are no sessions.
     fn read_prefix(
         &mut self,
         _seq: u32,
         _found: &Found,
         _n_token: usize,
     ) -> impl Future<Output = Result<Vec<u8>, ModelError>> + MaybeSend {
-        async { Err(SessionError::Unsupported.into()) }
+        async { Err(no_sessions()) }
     }
 
     /// Writes the result of [`Self::read_prefix`] to these pages, and the state outside them to the snapshot of
     /// `found`. No step is under way, and no request has the slot `seq`.
     ///
     /// # Errors
-    /// Device errors; by default [`SessionError::Unsupported`].
+    /// Device errors; by default there are no sessions.
     fn write_prefix(
         &mut self,
         _seq: u32,
@@ -180,6 +180,11 @@ pub trait Executor: MaybeSend {
         _n_token: usize,
         _bytes: &[u8],
     ) -> impl Future<Output = Result<(), ModelError>> + MaybeSend {
-        async { Err(SessionError::Unsupported.into()) }
+        async { Err(no_sessions()) }
     }
+}
+
+/// The error of an executor without sessions.
+fn no_sessions() -> ModelError {
+    RuntimeError::Limit { what: "sessions of the executor", found: 1, limit: 0 }.into()
 }
