@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use chaski::kernels::ActivationPrecision;
 use chaski::text::{LocalTime, RenderSpecial, TemplateOptions};
-use chaski::{DeviceChoice, GenerateOptions, Grammar, KvType, Message, SamplerParams};
+use chaski::{DeviceChoice, Ends, GenerateOptions, Grammar, KvType, Message, SamplerParams};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -197,6 +197,7 @@ impl Request {
             max_tokens: self.max_tokens,
             sampler,
             stop: self.stop.clone(),
+            ends: Ends::default(),
             interval: self.interval,
             grammar,
             grammar_after: None,
