@@ -20,8 +20,8 @@ impl Handle {
     /// default scales; returns its number of tokens.
     ///
     /// # Errors
-    /// [`SessionError`] for bytes that are no state of this model and kind of cache, longer than the context, or that
-    /// there are too few free pages for; nothing changes then. Device errors.
+    /// [`SessionError`](crate::SessionError) for bytes that are no state of this model and kind of cache, longer than
+    /// the context, or that there are too few free pages for; nothing changes then. Device errors.
     pub async fn restore_slot(
         &self,
         slot: u32,
