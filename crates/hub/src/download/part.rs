@@ -47,9 +47,7 @@ impl Note {
 }
 
 fn note_path(part: &Path) -> PathBuf {
-    let mut name = part.as_os_str().to_owned();
-    name.push(".json");
-    name.into()
+    with_ending(part, "json")
 }
 
 /// The name of the part that the name of a note belongs to; `None` for other names.
@@ -203,7 +201,8 @@ impl Part {
     fn write_note(&self) -> Result<(), HubError> {
         let path = note_path(&self.path);
         let text = serde_json::to_vec(&self.note).expect("a note is JSON");
-        write_whole(&path, &text).map_err(|source| self.failed(source))
+        // Nobody else writes it: what a killed process leaves, the next one writes over.
+        write_by(&with_ending(&path, "tmp"), &path, &text).map_err(|source| self.failed(source))
     }
 
     /// Forgets all bytes: the file comes from its beginning.
@@ -247,12 +246,20 @@ impl Part {
 
 /// Writes a file so that readers find the old or the new one.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    write_by(&with_ending(path, &format!("{}.tmp", std::process::id())), path, bytes)
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = PathBuf::from(name);
-    let written = std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
+    name.push(format!(".{ending}"));
+    PathBuf::from(name)
+}
+
+fn write_by(temporary: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let written = std::fs::write(temporary, bytes).and_then(|()| std::fs::rename(temporary, path));
     if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
+        // It may not even be there.
+        let _ = std::fs::remove_file(temporary);
     }
     written
 }
