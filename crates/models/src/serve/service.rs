@@ -188,8 +188,8 @@ impl<E: Executor> Service<E> {
         if !self.is_pausing() {
             self.guess().await?;
         }
-        let most = if self.is_pausing() { 0 } else { self.executor.max_under_way().max(1) };
-        while self.mask()? && self.under_way.len() < most && self.submit()? {}
+        // Each step decides whether another can be submitted before it is read.
+        while self.mask()? && self.has_room() && self.submit()? {}
         self.publish();
         let Some((repeat, n_hidden)) = self.under_way.front().map(|step| (step.repeat, step.n_hidden)) else {
             // A single request can always proceed, and those that sample from logits have done so.
@@ -251,6 +251,11 @@ impl<E: Executor> Service<E> {
         }
         self.executor.mask(&masks)?;
         Ok(true)
+    }
+
+    /// True if another step may be submitted now.
+    fn has_room(&self) -> bool {
+        !self.is_pausing() && self.under_way.len() < self.executor.max_under_way().max(1)
     }
 
     /// Submits the next step; `false` if there is none before another is read.
