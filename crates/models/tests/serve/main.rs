@@ -194,7 +194,8 @@ fn constrained_answers_fit_their_grammar_beside_others() {
     }
     let fake = left.executor.expect("a device");
     assert!(fake.n_repeated > 0, "others run ahead when those have ended");
-    assert!(fake.n_masked_ahead * 2 > fake.n_masked, "{} of {}", fake.n_masked_ahead, fake.n_masked);
+    // Nothing goes ahead of a step whose logits are read, as those of every fourth case are.
+    assert!(fake.n_masked_ahead * 3 > fake.n_masked, "{} of {}", fake.n_masked_ahead, fake.n_masked);
 }
 
 /// The best token of those that a grammar allows, wherever it is chosen.
