@@ -1,41 +1,20 @@
 //! Importance matrices in both formats, whole and damaged.
 
-use std::collections::BTreeMap;
+mod common;
 
-use ggml_format::{GgmlType, GgufWriter, Imatrix, ImatrixEntry, ImatrixError};
+use common::{Raw, sample_imatrix};
+use ggml_format::{GgmlType, GgufWriter, Imatrix, ImatrixError};
 
-fn sample() -> Imatrix {
-    let entry = |sums: &[f32], counts: &[f32]| ImatrixEntry::new("", sums.to_vec(), counts.to_vec()).unwrap();
-    Imatrix {
-        entries: BTreeMap::from([
-            ("blk.0.attn_q.weight".to_owned(), entry(&[2.0, 0.0, 8.0], &[4.0])),
-            ("blk.0.ffn_up_exps.weight".to_owned(), entry(&[3.0, 6.0, 0.0, 0.0], &[3.0, 0.0])),
-        ]),
-        datasets: vec!["a.txt".to_owned(), "b.txt".to_owned()],
-        n_chunk: 7,
-        chunk_len: 512,
-    }
-}
-
+/// One entry of two values in eight calls, then calls and the dataset.
 fn legacy() -> Vec<u8> {
-    let mut file = Vec::new();
-    let number = |n: i32, file: &mut Vec<u8>| file.extend(n.to_le_bytes());
-    number(1, &mut file);
-    number(8, &mut file);
-    file.extend(b"a.weight");
-    number(4, &mut file);
-    number(2, &mut file);
-    file.extend([2.0f32, 6.0].iter().flat_map(|v| v.to_le_bytes()));
-    number(9, &mut file);
-    number(5, &mut file);
-    file.extend(b"c.txt");
-    file
+    let entry = Raw::default().u32(1).u32(8).put(b"a.weight").u32(4).u32(2).f32(2.0).f32(6.0);
+    entry.u32(9).u32(5).put(b"c.txt").bytes
 }
 
 #[test]
 fn what_is_written_is_read_again() {
-    let file = sample().write(Vec::new()).unwrap();
-    assert_eq!(Imatrix::parse(file).unwrap(), sample());
+    let file = sample_imatrix().write(Vec::new()).unwrap();
+    assert_eq!(Imatrix::parse(file).unwrap(), sample_imatrix());
 }
 
 #[test]
@@ -48,7 +27,7 @@ fn nothing_is_not_written() {
 
 #[test]
 fn importance_is_the_mean_square_of_each_column() {
-    let imatrix = sample();
+    let imatrix = sample_imatrix();
     let found = imatrix.importance("blk.0.attn_q.weight", 3, 1).unwrap();
     assert_eq!(found, Some(vec![0.5, 0.0, 2.0]));
     // The second expert had no activations.
@@ -76,7 +55,7 @@ fn the_old_format_is_read_with_its_call_counts() {
 
 #[test]
 fn cut_and_damaged_files_are_errors() {
-    for (file, n_optional) in [(sample().write(Vec::new()).unwrap(), 0), (legacy(), 13)] {
+    for (file, n_optional) in [(sample_imatrix().write(Vec::new()).unwrap(), 0), (legacy(), 13)] {
         for n in 0..file.len() - n_optional {
             // The padding after the last tensor carries no information.
             if file.len() - n > 32 || n_optional > 0 {

@@ -5,13 +5,12 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use common::visit::{imatrix, visit};
-use common::{Raw, rich};
-use ggml_format::{Imatrix, ImatrixEntry};
+use common::{Raw, rich, sample_imatrix};
+use ggml_format::Imatrix;
 
 fn folder(target: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target)
@@ -60,17 +59,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>, bool)> {
 
 /// Importance matrices: name, content, and true if the reader accepts it.
 fn imatrices() -> Vec<(&'static str, Vec<u8>, bool)> {
-    let entry = |sums: &[f32], counts: &[f32]| ImatrixEntry::new("", sums.to_vec(), counts.to_vec()).unwrap();
-    let written = Imatrix {
-        entries: BTreeMap::from([
-            ("blk.0.attn_q.weight".to_owned(), entry(&[2.0, 0.0, 8.0], &[4.0])),
-            ("blk.0.ffn_up_exps.weight".to_owned(), entry(&[3.0, 6.0, 0.0, 0.0], &[3.0, 0.0])),
-        ]),
-        datasets: vec!["a.txt".to_owned(), "b.txt".to_owned()],
-        n_chunk: 7,
-        chunk_len: 512,
-    };
-    let written = written.write(Vec::new()).unwrap();
+    let written = sample_imatrix().write(Vec::new()).unwrap();
     let kind = || Raw::header(3, 2, 1).str("general.type").u32(8).str("imatrix");
     let sums = |raw: Raw| raw.tensor("a.in_sum2", &[2, 2], 0, 0);
     let values = |raw: Raw, n_byte| raw.pad(32).zeros(n_byte).bytes;

@@ -295,7 +295,7 @@ pub(crate) fn ends(fields: &Fields<'_>, max_tokens: Option<usize>, facts: &Facts
     Ok(Ends { min_tokens, stop_tokens: stop_tokens(fields, facts)?, max_time })
 }
 
-/// The slot that a request asks for.
+/// The slot that a request asks for: a label, so a number that no slot has is as good as none.
 pub(crate) fn slot(fields: &Fields<'_>, facts: &Facts) -> Result<Option<u32>, ApiError> {
     let slot = fields.integer("id_slot", -1..=i64::from(i32::MAX))?;
     Ok(slot.and_then(|slot| u32::try_from(slot).ok()).filter(|slot| *slot < facts.n_seq))

@@ -3,7 +3,9 @@
 
 pub(crate) mod visit;
 
-use ggml_format::{Gguf, GgufError};
+use std::collections::BTreeMap;
+
+use ggml_format::{Gguf, GgufError, Imatrix, ImatrixEntry};
 
 /// A file under construction; nothing is validated.
 #[derive(Clone, Default)]
@@ -122,4 +124,18 @@ fn fill(writer: &mut ggml_format::GgufWriter) -> Result<(), ggml_format::WriteEr
         .set("a.flags", vec![true, false])?
         .set("a.none", Vec::<u64>::new())?;
     Ok(())
+}
+
+/// An importance matrix of a dense layer and of experts, of which one had no activations.
+pub(crate) fn sample_imatrix() -> Imatrix {
+    let entry = |sums: &[f32], counts: &[f32]| ImatrixEntry::new("", sums.to_vec(), counts.to_vec()).unwrap();
+    Imatrix {
+        entries: BTreeMap::from([
+            ("blk.0.attn_q.weight".to_owned(), entry(&[2.0, 0.0, 8.0], &[4.0])),
+            ("blk.0.ffn_up_exps.weight".to_owned(), entry(&[3.0, 6.0, 0.0, 0.0], &[3.0, 0.0])),
+        ]),
+        datasets: vec!["a.txt".to_owned(), "b.txt".to_owned()],
+        n_chunk: 7,
+        chunk_len: 512,
+    }
 }

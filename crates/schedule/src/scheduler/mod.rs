@@ -496,11 +496,11 @@ impl Scheduler {
         let spare = if has_room { self.pool.take() } else { None };
         let found = spare.and_then(|_| self.adopt(group, tokens));
         let is_known = |page: &u32| known.pages.contains(page) || known.tail.is_some_and(|t| t.0 == *page);
-        let into = |found: &Found| {
-            let page = |page: &u32| spare.filter(|_| is_known(page)).unwrap_or(*page);
-            found.pages.iter().map(page).collect()
-        };
-        let adopted = found.map(|found| (into(&found), found)).map(|(into, found)| (found, into));
+        let adopted = found.map(|found| {
+            let into = |page: &u32| spare.filter(|_| is_known(page)).unwrap_or(*page);
+            let into = found.pages.iter().map(into).collect();
+            (found, into)
+        });
         spare.into_iter().for_each(|page| self.pool.release(page));
         self.release(&known);
         adopted

@@ -10,30 +10,13 @@ import ollama
 import openai
 from pydantic import BaseModel
 
+from checks import ASKED, WEATHER, check, run
+
 BASE = sys.argv[1]
 MODEL = "golden"
-ASKED = [{"role": "user", "content": "Tell me a story about a fox."}]
-WEATHER = {
-    "name": "get_weather",
-    "description": "The weather of a city",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string", "enum": ["Lima", "Cusco"]}, "days": {"type": "integer"}},
-        "required": ["city", "days"],
-    },
-}
-
 open_ai = openai.OpenAI(base_url=f"{BASE}/v1", api_key="none", max_retries=0, timeout=120)
 claude = anthropic.Anthropic(base_url=BASE, api_key="none", max_retries=0, timeout=120)
 llama = ollama.Client(host=BASE)
-
-checks = []
-
-
-def check(function):
-    """Registers a check."""
-    checks.append(function)
-    return function
 
 
 def chat(**options):
@@ -173,12 +156,4 @@ def ollama_chats():
     assert llama.list().models[0].model.startswith(MODEL) and llama.show(MODEL).modelinfo
 
 
-failed = 0
-for function in checks:
-    try:
-        function()
-        print("ok  ", function.__name__)
-    except Exception as error:  # noqa: BLE001 (each check tells its own failure)
-        failed += 1
-        print("FAIL", function.__name__, type(error).__name__, str(error)[:300])
-sys.exit(1 if failed else 0)
+run()

@@ -10,31 +10,13 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import litellm  # noqa: E402 (it reads the variable)
 
+from checks import ASKED, WEATHER, check, run  # noqa: E402
+
 litellm.suppress_debug_info = True
 
 OPTIONS = {"api_base": f"{sys.argv[1]}/v1", "api_key": "none", "timeout": 120, "num_retries": 0}
 MODEL = "openai/golden"
-ASKED = [{"role": "user", "content": "Tell me a story about a fox."}]
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "The weather of a city",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string", "enum": ["Lima", "Cusco"]}, "days": {"type": "integer"}},
-            "required": ["city", "days"],
-        },
-    },
-}
-
-checks = []
-
-
-def check(function):
-    """Registers a check."""
-    checks.append(function)
-    return function
+TOOL = {"type": "function", "function": WEATHER}
 
 
 def chat(**options):
@@ -114,12 +96,4 @@ def errors_have_their_classes():
         raise AssertionError(options)
 
 
-failed = 0
-for function in checks:
-    try:
-        function()
-        print("ok  ", function.__name__)
-    except Exception as error:  # noqa: BLE001 (each check tells its own failure)
-        failed += 1
-        print("FAIL", function.__name__, type(error).__name__, str(error)[:300])
-sys.exit(1 if failed else 0)
+run()
