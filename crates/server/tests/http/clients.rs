@@ -9,10 +9,16 @@ use chaski::embedding::Pooling;
 use crate::cases::say;
 use crate::serve::Setup;
 
+/// Counts the test as skipped.
+fn skip(why: &str) {
+    let thread = std::thread::current();
+    say(&format!("SKIPPED {}: for want of {why}", thread.name().unwrap_or_default()));
+}
+
 /// Runs a script with what these requirements install against a server; without the net the test counts as skipped.
-fn check(test: &str, folder: &str, requirements: &str, script: &str) {
-    if std::env::var_os("CHASKI_TEST_FULL").is_none() {
-        return;
+fn check(folder: &str, requirements: &str, script: &str) {
+    if std::env::var_os("CHASKI_TEST_FULL").is_none_or(|full| full == "0") {
+        return skip("a full run (CHASKI_TEST_FULL=1), which installs clients");
     }
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/clients");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
@@ -24,7 +30,7 @@ fn check(test: &str, folder: &str, requirements: &str, script: &str) {
         .arg(&folder)
         .arg(here.join(requirements));
     if !install.status().is_ok_and(|status| status.success()) {
-        return say(&format!("SKIPPED {test}: for want of python3 with venv, or of the net"));
+        return skip("python3 with venv, or of the net");
     }
     // Its notation of tool calls is known, and it takes system messages.
     let mut setup = Setup::built_in(4);
@@ -42,10 +48,10 @@ fn check(test: &str, folder: &str, requirements: &str, script: &str) {
 
 #[test]
 fn sdks_of_openai_anthropic_and_ollama() {
-    check("sdks_of_openai_anthropic_and_ollama", "clients", "requirements.txt", "check.py");
+    check("clients", "requirements.txt", "check.py");
 }
 
 #[test]
 fn litellm_as_a_library() {
-    check("litellm_as_a_library", "litellm", "requirements-litellm.txt", "litellm_check.py");
+    check("litellm", "requirements-litellm.txt", "litellm_check.py");
 }
