@@ -35,6 +35,7 @@ mod progress;
 mod quantize;
 mod rerank;
 mod run;
+mod sampling_options;
 mod serve;
 mod show;
 mod stats;

@@ -14,8 +14,9 @@ use crate::failure::Usage;
 use crate::input::read_text;
 use crate::model_names::{Role, Visit};
 use crate::numbers::positive;
-use crate::options::{EngineArgs, SamplingArgs, Service};
+use crate::options::{EngineArgs, Service};
 use crate::overrides::TemplateArgs;
+use crate::sampling_options::SamplingArgs;
 use crate::ui::Ui;
 use crate::variables::VariableArgs;
 

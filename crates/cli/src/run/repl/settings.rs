@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::failure::in_plain_words;
 use crate::llama_cpp;
-use crate::options::SamplingArgs;
 use crate::run::AnswerArgs;
+use crate::sampling_options::SamplingArgs;
 
 /// Options that `/set` changes: those of a generation.
 #[derive(Clone, Debug, Default, clap::Parser, serde::Serialize)]
