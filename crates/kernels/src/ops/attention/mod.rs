@@ -137,8 +137,19 @@ const KEYS_AT_ONCE: u32 = 32;
 const ENOUGH_GROUPS: u32 = 128;
 /// Rows (query heads of a column) of a register tile.
 const TILE_ROWS: u32 = 32;
-/// Rows of a workgroup's cooperative matrices.
-const COOP_ROWS: u32 = 64;
+/// Rows of a workgroup's cooperative matrices: heads whose keys leave no room for two workgroups of 64 rows on a
+/// multiprocessor of an H200 take 128, except the largest, which leave no room for that either.
+fn coop_rows(tiles: u32) -> u32 {
+    if matches!(tiles, 6 | 8) { 128 } else { 64 }
+}
+
+/// Bytes of workgroup memory of such a kernel, as in its template.
+fn coop_bytes(tiles: u32) -> u32 {
+    let rows = coop_rows(tiles);
+    let part = 4 * tiles / (rows / 64);
+    let staged = (64 * (4 * tiles + 2)).max(rows * (part + 2));
+    8 * staged + 224 * rows + rows / 16 * 4
+}
 
 type Chosen = Result<Dispatch, DispatchError>;
 
@@ -192,8 +203,12 @@ impl Attention {
 
     /// Columns per workgroup along grid.y; `None` if columns are along z.
     pub fn tile_cols(&self, dispatch: &Dispatch) -> Option<u32> {
-        let rows = [(TILES.name, TILE_ROWS), (COOP.name, COOP_ROWS)];
-        let (_, rows) = rows.into_iter().find(|(op, _)| dispatch.kernel.name.starts_with(op))?;
+        let name = dispatch.kernel.name;
+        let rows = match () {
+            () if name.starts_with(TILES.name) => TILE_ROWS,
+            () if name.starts_with(COOP.name) => coop_rows(self.width_in_tiles()?),
+            () => return None,
+        };
         Some(rows / self.tile_heads(rows).0)
     }
 
@@ -268,10 +283,14 @@ impl Attention {
         (constants, grid, format!("{heads} query heads of {cols} columns"))
     }
 
+    /// Tiles of 16 channels that hold a head, of those numbers that kernels with cooperative matrices have.
+    fn width_in_tiles(&self) -> Option<u32> {
+        COOP_TILES.into_iter().find(|t| 16 * t >= self.kv.d)
+    }
+
     /// Tiles of 16 channels per head, if cooperative matrices apply: the cache is f16 or may be rounded to it, and
     /// pages hold whole tiles.
     fn coop_tiles(&self, caps: &Caps) -> Option<u32> {
-        let bytes = |tiles: u32| 2048 * tiles + 15376;
         let kv = &self.kv;
         let exact = [kv.k, kv.v].iter().all(|ty| *ty != GgmlType::F32);
         let may = caps.uses_coop()
@@ -279,14 +298,14 @@ impl Attention {
             && kv.page % COOP_KEYS == 0
             && kv.d == kv.d_v
             && !kv.in_keys;
-        let tiles = COOP_TILES.into_iter().find(|t| 16 * t >= self.kv.d)?;
-        (may && bytes(tiles) <= caps.max_workgroup_bytes).then_some(tiles)
+        let tiles = self.width_in_tiles()?;
+        (may && coop_bytes(tiles) <= caps.max_workgroup_bytes).then_some(tiles)
     }
 
     /// Many columns with cooperative matrices.
     fn coop(&self, tiles: u32) -> Chosen {
         self.check()?;
-        let (constants, grid, what) = self.tiled(COOP_ROWS);
+        let (constants, grid, what) = self.tiled(coop_rows(tiles));
         let why = format!("cooperative matrices, {what} by {COOP_KEYS} keys at once");
         dispatch(&COOP, &self.variant(&[Value::Int(tiles)]), constants, grid, why)
     }
