@@ -212,6 +212,11 @@ impl<S: ByteSource> ModelFile<S> {
         self.shards[usize::from(tensor.shard)].read_at(tensor.offset + offset, buf).await
     }
 
+    /// True if several threads may read at once ([`ByteSource::in_parallel`]).
+    pub fn in_parallel(&self) -> bool {
+        self.shards.iter().all(ByteSource::in_parallel)
+    }
+
     /// The file that holds a tensor of this model, and the tensor's place in it, if the file is in memory or can be
     /// mapped.
     pub fn map_tensor(&self, tensor: &TensorInfo) -> Option<(HeaderBytes, Range<usize>)> {

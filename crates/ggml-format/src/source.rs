@@ -73,6 +73,11 @@ pub trait ByteSource: MaybeSend + MaybeSync {
     fn mapped(&self) -> Option<HeaderBytes> {
         self.shared()
     }
+
+    /// True if several threads may read at once, in any order, and no read waits for another task: files and memory.
+    fn in_parallel(&self) -> bool {
+        false
+    }
 }
 
 /// Bytes in memory.
@@ -116,5 +121,9 @@ impl ByteSource for MemorySource {
 
     fn shared(&self) -> Option<HeaderBytes> {
         Some(self.bytes.clone())
+    }
+
+    fn in_parallel(&self) -> bool {
+        true
     }
 }

@@ -191,6 +191,20 @@ impl DeviceLayout {
         Self::ROW_STEP
     }
 
+    /// True if rows of GGUF blocks need no packing: the layout has them as they are.
+    pub fn is_of_file(&self, format: &Format, n_col: u32) -> bool {
+        let row_bytes = n_col as usize / format.ty.block_len() * format.ty.block_bytes();
+        let padded = self.blocks_per_row as usize * format.block_bytes;
+        let [plane] = format.planes else { return false };
+        let is_block = plane.n_byte == format.block_bytes && plane.transpose == BitTranspose::Identity;
+        is_block && row_bytes == padded && row_bytes % 4 == 0 && format.table().is_empty()
+    }
+
+    /// First byte of a row of such a layout.
+    pub fn start_of(&self, format: &Format, row: u64) -> u64 {
+        row * u64::from(self.blocks_per_row) * format.block_bytes as u64
+    }
+
     /// Splits whole rows of GGUF blocks into planes and passes each run to `put(byte offset in the buffer, bytes)`. The
     /// format's table comes with the first rows.
     ///

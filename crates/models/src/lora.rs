@@ -135,6 +135,11 @@ impl<S: ByteSource> Lora<S> {
         if self.alpha == 0.0 { 1.0 } else { self.alpha / rank as f32 }
     }
 
+    /// True if several threads may read at once ([`ByteSource::in_parallel`]).
+    pub(crate) fn in_parallel(&self) -> bool {
+        self.file.in_parallel()
+    }
+
     /// Fills `buf` with data of one of the LoRA's tensors.
     pub(crate) async fn read(&self, name: &str, offset: u64, buf: &mut [u8]) -> Result<(), ModelError> {
         let tensor =

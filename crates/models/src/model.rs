@@ -322,6 +322,10 @@ impl<S: ByteSource> Tensors for Files<S> {
     fn mapped(&self, name: &str) -> Option<(HeaderBytes, Range<usize>)> {
         self.file.map_tensor(self.file.tensor(name)?)
     }
+
+    fn in_parallel(&self) -> bool {
+        self.file.in_parallel() && self.loras.iter().all(|lora| lora.in_parallel())
+    }
 }
 
 impl<S: ByteSource> Tensors for Model<S> {
@@ -336,5 +340,9 @@ impl<S: ByteSource> Tensors for Model<S> {
 
     fn mapped(&self, name: &str) -> Option<(HeaderBytes, Range<usize>)> {
         self.files.mapped(name)
+    }
+
+    fn in_parallel(&self) -> bool {
+        self.files.in_parallel()
     }
 }

@@ -23,6 +23,37 @@ pub trait Tensors: MaybeSend + MaybeSync {
     fn mapped(&self, _name: &str) -> Option<(HeaderBytes, Range<usize>)> {
         None
     }
+
+    /// True if several threads may read at once, in any order, and no read waits for another task: files and memory.
+    fn in_parallel(&self) -> bool {
+        false
+    }
+}
+
+/// A source that the threads which load share; browsers have none.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) type Shared<T> = std::sync::Arc<T>;
+#[cfg(target_arch = "wasm32")]
+pub(crate) type Shared<T> = T;
+
+#[cfg(not(target_arch = "wasm32"))]
+impl<T: Tensors> Tensors for Shared<T> {
+    async fn read(
+        &self,
+        name: &str,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        T::read(self, name, offset, buf).await
+    }
+
+    fn mapped(&self, name: &str) -> Option<(HeaderBytes, Range<usize>)> {
+        T::mapped(self, name)
+    }
+
+    fn in_parallel(&self) -> bool {
+        T::in_parallel(self)
+    }
 }
 
 /// Rows of a matrix from `first`, which may be in separate places of the file.

@@ -242,6 +242,10 @@ impl ByteSource for FileSource {
         };
         self.map.get_or_init(map).clone()
     }
+
+    fn in_parallel(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(unix)]
@@ -331,6 +335,16 @@ impl ByteSource for AnySource {
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(s) => s.mapped(),
             _ => None,
+        }
+    }
+
+    fn in_parallel(&self) -> bool {
+        match self {
+            AnySource::Memory(s) => s.in_parallel(),
+            #[cfg(not(target_arch = "wasm32"))]
+            AnySource::File(s) => s.in_parallel(),
+            // A reader may wait for the caller's tasks, and panels of transposed matrices are read in order.
+            _ => false,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::graph::Graph;
 use crate::plan::{
     BufferSlot, BufferSpec, BufferUsage, Groups, N_CROSSING, N_READBACK, PlanConfig, Segments, Slot,
 };
-use crate::tensors::Tensors;
+use crate::tensors::{Shared, Tensors};
 
 /// A device and its part of a model.
 pub(super) struct Part {
@@ -122,7 +122,7 @@ pub(super) async fn make_buffers(
     groups: &Groups,
     segments: &Segments,
     config: &PlanConfig,
-    tensors: &impl Tensors,
+    tensors: &Shared<impl Tensors + 'static>,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Vec<Part>, RuntimeError> {
     // Allocate all memory before anything is read.

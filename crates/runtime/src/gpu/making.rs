@@ -98,6 +98,8 @@ impl GpuModel {
                 (all.try_for_each(|(gpu, missing)| gpu.compile_all(missing, &stop)), clock.elapsed())
             })
         };
+        #[cfg(not(target_arch = "wasm32"))]
+        let tensors = Arc::new(tensors);
         let parts = make_buffers(gpus, graph, &groups, &segments, &config, &tensors, &mut progress).await?;
         let is_exact = config.inputs == Some(ActivationPrecision::F32);
         let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });

@@ -69,7 +69,8 @@ impl ExpertWorker {
     pub async fn new(gpu: Arc<Gpu>, graph: &Graph, config: &PlanConfig) -> Result<Self, RuntimeError> {
         let ExpertPlans { plans, groups, segments } = plan_experts(graph, gpu.caps(), config)?;
         let gpus = [gpu.clone()];
-        let parts = make_buffers(&gpus, graph, &groups, &segments, config, &NoTensors, &mut |_| ()).await?;
+        let parts =
+            make_buffers(&gpus, graph, &groups, &segments, config, &Arc::new(NoTensors), &mut |_| ()).await?;
         let Some(Part { buffers, .. }) = parts.into_iter().next() else {
             unreachable!("one device has one part")
         };

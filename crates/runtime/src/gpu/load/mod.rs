@@ -1,16 +1,29 @@
 //! Loading: weights stream from a source in small chunks into their device layout.
+//!
+//! Natively several threads read, pack and upload ([`threads`]), if the source allows it
+//! ([`Tensors::in_parallel`]). Otherwise one chunk follows the other.
+
+#[cfg(not(target_arch = "wasm32"))]
+mod pieces;
+#[cfg(not(target_arch = "wasm32"))]
+mod staging;
+#[cfg(test)]
+mod tests;
+#[cfg(not(target_arch = "wasm32"))]
+mod threads;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use chaski_graph::Rope;
-use chaski_kernels::rope;
+use chaski_kernels::{DeviceLayout, rope};
 
 use super::device::Gpu;
 use crate::error::RuntimeError;
 use crate::graph::{Graph, Weight, WeightId};
 use crate::plan::{Aux, Group, Groups};
 use crate::platform::Promise;
-use crate::tensors::{Tensors, read_rows};
+use crate::tensors::{Shared, Tensors, read_rows};
 
 /// Stages of loading.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -117,8 +130,53 @@ pub(crate) fn n_byte(groups: &Groups, buffers: &[Vec<Option<wgpu::Buffer>>]) -> 
     shards.sum()
 }
 
-/// Fills the buffers of every group on a device, shard by shard.
+/// Fills the buffers of every group on a device.
 pub(crate) async fn groups(
+    gpu: &Arc<Gpu>,
+    graph: &Graph,
+    groups: &Groups,
+    tensors: &Shared<impl Tensors + 'static>,
+    buffers: &[Vec<Option<wgpu::Buffer>>],
+    sent: &mut Sent,
+    progress: &mut impl FnMut(Progress),
+) -> Result<(), RuntimeError> {
+    #[cfg(not(target_arch = "wasm32"))]
+    if tensors.in_parallel() {
+        tables(gpu, groups, buffers);
+        let (before, total) = (sent.done, sent.total);
+        let report = |done: u64| {
+            sent.done = before + done;
+            progress(Progress { stage: Stage::Upload, done: sent.done, total });
+        };
+        threads::fill(gpu, graph, groups, tensors, buffers, threads::Sizes::here(), report).await?;
+        return gpu.finish().await;
+    }
+    one_by_one(gpu, graph, groups, tensors, buffers, sent, progress).await
+}
+
+/// Uploads the tables of the formats of offloaded experts; with other groups they come with the first rows.
+#[cfg(not(target_arch = "wasm32"))]
+fn tables(gpu: &Gpu, groups: &Groups, buffers: &[Vec<Option<wgpu::Buffer>>]) {
+    for (g, buffers) in groups.groups.iter().zip(buffers).filter(|(g, _)| g.streamed) {
+        for (shard, buffer) in g.shards.iter().zip(buffers) {
+            if let Some(buffer) = buffer {
+                table(gpu, g, &g.layout(shard), buffer);
+            }
+        }
+    }
+}
+
+/// Uploads the table of a group's format.
+fn table(gpu: &Gpu, g: &Group, layout: &DeviceLayout, buffer: &wgpu::Buffer) {
+    layout.pack(g.format, g.n_col, 0, &[], |at, run| {
+        if !run.is_empty() {
+            gpu.queue.write_buffer(buffer, at, run);
+        }
+    });
+}
+
+/// Fills the buffers chunk by chunk.
+async fn one_by_one(
     gpu: &Gpu,
     graph: &Graph,
     groups: &Groups,
@@ -135,11 +193,7 @@ pub(crate) async fn groups(
             let layout = g.layout(shard);
             if g.streamed {
                 // Offloaded experts are uploaded on demand; the format's table is uploaded now.
-                layout.pack(g.format, g.n_col, 0, &[], |at, run| {
-                    if !run.is_empty() {
-                        gpu.queue.write_buffer(buffer, at, run);
-                    }
-                });
+                table(gpu, g, &layout, buffer);
                 continue;
             }
             let row_bytes = row_bytes(g);
