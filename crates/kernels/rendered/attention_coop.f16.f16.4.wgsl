@@ -6,8 +6,8 @@ override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> k: array<vec4<f16>>;
-@group(0) @binding(2) var<storage, read> v: array<vec4<f16>>;
+@group(0) @binding(1) var<storage, read_write> k: array<vec4<f16>>;
+@group(0) @binding(2) var<storage, read_write> v: array<vec4<f16>>;
 @group(0) @binding(3) var<storage, read> step: array<u32>;
 @group(0) @binding(4) var<storage, read> sinks: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
@@ -97,8 +97,8 @@ const ROW: u32 = 18u;
 // Lower than any scaled score.
 const NO_KEY: f32 = -1.0e38;
 const NO_SEQ: u32 = 0xffffffffu;
-// Queries of 64 rows; then 32 keys and 32 values.
-var<workgroup> staged: array<vec4<f16>, 64u * ROW>;
+// Queries; then 32 keys and 32 values.
+var<workgroup> staged: array<vec4<f16>, 1152>;
 // Per subgroup: 16 rows of scores, and of their exponentials.
 var<workgroup> scores: array<vec4<f32>, 576>;
 var<workgroup> powers: array<vec4<f16>, 640>;
@@ -128,23 +128,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let at_s = subgroup * 144u + r * 9u;
     let at_p = subgroup * 160u + r * 10u + half * 4u;
 
-    for (var i = tid; i < 64u * D4; i += 128u) {
-        let c = i % D4;
-        let q_row = first_row + i / D4;
+    for (var i = tid; i < 1024u; i += 128u) {
+        let c = i % 16u + 0u;
+        let q_row = first_row + i / 16u;
         var v = vec4<f32>();
         if (4u * c < D && q_row < n_col * HEADS && q_row % HEADS < n_head) {
             v = q[(q_row / HEADS * LDQ + (head0 + q_row % HEADS) * D) / 4u + c];
         }
-        staged[i / D4 * ROW + c] = vec4<f16>(v);
+        staged[i / 16u * 18u + i % 16u] = vec4<f16>(v);
     }
     workgroupBarrier();
-    let q0 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 0u], ROW);
+    let q0 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 0u], 18u);
+    let q1 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 4u], 18u);
+    let q2 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 8u], 18u);
+    let q3 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 12u], 18u);
+    workgroupBarrier();
     var o0 = coop_mat16x16<f32, C>();
-    let q1 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 4u], ROW);
     var o1 = coop_mat16x16<f32, C>();
-    let q2 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 8u], ROW);
     var o2 = coop_mat16x16<f32, C>();
-    let q3 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 12u], ROW);
     var o3 = coop_mat16x16<f32, C>();
     var top = NO_KEY;
     var den = 0.0;
@@ -161,7 +162,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var k3 = vec4<f16>();
     var v3 = vec4<f16>();
 
-    // Each thread holds two of the tile's columns, of which there are at most 64.
+    // Each thread holds some of the tile's columns, of which there are at most as many as rows.
     let first_col = first_row / HEADS;
     let last_col = min((first_row + 63u) / HEADS, n_col - 1u);
     let col0 = min(first_col + lane + 0u, last_col);
@@ -172,13 +173,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let n_key1 = col_pos(col1) + 1u;
     for (var todo = 0u; ; ) {
         // The smallest remaining sequence, and the number of its keys that the columns see.
-        let seq = subgroupMin(min(select(NO_SEQ, seq0, seq0 >= todo), select(NO_SEQ, seq1, seq1 >= todo)));
+        var least_seq = NO_SEQ;
+        least_seq = min(least_seq, select(NO_SEQ, seq0, seq0 >= todo));
+        least_seq = min(least_seq, select(NO_SEQ, seq1, seq1 >= todo));
+        let seq = subgroupMin(least_seq);
         if (seq == NO_SEQ) {
             break;
         }
         todo = seq + 1u;
-        let n_key = subgroupMax(max(select(0u, n_key0, seq0 == seq), select(0u, n_key1, seq1 == seq)));
-        let start = subgroupMin(min(select(NO_SEQ, first_key(n_key0 - 1u), seq0 == seq), select(NO_SEQ, first_key(n_key1 - 1u), seq1 == seq))) / 32u * 32u;
+        var most_keys = 0u;
+        var least_key = NO_SEQ;
+        most_keys = max(most_keys, select(0u, n_key0, seq0 == seq));
+        least_key = min(least_key, select(NO_SEQ, first_key(n_key0 - 1u), seq0 == seq));
+        most_keys = max(most_keys, select(0u, n_key1, seq1 == seq));
+        least_key = min(least_key, select(NO_SEQ, first_key(n_key1 - 1u), seq1 == seq));
+        let n_key = subgroupMax(most_keys);
+        let start = subgroupMin(least_key) / 32u * 32u;
         var page = page_of(seq, start);
         let seen = select(0u, pos + 1u, live && col_seq(col) == seq);
         {

@@ -6,8 +6,8 @@ override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> k: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> v: array<vec4<f16>>;
+@group(0) @binding(1) var<storage, read_write> k: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read_write> v: array<vec4<f16>>;
 @group(0) @binding(3) var<storage, read> step: array<u32>;
 @group(0) @binding(4) var<storage, read> sinks: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
@@ -120,14 +120,14 @@ const ROW: u32 = 34u;
 // Lower than any scaled score.
 const NO_KEY: f32 = -1.0e38;
 const NO_SEQ: u32 = 0xffffffffu;
-// Queries of 64 rows; then 32 keys and 32 values.
-var<workgroup> staged: array<vec4<f16>, 64u * ROW>;
+// Queries; then 32 keys and 32 values.
+var<workgroup> staged: array<vec4<f16>, 2304>;
 // Per subgroup: 16 rows of scores, and of their exponentials.
-var<workgroup> scores: array<vec4<f32>, 576>;
-var<workgroup> powers: array<vec4<f16>, 640>;
-var<workgroup> grown: array<u32, 4>;
+var<workgroup> scores: array<vec4<f32>, 1152>;
+var<workgroup> powers: array<vec4<f16>, 1280>;
+var<workgroup> grown: array<u32, 8>;
 
-@compute @workgroup_size(128)
+@compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) lane: u32) {
     let tid = subgroup * 32u + lane;
     let gqa = N_HEAD / N_KV;
@@ -136,7 +136,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let n_head = min(HEADS, (kv_head + 1u) * gqa - head0);
     let n_col = step[0];
     // Another kernel computes the leading columns. Later ones see more keys, so they start first.
-    let  first_row = n_each() * HEADS + (groups.y - 1u - group.y) * 64u;
+    let  first_row = n_each() * HEADS + (groups.y - 1u - group.y) * 128u;
     if ( first_row >= n_col * HEADS) {
         return;
     }
@@ -151,31 +151,43 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let at_s = subgroup * 144u + r * 9u;
     let at_p = subgroup * 160u + r * 10u + half * 4u;
 
-    for (var i = tid; i < 64u * D4; i += 128u) {
-        let c = i % D4;
-        let q_row = first_row + i / D4;
+    for (var i = tid; i < 2048u; i += 256u) {
+        let c = i % 16u + 0u;
+        let q_row = first_row + i / 16u;
         var v = vec4<f32>();
         if (4u * c < D && q_row < n_col * HEADS && q_row % HEADS < n_head) {
             v = q[(q_row / HEADS * LDQ + (head0 + q_row % HEADS) * D) / 4u + c];
         }
-        staged[i / D4 * ROW + c] = vec4<f16>(v);
+        staged[i / 16u * 18u + i % 16u] = vec4<f16>(v);
     }
     workgroupBarrier();
-    let q0 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 0u], ROW);
+    let q0 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 0u], 18u);
+    let q1 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 4u], 18u);
+    let q2 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 8u], 18u);
+    let q3 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 12u], 18u);
+    workgroupBarrier();
+    for (var i = tid; i < 2048u; i += 256u) {
+        let c = i % 16u + 16u;
+        let q_row = first_row + i / 16u;
+        var v = vec4<f32>();
+        if (4u * c < D && q_row < n_col * HEADS && q_row % HEADS < n_head) {
+            v = q[(q_row / HEADS * LDQ + (head0 + q_row % HEADS) * D) / 4u + c];
+        }
+        staged[i / 16u * 18u + i % 16u] = vec4<f16>(v);
+    }
+    workgroupBarrier();
+    let q4 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 0u], 18u);
+    let q5 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 4u], 18u);
+    let q6 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 8u], 18u);
+    let q7 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 12u], 18u);
+    workgroupBarrier();
     var o0 = coop_mat16x16<f32, C>();
-    let q1 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 4u], ROW);
     var o1 = coop_mat16x16<f32, C>();
-    let q2 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 8u], ROW);
     var o2 = coop_mat16x16<f32, C>();
-    let q3 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 12u], ROW);
     var o3 = coop_mat16x16<f32, C>();
-    let q4 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 16u], ROW);
     var o4 = coop_mat16x16<f32, C>();
-    let q5 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 20u], ROW);
     var o5 = coop_mat16x16<f32, C>();
-    let q6 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 24u], ROW);
     var o6 = coop_mat16x16<f32, C>();
-    let q7 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 28u], ROW);
     var o7 = coop_mat16x16<f32, C>();
     var top = NO_KEY;
     var den = 0.0;
@@ -191,33 +203,46 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var v2 = vec4<f16>();
     var k3 = vec4<f16>();
     var v3 = vec4<f16>();
-    var k4 = vec4<f16>();
-    var v4 = vec4<f16>();
-    var k5 = vec4<f16>();
-    var v5 = vec4<f16>();
-    var k6 = vec4<f16>();
-    var v6 = vec4<f16>();
-    var k7 = vec4<f16>();
-    var v7 = vec4<f16>();
 
-    // Each thread holds two of the tile's columns, of which there are at most 64.
+    // Each thread holds some of the tile's columns, of which there are at most as many as rows.
     let first_col = first_row / HEADS;
-    let last_col = min((first_row + 63u) / HEADS, n_col - 1u);
+    let last_col = min((first_row + 127u) / HEADS, n_col - 1u);
     let col0 = min(first_col + lane + 0u, last_col);
     let seq0 = col_seq(col0);
     let n_key0 = col_pos(col0) + 1u;
     let col1 = min(first_col + lane + 32u, last_col);
     let seq1 = col_seq(col1);
     let n_key1 = col_pos(col1) + 1u;
+    let col2 = min(first_col + lane + 64u, last_col);
+    let seq2 = col_seq(col2);
+    let n_key2 = col_pos(col2) + 1u;
+    let col3 = min(first_col + lane + 96u, last_col);
+    let seq3 = col_seq(col3);
+    let n_key3 = col_pos(col3) + 1u;
     for (var todo = 0u; ; ) {
         // The smallest remaining sequence, and the number of its keys that the columns see.
-        let seq = subgroupMin(min(select(NO_SEQ, seq0, seq0 >= todo), select(NO_SEQ, seq1, seq1 >= todo)));
+        var least_seq = NO_SEQ;
+        least_seq = min(least_seq, select(NO_SEQ, seq0, seq0 >= todo));
+        least_seq = min(least_seq, select(NO_SEQ, seq1, seq1 >= todo));
+        least_seq = min(least_seq, select(NO_SEQ, seq2, seq2 >= todo));
+        least_seq = min(least_seq, select(NO_SEQ, seq3, seq3 >= todo));
+        let seq = subgroupMin(least_seq);
         if (seq == NO_SEQ) {
             break;
         }
         todo = seq + 1u;
-        let n_key = subgroupMax(max(select(0u, n_key0, seq0 == seq), select(0u, n_key1, seq1 == seq)));
-        let start = subgroupMin(min(select(NO_SEQ, first_key(n_key0 - 1u), seq0 == seq), select(NO_SEQ, first_key(n_key1 - 1u), seq1 == seq))) / 32u * 32u;
+        var most_keys = 0u;
+        var least_key = NO_SEQ;
+        most_keys = max(most_keys, select(0u, n_key0, seq0 == seq));
+        least_key = min(least_key, select(NO_SEQ, first_key(n_key0 - 1u), seq0 == seq));
+        most_keys = max(most_keys, select(0u, n_key1, seq1 == seq));
+        least_key = min(least_key, select(NO_SEQ, first_key(n_key1 - 1u), seq1 == seq));
+        most_keys = max(most_keys, select(0u, n_key2, seq2 == seq));
+        least_key = min(least_key, select(NO_SEQ, first_key(n_key2 - 1u), seq2 == seq));
+        most_keys = max(most_keys, select(0u, n_key3, seq3 == seq));
+        least_key = min(least_key, select(NO_SEQ, first_key(n_key3 - 1u), seq3 == seq));
+        let n_key = subgroupMax(most_keys);
+        let start = subgroupMin(least_key) / 32u * 32u;
         var page = page_of(seq, start);
         let seen = select(0u, pos + 1u, live && col_seq(col) == seq);
         {
@@ -229,34 +254,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             let quad0 = min((tid + 0u) % D4, D / 4u - 1u);
             k0 = k_quad(cell0, quad0);
             v0 = v_quad(cell0, quad0);
-            let cell1 = cell + min((tid + 128u) / D4, last);
-            let quad1 = min((tid + 128u) % D4, D / 4u - 1u);
+            let cell1 = cell + min((tid + 256u) / D4, last);
+            let quad1 = min((tid + 256u) % D4, D / 4u - 1u);
             k1 = k_quad(cell1, quad1);
             v1 = v_quad(cell1, quad1);
-            let cell2 = cell + min((tid + 256u) / D4, last);
-            let quad2 = min((tid + 256u) % D4, D / 4u - 1u);
+            let cell2 = cell + min((tid + 512u) / D4, last);
+            let quad2 = min((tid + 512u) % D4, D / 4u - 1u);
             k2 = k_quad(cell2, quad2);
             v2 = v_quad(cell2, quad2);
-            let cell3 = cell + min((tid + 384u) / D4, last);
-            let quad3 = min((tid + 384u) % D4, D / 4u - 1u);
+            let cell3 = cell + min((tid + 768u) / D4, last);
+            let quad3 = min((tid + 768u) % D4, D / 4u - 1u);
             k3 = k_quad(cell3, quad3);
             v3 = v_quad(cell3, quad3);
-            let cell4 = cell + min((tid + 512u) / D4, last);
-            let quad4 = min((tid + 512u) % D4, D / 4u - 1u);
-            k4 = k_quad(cell4, quad4);
-            v4 = v_quad(cell4, quad4);
-            let cell5 = cell + min((tid + 640u) / D4, last);
-            let quad5 = min((tid + 640u) % D4, D / 4u - 1u);
-            k5 = k_quad(cell5, quad5);
-            v5 = v_quad(cell5, quad5);
-            let cell6 = cell + min((tid + 768u) / D4, last);
-            let quad6 = min((tid + 768u) % D4, D / 4u - 1u);
-            k6 = k_quad(cell6, quad6);
-            v6 = v_quad(cell6, quad6);
-            let cell7 = cell + min((tid + 896u) / D4, last);
-            let quad7 = min((tid + 896u) % D4, D / 4u - 1u);
-            k7 = k_quad(cell7, quad7);
-            v7 = v_quad(cell7, quad7);
             // Prefetches the next page number, so that its address does not wait for it.
             page = page_of(seq, min(start + 32u, n_key - 1u));
         }
@@ -269,39 +278,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 staged[at + 32u * ROW] = v0;
             }
             {
-                let at = (tid + 128u) / D4 * ROW + (tid + 128u) % D4;
+                let at = (tid + 256u) / D4 * ROW + (tid + 256u) % D4;
                 staged[at] = k1;
                 staged[at + 32u * ROW] = v1;
             }
             {
-                let at = (tid + 256u) / D4 * ROW + (tid + 256u) % D4;
+                let at = (tid + 512u) / D4 * ROW + (tid + 512u) % D4;
                 staged[at] = k2;
                 staged[at + 32u * ROW] = v2;
             }
             {
-                let at = (tid + 384u) / D4 * ROW + (tid + 384u) % D4;
+                let at = (tid + 768u) / D4 * ROW + (tid + 768u) % D4;
                 staged[at] = k3;
                 staged[at + 32u * ROW] = v3;
-            }
-            {
-                let at = (tid + 512u) / D4 * ROW + (tid + 512u) % D4;
-                staged[at] = k4;
-                staged[at + 32u * ROW] = v4;
-            }
-            {
-                let at = (tid + 640u) / D4 * ROW + (tid + 640u) % D4;
-                staged[at] = k5;
-                staged[at + 32u * ROW] = v5;
-            }
-            {
-                let at = (tid + 768u) / D4 * ROW + (tid + 768u) % D4;
-                staged[at] = k6;
-                staged[at + 32u * ROW] = v6;
-            }
-            {
-                let at = (tid + 896u) / D4 * ROW + (tid + 896u) % D4;
-                staged[at] = k7;
-                staged[at + 32u * ROW] = v7;
             }
             workgroupBarrier();
             // The next tile is loaded while this one is processed.
@@ -316,34 +305,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             let quad0 = min((tid + 0u) % D4, D / 4u - 1u);
             k0 = k_quad(cell0, quad0);
             v0 = v_quad(cell0, quad0);
-            let cell1 = cell + min((tid + 128u) / D4, last);
-            let quad1 = min((tid + 128u) % D4, D / 4u - 1u);
+            let cell1 = cell + min((tid + 256u) / D4, last);
+            let quad1 = min((tid + 256u) % D4, D / 4u - 1u);
             k1 = k_quad(cell1, quad1);
             v1 = v_quad(cell1, quad1);
-            let cell2 = cell + min((tid + 256u) / D4, last);
-            let quad2 = min((tid + 256u) % D4, D / 4u - 1u);
+            let cell2 = cell + min((tid + 512u) / D4, last);
+            let quad2 = min((tid + 512u) % D4, D / 4u - 1u);
             k2 = k_quad(cell2, quad2);
             v2 = v_quad(cell2, quad2);
-            let cell3 = cell + min((tid + 384u) / D4, last);
-            let quad3 = min((tid + 384u) % D4, D / 4u - 1u);
+            let cell3 = cell + min((tid + 768u) / D4, last);
+            let quad3 = min((tid + 768u) % D4, D / 4u - 1u);
             k3 = k_quad(cell3, quad3);
             v3 = v_quad(cell3, quad3);
-            let cell4 = cell + min((tid + 512u) / D4, last);
-            let quad4 = min((tid + 512u) % D4, D / 4u - 1u);
-            k4 = k_quad(cell4, quad4);
-            v4 = v_quad(cell4, quad4);
-            let cell5 = cell + min((tid + 640u) / D4, last);
-            let quad5 = min((tid + 640u) % D4, D / 4u - 1u);
-            k5 = k_quad(cell5, quad5);
-            v5 = v_quad(cell5, quad5);
-            let cell6 = cell + min((tid + 768u) / D4, last);
-            let quad6 = min((tid + 768u) % D4, D / 4u - 1u);
-            k6 = k_quad(cell6, quad6);
-            v6 = v_quad(cell6, quad6);
-            let cell7 = cell + min((tid + 896u) / D4, last);
-            let quad7 = min((tid + 896u) % D4, D / 4u - 1u);
-            k7 = k_quad(cell7, quad7);
-            v7 = v_quad(cell7, quad7);
             // Prefetches the next page number, so that its address does not wait for it.
             page = page_of(seq, min(next + 32u, n_key - 1u));
         }
