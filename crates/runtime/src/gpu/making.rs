@@ -117,7 +117,7 @@ impl GpuModel {
             (0..config.n_seq * config.pages_per_seq()).map(|page| page % config.n_page().max(1)).collect();
         for Part { gpu, buffers } in &parts {
             gpu.queue.write_buffer(&buffers.step, at as u64 * 4, bytemuck::cast_slice(&pages));
-            gpu.check()?;
+            gpu.check_alive()?;
         }
         let streams = Streams::new(graph, groups.clone(), tensors);
         let lanes = if streams.is_none() { Lanes::new(&parts, first.is_some()) } else { None };
