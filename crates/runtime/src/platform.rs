@@ -106,25 +106,6 @@ pub(crate) fn glance(device: &wgpu::Device) {
     }
 }
 
-/// Runs a future on this thread, which sleeps while it waits.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(std::thread::Thread);
-    impl std::task::Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Arc::new(Unpark(std::thread::current())).into();
-    let (mut future, mut cx) = (std::pin::pin!(future), Context::from_waker(&waker));
-    loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut cx) {
-            return value;
-        }
-        std::thread::park();
-    }
-}
-
 /// Time since a start.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Clock(web_time::Instant);

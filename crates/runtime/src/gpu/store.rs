@@ -1,6 +1,5 @@
 //! Slots on a device for experts that are uploaded one by one.
 
-use chaski_kernels::DeviceLayout;
 
 use super::load::{self, CHUNK, UploadQueue};
 use super::places::Places;
@@ -108,7 +107,7 @@ impl ExpertStore {
     ) -> Result<usize, RuntimeError> {
         let ExpertStore { graph, groups, bytes, reads, .. } = self;
         let g = &groups.groups[group];
-        let row_bytes = g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes();
+        let row_bytes = g.row_bytes();
         bytes.resize_with(bytes.len().max(some.len()), Vec::new);
         for (piece, bytes) in some.iter().zip(bytes.iter_mut()) {
             bytes.resize(piece.n_row as usize * row_bytes, 0);
@@ -163,9 +162,7 @@ fn pieces(g: &Group, expert: u32, place: u32) -> Vec<Piece> {
     let row0 = place * g.stride;
     let shard = g.shards.iter().position(|s| (s.row0..s.row0 + s.n_row).contains(&row0));
     let shard = shard.expect("every place is in a buffer");
-    let row_bytes = g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes();
-    let step = DeviceLayout::ROW_STEP;
-    let per = ((CHUNK / row_bytes.max(1)) as u32 / step * step).max(step);
+    let per = g.rows_of(CHUNK);
     let piece = |row: u32| Piece {
         from: expert * g.share + row,
         n_row: per.min(g.share - row),

@@ -55,6 +55,17 @@ impl Group {
     pub fn layout(&self, shard: &Shard) -> DeviceLayout {
         self.matrix(shard).layout()
     }
+
+    /// Bytes per row in the file.
+    pub fn row_bytes(&self) -> usize {
+        self.n_col as usize / self.format.ty.block_len() * self.format.ty.block_bytes()
+    }
+
+    /// Rows with about this many bytes in the file: whole steps of the layout, so that their planes fall on words.
+    pub fn rows_of(&self, n_byte: usize) -> u32 {
+        let step = DeviceLayout::ROW_STEP;
+        ((n_byte / self.row_bytes().max(1)) as u32 / step * step).max(step)
+    }
 }
 
 /// Scale and bias of a run of rows; for experts, of a run of each.

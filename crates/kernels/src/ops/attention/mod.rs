@@ -137,13 +137,13 @@ const KEYS_AT_ONCE: u32 = 32;
 const ENOUGH_GROUPS: u32 = 128;
 /// Rows (query heads of a column) of a register tile.
 const TILE_ROWS: u32 = 32;
-/// Rows of a workgroup's cooperative matrices: heads whose keys leave no room for two workgroups of 64 rows on a
-/// multiprocessor of an H200 take 128, except the largest, which leave no room for that either.
+/// Rows of a workgroup's cooperative matrices (measured on an H200). A multiprocessor has room for two workgroups of 64
+/// rows only if heads are small; larger heads take 128 in one, unless their keys leave too little memory.
 fn coop_rows(tiles: u32) -> u32 {
     if matches!(tiles, 6 | 8) { 128 } else { 64 }
 }
 
-/// Bytes of workgroup memory of such a kernel, as in its template.
+/// Bytes of workgroup memory of such a kernel; rows and bytes are those of its template.
 fn coop_bytes(tiles: u32) -> u32 {
     let rows = coop_rows(tiles);
     let part = 4 * tiles / (rows / 64);
@@ -203,11 +203,11 @@ impl Attention {
 
     /// Columns per workgroup along grid.y; `None` if columns are along z.
     pub fn tile_cols(&self, dispatch: &Dispatch) -> Option<u32> {
-        let name = dispatch.kernel.name;
-        let rows = match () {
-            () if name.starts_with(TILES.name) => TILE_ROWS,
-            () if name.starts_with(COOP.name) => coop_rows(self.width_in_tiles()?),
-            () => return None,
+        let is = |op: &Op| dispatch.kernel.name.starts_with(op.name);
+        let rows = match self.width_in_tiles() {
+            _ if is(&TILES) => TILE_ROWS,
+            Some(tiles) if is(&COOP) => coop_rows(tiles),
+            _ => return None,
         };
         Some(rows / self.tile_heads(rows).0)
     }

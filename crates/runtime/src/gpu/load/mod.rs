@@ -116,16 +116,11 @@ impl Sent {
     }
 }
 
-/// Bytes per row of a group in the file.
-fn row_bytes(g: &Group) -> usize {
-    g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes()
-}
-
 /// Bytes to upload to these buffers of a device.
 pub(crate) fn n_byte(groups: &Groups, buffers: &[Vec<Option<wgpu::Buffer>>]) -> u64 {
     let shards = groups.groups.iter().zip(buffers).filter(|(g, _)| !g.streamed).flat_map(|(g, buffers)| {
         let here = g.shards.iter().zip(buffers).filter(|(_, buffer)| buffer.is_some());
-        here.map(|(shard, _)| u64::from(shard.n_row) * row_bytes(g) as u64)
+        here.map(|(shard, _)| u64::from(shard.n_row) * g.row_bytes() as u64)
     });
     shards.sum()
 }
@@ -196,10 +191,7 @@ async fn one_by_one(
                 table(gpu, g, &layout, buffer);
                 continue;
             }
-            let row_bytes = row_bytes(g);
-            // Rows per chunk: whole steps of the layout, so that its pieces fall on words.
-            let step = layout.row_step();
-            let per = ((CHUNK / row_bytes.max(1)) as u32 / step * step).max(step);
+            let (row_bytes, per) = (g.row_bytes(), g.rows_of(CHUNK));
             let mut row = shard.row0;
             while row < shard.row0 + shard.n_row {
                 let n = per.min(shard.row0 + shard.n_row - row);

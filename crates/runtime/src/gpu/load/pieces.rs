@@ -64,20 +64,13 @@ pub(super) fn place(runs: &[Run], at: u64) -> usize {
     (run.from + at - run.to) as usize
 }
 
-/// Rows of a group with about this many bytes: whole steps of the layout, so that their planes fall on words.
-pub(super) fn rows_per(group: &Group, n_byte: usize) -> u32 {
-    let step = DeviceLayout::ROW_STEP;
-    let rows = u32::try_from(n_byte / super::row_bytes(group).max(1)).unwrap_or(u32::MAX);
-    (rows / step * step).max(step)
-}
-
 /// All shards with a buffer here, in pieces of about this many bytes; none of offloaded experts.
 pub(super) fn pieces(groups: &Groups, buffers: &[Vec<Option<wgpu::Buffer>>], n_byte: usize) -> Vec<Piece> {
     let mut all = Vec::new();
     for (group, (g, buffers)) in
         groups.groups.iter().zip(buffers).enumerate().filter(|(_, (g, _))| !g.streamed)
     {
-        let per = rows_per(g, n_byte);
+        let per = g.rows_of(n_byte);
         for (shard, (s, _)) in g.shards.iter().zip(buffers).enumerate().filter(|(_, (_, b))| b.is_some()) {
             let piece = |row: u32| Piece { group, shard, row, n_row: per.min(s.n_row - row) };
             all.extend((0..s.n_row).step_by(per as usize).map(piece));

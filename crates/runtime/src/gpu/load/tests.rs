@@ -149,7 +149,7 @@ impl Model {
                 rows.extend_from_slice(&bytes[expert * n..(expert + 1) * n]);
             }
         }
-        let row_bytes = super::row_bytes(g);
+        let row_bytes = g.row_bytes();
         let [from, to] = [shard.row0, shard.row0 + shard.n_row].map(|row| row as usize * row_bytes);
         g.layout(shard).pack_all(g.format, g.n_col, &rows[from..to])
     }

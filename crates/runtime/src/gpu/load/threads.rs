@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
+use pollster::block_on;
+
 use super::super::device::Gpu;
-use super::pieces::{Piece, pieces, place, room, rows_per};
+use super::pieces::{Piece, pieces, place, room};
 use super::staging::Staging;
-use super::{CHUNK, row_bytes, rows};
+use super::{CHUNK, rows};
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::Groups;
-use crate::platform::block_on;
 use crate::tensors::Tensors;
 
 /// How much is done at once.
@@ -67,14 +68,14 @@ impl<T: Tensors> Job<T> {
     fn load(&self, piece: &Piece, staging: &mut Staging, bytes: &mut Vec<u8>) -> Result<u64, RuntimeError> {
         let g = piece.of(&self.groups);
         let shard = &g.shards[piece.shard];
-        let (layout, row_bytes) = (g.layout(shard), row_bytes(g));
+        let (layout, row_bytes) = (g.layout(shard), g.row_bytes());
         let runs = piece.runs(&self.groups);
         let (at, mut view) = staging.take(room(&runs))?;
         let mut put = |to: u64, run: &[u8]| {
             let from = at as usize + place(&runs, to);
             view.slice(from..from + run.len()).copy_from_slice(run);
         };
-        let (per, end) = (rows_per(g, self.read), piece.row + piece.n_row);
+        let (per, end) = (g.rows_of(self.read), piece.row + piece.n_row);
         for row in (piece.row..end).step_by(per as usize) {
             bytes.resize(per.min(end - row) as usize * row_bytes, 0);
             block_on(rows(&self.graph, g, shard.row0 + row, row_bytes, bytes, &*self.tensors))?;
