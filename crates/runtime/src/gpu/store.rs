@@ -1,6 +1,5 @@
 //! Slots on a device for experts that are uploaded one by one.
 
-
 use super::load::{self, CHUNK, UploadQueue};
 use super::places::Places;
 use super::reads::ExpertReads;
