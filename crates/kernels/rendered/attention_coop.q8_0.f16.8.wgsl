@@ -136,8 +136,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let n_head = min(HEADS, (kv_head + 1u) * gqa - head0);
     let n_col = step[0];
     // Another kernel computes the leading columns. Later ones see more keys, so they start first.
-    let  first_row = n_each() * HEADS + (groups.y - 1u - group.y) * 128u;
-    if ( first_row >= n_col * HEADS) {
+    let first_row = n_each() * HEADS + (groups.y - 1u - group.y) * 128u;
+    if (first_row >= n_col * HEADS) {
         return;
     }
     // This thread's half of a row of the subgroup's tile.
@@ -180,7 +180,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let q5 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 4u], 18u);
     let q6 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 8u], 18u);
     let q7 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 288u + 12u], 18u);
-    workgroupBarrier();
     var o0 = coop_mat16x16<f32, C>();
     var o1 = coop_mat16x16<f32, C>();
     var o2 = coop_mat16x16<f32, C>();
