@@ -533,21 +533,26 @@ fn rounded(f16: bool) -> impl Iterator<Item = Setting> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{COOP, coop_bytes, coop_rows};
     use super::*;
 
+    #[cfg(feature = "check")]
     #[test]
     fn kernels_with_cooperative_matrices_have_the_rows_and_the_memory_that_dispatches_expect() {
-        let index = include_str!("../../../rendered/index/attention_coop.txt");
-        let mut n_line = 0;
-        for line in index.lines().filter(|line| !line.starts_with('#')) {
-            let (name, size) = (line.split(" | ").next(), line.split(" | ").nth(3));
-            let tiles = name.and_then(|n| n.rsplit('.').next()).expect("a name").parse().expect("tiles");
-            let (threads, n_byte) = (2 * coop_rows(tiles), coop_bytes(tiles));
-            assert_eq!(size, Some(&*format!("{threads} threads, {n_byte} bytes")), "{line}");
-            n_line += 1;
+        use super::super::{COOP, coop_bytes, coop_rows};
+        use crate::check::{Size, workgroup};
+        let names: Vec<&str> =
+            crate::Kernel::names().into_iter().filter(|n| n.starts_with("attention_coop.")).collect();
+        assert_eq!(names.len(), (COOP.variants)().len());
+        for name in names {
+            let tiles = name.rsplit('.').next().and_then(|t| t.parse().ok()).expect("tiles");
+            let kernel = crate::Kernel::find(name).expect("a name of the list");
+            let size = workgroup(kernel).unwrap_or_else(|e| panic!("{e}")).size(&[]);
+            assert_eq!(
+                size,
+                Some(Size { threads: 2 * coop_rows(tiles), n_byte: coop_bytes(tiles) }),
+                "{name}"
+            );
         }
-        assert_eq!(n_line, (COOP.variants)().len());
     }
 
     #[test]
