@@ -392,7 +392,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             powers[at_p + 3u] = vec4<f16>(p3);
             den = den * fade + dot(p0 + p1 + p2 + p3, vec4<f32>(1.0));
             workgroupBarrier();
-            if ((grown[0] | grown[1] | grown[2] | grown[3]) != 0u) {
+            if ((grown[0] | grown[1] | grown[2] | grown[3] | grown[4] | grown[5] | grown[6] | grown[7]) != 0u) {
                 // Double buffering: a tile is read before the next but one overwrites it.
                 coopStoreT(o0, &scores[subgroup * 144u + 0u], 9u);
                 workgroupBarrier();

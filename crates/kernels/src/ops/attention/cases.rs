@@ -41,6 +41,8 @@ pub(super) struct Setting {
     pub(super) f16_tiles: bool,
     /// Queries and cache hold f16 values, whatever their type.
     pub(super) exact: bool,
+    /// A factor, a power of two, of the queries of every other 32 columns: only their sums are rescaled.
+    pub(super) loud: f32,
     /// Parts are merged ([`joined`]); otherwise the parts are the result.
     pub(super) joined: bool,
     /// Keys are interleaved over the parts; otherwise each part has a range.
@@ -72,6 +74,7 @@ impl Setting {
             each: 0,
             f16_tiles: false,
             exact: false,
+            loud: 1.0,
             joined: false,
             dealt: false,
             wrap: 0,
@@ -202,6 +205,7 @@ impl Setting {
         let (du, dv) = (self.d as usize, self.d_v as usize);
         let (ldq, ldy) = (self.n_head as usize * du + 8, self.n_head as usize * dv + 16);
         let mut q = random_values(4, ldq * self.cols.len());
+        q.chunks_exact_mut(32 * ldq).skip(1).step_by(2).flatten().for_each(|q| *q *= self.loud);
         if self.exact {
             to_f16(&mut q);
         }
@@ -240,7 +244,7 @@ impl Setting {
         let call = self.call(ldq as u32, ldy as u32);
         Case::new(
             format!(
-                "h{}/{} d{}/{}{} {}/{} page{} splits{}/{} n{} each{} from{:?} tiles{}{}",
+                "h{}/{} d{}/{}{} {}/{} page{} splits{}/{} n{} each{} from{:?} tiles{}{}{}",
                 self.n_head,
                 self.n_kv,
                 self.d,
@@ -255,6 +259,7 @@ impl Setting {
                 self.each,
                 self.cols.first(),
                 self.f16_tiles,
+                if self.loud > 1.0 { " loud" } else { "" },
                 label(&self.score),
             ),
             move |caps| way(&call, caps),
@@ -495,6 +500,9 @@ fn many(f16: bool) -> Vec<Setting> {
     out.push(Setting { page: 64, ..Setting::new(8, 2, 32, f16, 150..260) });
     out.push(Setting { cols: mixed(50), ..Setting::new(8, 2, 64, f16, []) });
     out.push(Setting { cols: mixed(29), ..Setting::new(2, 2, 128, f16, []) });
+    for d in [64, 96, 128, 256] {
+        out.push(Setting { loud: 16.0, ..Setting::new(4, 2, d, f16, 0..150) });
+    }
     for (n_head, n_kv, each) in [(8, 2, 3), (3, 1, 20), (4, 4, 1), (5, 1, 49)] {
         out.push(Setting { each, cols: mixed(50), ..Setting::new(n_head, n_kv, 64, f16, []) });
     }
