@@ -7,7 +7,7 @@ override LDY: u32 = 64u;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> k: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read_write> v: array<vec4<f16>>;
+@group(0) @binding(2) var<storage, read_write> v: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> step: array<u32>;
 @group(0) @binding(4) var<storage, read> sinks: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
@@ -64,10 +64,16 @@ fn k_load8(cell: u32, c: u32) -> Eight {
 }
 fn k_decode8(v: Eight) -> Eight { return v; }
 fn k_get8(cell: u32, c: u32) -> Eight { return k_decode8(k_load8(cell, c)); }
+alias k_unit = vec4<f16>;
+fn k_at(cell: u32, i: u32) -> k_unit { return vec4<f16>(k_get4(cell, 4u * i)); }
+fn k_stage(at: u32, x: k_unit) { staged[at] = x; }
 
-fn k_quad(cell: u32, quad: u32) -> vec4<f16> { return vec4<f16>(k_get4(cell, 4u * quad)); }
-
-fn v_quad(cell: u32, quad: u32) -> vec4<f16> { return vec4<f16>(v[cell * (V_ROW / 4u) + quad]); }
+alias v_unit = vec4<u32>;
+fn v_at(cell: u32, i: u32) -> v_unit { return v[cell * (V_ROW / 8u) + i]; }
+fn v_stage(at: u32, x: v_unit) {
+    staged[at] = vec4<f16>(vec4<f32>(unpack2x16float(x.x), unpack2x16float(x.y)));
+    staged[at + 1u] = vec4<f16>(vec4<f32>(unpack2x16float(x.z), unpack2x16float(x.w)));
+}
 
 override SCALE: f32 = 1.0;
 // 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
@@ -114,8 +120,7 @@ fn first_key(pos: u32) -> u32 {
 }
 fn sink_of(head: u32) -> f32 { return 1.4426950408889634 * sinks[head]; }
 
-// vec4 of a padded head, and of a staged row: 8 extra values against bank conflicts.
-const D4: u32 = 32u;
+// vec4 of a staged row: 8 extra values against bank conflicts.
 const ROW: u32 = 34u;
 // Lower than any scaled score.
 const NO_KEY: f32 = -1.0e38;
@@ -194,14 +199,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         top = sink_of(min(head0 + row % HEADS, N_HEAD - 1u));
         den = select(0.0, 1.0, half == 0u);
     }
-    var k0 = vec4<f16>();
-    var v0 = vec4<f16>();
-    var k1 = vec4<f16>();
-    var v1 = vec4<f16>();
-    var k2 = vec4<f16>();
-    var v2 = vec4<f16>();
-    var k3 = vec4<f16>();
-    var v3 = vec4<f16>();
+    var k0 = k_unit();
+    var k1 = k_unit();
+    var k2 = k_unit();
+    var k3 = k_unit();
+    var v0 = v_unit();
+    var v1 = v_unit();
+    var s0 = coop_mat16x16<f32, C>();
+    var s1 = coop_mat16x16<f32, C>();
 
     // Each thread holds some of the tile's columns, of which there are at most as many as rows.
     let first_col = first_row / HEADS;
@@ -242,87 +247,48 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         least_key = min(least_key, select(NO_SEQ, first_key(n_key3 - 1u), seq3 == seq));
         let n_key = subgroupMax(most_keys);
         let start = subgroupMin(least_key) / 32u * 32u;
-        var page = page_of(seq, start);
         let seen = select(0u, pos + 1u, live && col_seq(col) == seq);
+        // Page numbers are fetched a tile ahead, so that addresses do not wait for them. Loads behind the last tile are of
+        // its last key: a condition would keep the compiler from placing them early.
+        var page = page_of(seq, start);
+        var next_page = page_of(seq, min(start + 32u, n_key - 1u));
         {
-            // A page holds whole tiles of keys. Reads beyond the last key or channel stay within the page: such keys
-            // get exponentials of 0, such channels of keys meet zeros, such channels of values are not stored.
-            let cell = kv_cell(page, start % PAGE, kv_head);
-            let last = min(n_key - start, 32u) - 1u;
-            let cell0 = cell + min((tid + 0u) / D4, last);
-            let quad0 = min((tid + 0u) % D4, D / 4u - 1u);
-            k0 = k_quad(cell0, quad0);
-            v0 = v_quad(cell0, quad0);
-            let cell1 = cell + min((tid + 256u) / D4, last);
-            let quad1 = min((tid + 256u) % D4, D / 4u - 1u);
-            k1 = k_quad(cell1, quad1);
-            v1 = v_quad(cell1, quad1);
-            let cell2 = cell + min((tid + 512u) / D4, last);
-            let quad2 = min((tid + 512u) % D4, D / 4u - 1u);
-            k2 = k_quad(cell2, quad2);
-            v2 = v_quad(cell2, quad2);
-            let cell3 = cell + min((tid + 768u) / D4, last);
-            let quad3 = min((tid + 768u) % D4, D / 4u - 1u);
-            k3 = k_quad(cell3, quad3);
-            v3 = v_quad(cell3, quad3);
-            // Prefetches the next page number, so that its address does not wait for it.
-            page = page_of(seq, min(start + 32u, n_key - 1u));
+            let from_key = start;
+            let cell = kv_cell(page, from_key % PAGE, kv_head);
+            let last = min(n_key - from_key, 32u) - 1u;
+            k0 = k_at(cell + min((tid + 0u) / 32u, last), min((tid + 0u) % 32u, D / 4u - 1u));
+            k1 = k_at(cell + min((tid + 256u) / 32u, last), min((tid + 256u) % 32u, D / 4u - 1u));
+            k2 = k_at(cell + min((tid + 512u) / 32u, last), min((tid + 512u) % 32u, D / 4u - 1u));
+            k3 = k_at(cell + min((tid + 768u) / 32u, last), min((tid + 768u) % 32u, D / 4u - 1u));
         }
 
-        for (var base = start; base < n_key; base += 32u) {
-            workgroupBarrier();
-            {
-                let at = (tid + 0u) / D4 * ROW + (tid + 0u) % D4;
-                staged[at] = k0;
-                staged[at + 32u * ROW] = v0;
-            }
-            {
-                let at = (tid + 256u) / D4 * ROW + (tid + 256u) % D4;
-                staged[at] = k1;
-                staged[at + 32u * ROW] = v1;
-            }
-            {
-                let at = (tid + 512u) / D4 * ROW + (tid + 512u) % D4;
-                staged[at] = k2;
-                staged[at + 32u * ROW] = v2;
-            }
-            {
-                let at = (tid + 768u) / D4 * ROW + (tid + 768u) % D4;
-                staged[at] = k3;
-                staged[at + 32u * ROW] = v3;
-            }
-            workgroupBarrier();
-            // The next tile is loaded while this one is processed.
-            if (base + 32u < n_key) {
-                let next = base + 32u;
         {
-            // A page holds whole tiles of keys. Reads beyond the last key or channel stay within the page: such keys
-            // get exponentials of 0, such channels of keys meet zeros, such channels of values are not stored.
-            let cell = kv_cell(page, next % PAGE, kv_head);
-            let last = min(n_key - next, 32u) - 1u;
-            let cell0 = cell + min((tid + 0u) / D4, last);
-            let quad0 = min((tid + 0u) % D4, D / 4u - 1u);
-            k0 = k_quad(cell0, quad0);
-            v0 = v_quad(cell0, quad0);
-            let cell1 = cell + min((tid + 256u) / D4, last);
-            let quad1 = min((tid + 256u) % D4, D / 4u - 1u);
-            k1 = k_quad(cell1, quad1);
-            v1 = v_quad(cell1, quad1);
-            let cell2 = cell + min((tid + 512u) / D4, last);
-            let quad2 = min((tid + 512u) % D4, D / 4u - 1u);
-            k2 = k_quad(cell2, quad2);
-            v2 = v_quad(cell2, quad2);
-            let cell3 = cell + min((tid + 768u) / D4, last);
-            let quad3 = min((tid + 768u) % D4, D / 4u - 1u);
-            k3 = k_quad(cell3, quad3);
-            v3 = v_quad(cell3, quad3);
-            // Prefetches the next page number, so that its address does not wait for it.
-            page = page_of(seq, min(next + 32u, n_key - 1u));
+            let from_key = start;
+            let cell = kv_cell(page, from_key % PAGE, kv_head);
+            let last = min(n_key - from_key, 32u) - 1u;
+            v0 = v_at(cell + min((tid + 0u) / 16u, last), min((tid + 0u) % 16u, D / 8u - 1u));
+            v1 = v_at(cell + min((tid + 256u) / 16u, last), min((tid + 256u) % 16u, D / 8u - 1u));
         }
 
-            }
-            var s0 = coop_mat16x16<f32, C>();
-            var s1 = coop_mat16x16<f32, C>();
+        workgroupBarrier();
+            k_stage(0u * ROW + (tid + 0u) / 32u * ROW + (tid + 0u) % 32u * 1u, k0);
+            k_stage(0u * ROW + (tid + 256u) / 32u * ROW + (tid + 256u) % 32u * 1u, k1);
+            k_stage(0u * ROW + (tid + 512u) / 32u * ROW + (tid + 512u) % 32u * 1u, k2);
+            k_stage(0u * ROW + (tid + 768u) / 32u * ROW + (tid + 768u) % 32u * 1u, k3);
+
+        workgroupBarrier();
+        {
+            let from_key = min(start + 32u, n_key - 1u);
+            let cell = kv_cell(next_page, from_key % PAGE, kv_head);
+            let last = min(n_key - from_key, 32u) - 1u;
+            k0 = k_at(cell + min((tid + 0u) / 32u, last), min((tid + 0u) % 32u, D / 4u - 1u));
+            k1 = k_at(cell + min((tid + 256u) / 32u, last), min((tid + 256u) % 32u, D / 4u - 1u));
+            k2 = k_at(cell + min((tid + 512u) / 32u, last), min((tid + 512u) % 32u, D / 4u - 1u));
+            k3 = k_at(cell + min((tid + 768u) / 32u, last), min((tid + 768u) % 32u, D / 4u - 1u));
+        }
+
+            s0 = coop_mat16x16<f32, C>();
+            s1 = coop_mat16x16<f32, C>();
             s0 = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 0u], ROW), s0);
             s1 = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 0u], ROW), s1);
             s0 = coopMultiplyAdd(q1, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 4u], ROW), s0);
@@ -339,9 +305,40 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             s1 = coopMultiplyAdd(q6, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 24u], ROW), s1);
             s0 = coopMultiplyAdd(q7, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 28u], ROW), s0);
             s1 = coopMultiplyAdd(q7, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 28u], ROW), s1);
+
+        for (var base = start; base < n_key; base += 32u) {
             coopStoreT(s0, &scores[subgroup * 144u + 0u], 9u);
             coopStoreT(s1, &scores[subgroup * 144u + 4u], 9u);
             workgroupBarrier();
+            v_stage(32u * ROW + (tid + 0u) / 16u * ROW + (tid + 0u) % 16u * 2u, v0);
+            v_stage(32u * ROW + (tid + 256u) / 16u * ROW + (tid + 256u) % 16u * 2u, v1);
+
+            k_stage(0u * ROW + (tid + 0u) / 32u * ROW + (tid + 0u) % 32u * 1u, k0);
+            k_stage(0u * ROW + (tid + 256u) / 32u * ROW + (tid + 256u) % 32u * 1u, k1);
+            k_stage(0u * ROW + (tid + 512u) / 32u * ROW + (tid + 512u) % 32u * 1u, k2);
+            k_stage(0u * ROW + (tid + 768u) / 32u * ROW + (tid + 768u) % 32u * 1u, k3);
+
+            let next = base + 32u;
+            page = next_page;
+            next_page = page_of(seq, min(next + 32u, n_key - 1u));
+        {
+            let from_key = min(next, n_key - 1u);
+            let cell = kv_cell(page, from_key % PAGE, kv_head);
+            let last = min(n_key - from_key, 32u) - 1u;
+            v0 = v_at(cell + min((tid + 0u) / 16u, last), min((tid + 0u) % 16u, D / 8u - 1u));
+            v1 = v_at(cell + min((tid + 256u) / 16u, last), min((tid + 256u) % 16u, D / 8u - 1u));
+        }
+
+        {
+            let from_key = min(next + 32u, n_key - 1u);
+            let cell = kv_cell(next_page, from_key % PAGE, kv_head);
+            let last = min(n_key - from_key, 32u) - 1u;
+            k0 = k_at(cell + min((tid + 0u) / 32u, last), min((tid + 0u) % 32u, D / 4u - 1u));
+            k1 = k_at(cell + min((tid + 256u) / 32u, last), min((tid + 256u) % 32u, D / 4u - 1u));
+            k2 = k_at(cell + min((tid + 512u) / 32u, last), min((tid + 512u) % 32u, D / 4u - 1u));
+            k3 = k_at(cell + min((tid + 768u) / 32u, last), min((tid + 768u) % 32u, D / 4u - 1u));
+        }
+
             // Number of this thread's keys that the row sees.
             let key = base + half * 16u;
             let left = vec4<u32>(seen - min(seen, key));
@@ -449,6 +446,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 scores[at_s + 5u + half * 2u] *= fade;
                 workgroupBarrier();
                 o7 = coopLoadT<coop_mat16x16<f32, C>>(&scores[subgroup * 144u + 4u], 9u);
+                workgroupBarrier();
             }
             {
                 let p = coopLoadT<coop_mat16x16<f16, A>>(&powers[subgroup * 160u + 0u], 10u);
@@ -472,6 +470,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 o6 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&staged[48u * ROW + 24u], ROW), o6);
                 o7 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&staged[48u * ROW + 28u], ROW), o7);
             }
+            s0 = coop_mat16x16<f32, C>();
+            s1 = coop_mat16x16<f32, C>();
+            s0 = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 0u], ROW), s0);
+            s1 = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 0u], ROW), s1);
+            s0 = coopMultiplyAdd(q1, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 4u], ROW), s0);
+            s1 = coopMultiplyAdd(q1, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 4u], ROW), s1);
+            s0 = coopMultiplyAdd(q2, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 8u], ROW), s0);
+            s1 = coopMultiplyAdd(q2, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 8u], ROW), s1);
+            s0 = coopMultiplyAdd(q3, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 12u], ROW), s0);
+            s1 = coopMultiplyAdd(q3, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 12u], ROW), s1);
+            s0 = coopMultiplyAdd(q4, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 16u], ROW), s0);
+            s1 = coopMultiplyAdd(q4, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 16u], ROW), s1);
+            s0 = coopMultiplyAdd(q5, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 20u], ROW), s0);
+            s1 = coopMultiplyAdd(q5, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 20u], ROW), s1);
+            s0 = coopMultiplyAdd(q6, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 24u], ROW), s0);
+            s1 = coopMultiplyAdd(q6, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 24u], ROW), s1);
+            s0 = coopMultiplyAdd(q7, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 28u], ROW), s0);
+            s1 = coopMultiplyAdd(q7, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 28u], ROW), s1);
+
         }
     }
     den += subgroupShuffleXor(den, 16u);
