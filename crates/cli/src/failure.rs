@@ -12,7 +12,7 @@ use chaski_hub::{FailureKind, HubError};
 
 use clap::error::{ContextKind, ContextValue};
 
-use crate::ui::{Ui, shortened};
+use crate::ui::{LINE, Ui, shortened};
 
 pub(crate) const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -125,8 +125,13 @@ pub(crate) fn usage(mut e: clap::Error, known: Vec<String>) -> ExitCode {
             e.insert(suggested, value);
         }
     }
-    // If this fails, nobody can be told.
-    let _ = e.print();
+    let plain = e.render().to_string();
+    if plain.lines().any(|line| line.chars().count() > LINE) {
+        eprintln!("{}", plain.lines().map(|line| shortened(line, LINE)).collect::<Vec<_>>().join("\n"));
+    } else {
+        // If this fails, nobody can be told.
+        let _ = e.print();
+    }
     if e.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS }
 }
 
@@ -162,7 +167,6 @@ pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
 /// Indents the further lines of a text, such as a compiler's; shortens lines and escapes other control characters,
 /// since names in files may have any length and contain anything.
 fn lines(text: &str) -> String {
-    const LINE: usize = 1000;
     text.lines().map(|line| shortened(line, LINE)).collect::<Vec<_>>().join("\n    ")
 }
 

@@ -27,3 +27,5 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
 
 /// Maximum characters of a name in a table.
 pub(crate) const NAME: usize = 120;
+/// Maximum characters of a line of a message, which may quote names of files and of the command line.
+pub(crate) const LINE: usize = 1000;

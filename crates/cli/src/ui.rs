@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-pub(crate) use crate::names::{NAME, one_line, shortened};
+pub(crate) use crate::names::{LINE, NAME, one_line, shortened};
 use crate::progress::{Display, Loading, Mode, Progress, Unit};
 
 /// When to use colours.

@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use crate::hub::{Described, Models, Remote};
 use crate::options::{ExpertArgs, GpuLayers, ModelArg, Shares, devices, source};
 use crate::quantize;
-use crate::ui::{NAME, bytes, chain, one_line, shortened};
+use crate::ui::{LINE, NAME, bytes, chain, one_line, shortened};
 use need::Need;
 
 #[derive(clap::Args)]
@@ -162,7 +162,7 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
     writeln!(out, "  {n_param} parameters in {} ({bits:.2} bits each)", bytes(n_byte))?;
     match &file.model {
         Ok(Runnable { model, .. }) => print_config(out, model)?,
-        Err(why) => writeln!(out, "  unsupported: {why}")?,
+        Err(why) => writeln!(out, "  unsupported: {}", shortened(why, LINE))?,
     }
 
     writeln!(out, "\nMetadata")?;
@@ -226,7 +226,7 @@ fn print_config(out: &mut impl Write, model: &OpenModel) -> anyhow::Result<()> {
     match model.templates().get(false) {
         Ok(Some(_)) => writeln!(out, "  has a chat template")?,
         Ok(None) => writeln!(out, "  has no chat template")?,
-        Err(e) => writeln!(out, "  has an unreadable chat template: {}", chain(&e))?,
+        Err(e) => writeln!(out, "  has an unreadable chat template: {}", shortened(&chain(&e), LINE))?,
     }
     Ok(())
 }

@@ -85,6 +85,14 @@ fn show_tells_of_any_gguf_file_and_why_it_cannot_run() {
 }
 
 #[test]
+fn show_shortens_names_that_no_one_would_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = foreign(folder.path(), "long.gguf", &"a".repeat(60_000), 1);
+    let text = out(&run(&["show", &long, "--tensors"]));
+    assert!(text.contains("aaa ... (") && text.len() < 5000, "{} bytes", text.len());
+}
+
+#[test]
 fn names_in_a_file_stay_in_their_lines() {
     let folder = tempfile::tempdir().unwrap();
     let mut head = ggml_format::GgufWriter::new();

@@ -5,6 +5,29 @@ use std::process::Stdio;
 use crate::{GOLDEN, GREEDY, chaski, err, fixture, out, run};
 
 #[test]
+fn messages_quote_the_ends_of_long_words() {
+    let (word, option) = ("x".repeat(100_000), format!("--{}", "x".repeat(100_000)));
+    for args in [
+        &["run", &*option, "-p", "a"][..],
+        &[&*word],
+        &["run", "--temp", &word, "-p", "a"],
+        &["run", "--samplers", &word, "-p", "a"],
+        &["run", "--kv", &word, "-p", "a"],
+        &["run", "--chat-template-kwargs", &word, "-p", "a"],
+    ] {
+        let o = run(args);
+        let (name, said) = (&args[..args.len().min(2)], err(&o));
+        assert_eq!(o.status.code(), Some(2), "{:.40?}: {said:.2000}", name);
+        assert!(
+            o.stdout.is_empty() && said.contains("xxx") && said.len() < 5000,
+            "{:.40?}: {}",
+            name,
+            said.len()
+        );
+    }
+}
+
+#[test]
 fn wrong_usage_exits_with_2() {
     for args in [
         &["run", "--no-such-option"][..],
