@@ -60,6 +60,12 @@ use crate::hub::{HubArgs, Models};
 use crate::model_names::{Role, Visit};
 use crate::ui::{Ui, UiArgs};
 
+/// With glibc's allocator, which has heaps for each thread, a server's memory grows by 2 to 5 % within thousands of
+/// requests; with this one it stays where it is. Other architectures have pages whose size only the machine knows.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 const LONG_VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " (commit ",
