@@ -95,8 +95,28 @@ const CONFIGS: &[(&str, &str, &str)] = &[
     ("llama-gqa", r#"{"quantization_config": {"quant_method": "bitsandbytes"}}"#, "quantise it with --type"),
     (
         "llama-gqa",
-        r#"{"quantization_config": {"quant_method": "awq", "bits": 4}}"#,
-        "weights of awq were never compared",
+        r#"{"quantization_config": {"quant_method": "awq", "bits": 3, "version": "gemm"}}"#,
+        "awq: expected 4 bits, found Some(3)",
+    ),
+    (
+        "llama-gqa",
+        r#"{"quantization_config": {"quant_method": "awq", "bits": 4, "version": "gemv"}}"#,
+        "awq of version \"gemv\": codes have another order",
+    ),
+    (
+        "llama-gqa",
+        r#"{"quantization_config": {"quant_method": "awq", "bits": 4, "version": "gemv_fast"}}"#,
+        "awq of version \"gemv_fast\": codes have another order",
+    ),
+    (
+        "llama-gqa",
+        r#"{"quantization_config": {"quant_method": "awq", "bits": 4, "version": "marlin"}}"#,
+        "awq of version \"marlin\": codes have another order",
+    ),
+    (
+        "llama-gqa",
+        r#"{"quantization_config": {"quant_method": "awq", "bits": 4, "format": "llm-awq"}}"#,
+        "awq of version \"llm-awq\": codes have another order",
     ),
     (
         "llama-gptq",

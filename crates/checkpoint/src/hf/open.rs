@@ -41,10 +41,6 @@ pub enum HfError {
         "config.json: the rules of class {class} were never compared with the original, so its results may be wrong; `chaski convert --allow-unproven` makes a GGUF file of it"
     )]
     Unproven { class: &'static str },
-    #[error(
-        "config.json: weights of {method} were never compared with the original, so results may be wrong; `chaski convert --allow-unproven` makes a GGUF file of it"
-    )]
-    UnprovenScheme { method: &'static str },
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error(transparent)]
@@ -77,7 +73,7 @@ pub struct OpenOptions {
     pub types: Types,
     /// A value for `tokenizer.ggml.pre`, instead of the rule that the files describe.
     pub pre: Option<String>,
-    /// Open classes and formats of weights that were never compared with the original.
+    /// Open classes, and formats of MLC, that were never compared with the original.
     pub allow_unproven: bool,
 }
 
@@ -101,9 +97,6 @@ pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Re
     let json = python_json::parse(&folder.read(CONFIG).await?).map_err(ConfigError::Json)?;
     let (arch, config) = prepare(Config::of(json.clone())?, options)?;
     let scheme = Scheme::of(&config)?;
-    if let (Some(method), false) = (scheme.unproven(), options.allow_unproven) {
-        return Err(HfError::UnprovenScheme { method });
-    }
     let mut weights = Weights::new(tensors::read(&folder).await?, scheme);
     let mut gguf = model(arch, &config, &mut weights, folder.name())?;
     let tokenizer = TokenizerOptions { n_vocab: n_vocab(&gguf), pre: options.pre.as_deref() };

@@ -40,10 +40,7 @@ const METHODS: &[(&str, Read)] = &[
         let plus = if text(q, "checkpoint_format") == "gptq_v2" { 0.0 } else { 1.0 };
         Ok(Scheme::Gptq { bits: word_bits(number(q, "bits"))?, plus })
     }),
-    ("awq", |q| match (number(q, "bits"), text(q, "version")) {
-        (Some(4), "" | "gemm" | "GEMM") => Ok(Scheme::Awq),
-        _ => refuse(format!("awq: expected version gemm of 4 bits, found {q}")),
-    }),
+    ("awq", awq_gemm),
     ("mxfp4", |_| Ok(Scheme::Mxfp4)),
 ];
 
@@ -97,11 +94,6 @@ impl Scheme {
                 Err(SchemeError::Method { method: method.to_owned(), advice })
             }
         }
-    }
-
-    /// The name of a scheme that was never compared with the original.
-    pub(super) fn unproven(&self) -> Option<&'static str> {
-        matches!(self, Scheme::Awq).then_some("awq")
     }
 
     /// The weight of a module, if it is stored by the scheme.
@@ -170,6 +162,25 @@ fn word_bits(found: Option<u64>) -> Result<u32, SchemeError> {
         Some(bits @ (2 | 4 | 8)) => Ok(bits as u32),
         // Codes of 3 bits cross words.
         _ => refuse(format!("expected 2, 4 or 8 bits, found {found:?}")),
+    }
+}
+
+/// The scheme of AWQ. Its zero points are tensors, also where `zero_point` is false.
+fn awq_gemm(q: &Value) -> Result<Scheme, SchemeError> {
+    let layouts = ["version", "format"].map(|name| text(q, name).to_ascii_lowercase());
+    if let Some(other) = layouts.iter().find(|name| !matches!(name.as_str(), "" | "gemm")) {
+        return refuse(format!(
+            "awq of version {other:?}: codes have another order, expected version \"gemm\""
+        ));
+    }
+    if text(q, "backend") == "llm-awq" {
+        return refuse(
+            "awq of backend \"llm-awq\": codes have another order, expected version \"gemm\"".into(),
+        );
+    }
+    match number(q, "bits") {
+        Some(4) => Ok(Scheme::Awq),
+        found => refuse(format!("awq: expected 4 bits, found {found:?}")),
     }
 }
 
