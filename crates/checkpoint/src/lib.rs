@@ -28,7 +28,8 @@ mod virtual_gguf;
 pub use folder::{Folder, FolderError, MAX_SMALL_FILE};
 pub use open::{CheckpointError, open, wants, weight_files};
 pub use recipe::{
-    Codes, Index, MAX_ROW, Microscaled, Order, Packing, Quantized, Recipe, RecipeError, Strides, View, Zero,
+    Codes, Index, MAX_ROW, MatrixScale, Microscaled, Nvfp4, Order, Packing, Quantized, Recipe, RecipeError,
+    Strides, View, Zero,
 };
 pub use safetensors::Dtype;
 pub use tokenizer::{PreTokenizer, TokenizerFileError, TokenizerFiles, TokenizerKeys, TokenizerOptions};

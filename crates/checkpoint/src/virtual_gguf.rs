@@ -96,6 +96,23 @@ impl VirtualGguf {
         self.keys.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
+    /// Adds a tensor `NAME.scale` after each `NAME.weight` whose type has its values without a factor, as of nvfp4.
+    ///
+    /// # Errors
+    /// As [`VirtualTensor::new`].
+    pub(crate) fn add_factors(&mut self) -> Result<(), VirtualError> {
+        let mut tensors = Vec::with_capacity(self.tensors.len());
+        for tensor in std::mem::take(&mut self.tensors) {
+            let factors = tensor.recipe.factors().filter(|_| tensor.ty == tensor.recipe.native());
+            let stem = tensor.name.strip_suffix(".weight").unwrap_or(&tensor.name);
+            let scale = factors.map(|factors| VirtualTensor::new(format!("{stem}.scale"), &[], factors));
+            tensors.push(tensor);
+            tensors.extend(scale.transpose()?);
+        }
+        self.tensors = tensors;
+        Ok(())
+    }
+
     /// The file over the files that its recipes name; `name` is used in messages.
     ///
     /// # Errors

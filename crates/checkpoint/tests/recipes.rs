@@ -3,8 +3,8 @@
 mod common;
 
 use chaski_checkpoint::{
-    Codes, Dtype, Index, Microscaled, Order, Packing, Quantized, Recipe, Strides, View, VirtualGguf,
-    VirtualSource, VirtualTensor, Zero,
+    Codes, Dtype, Index, MatrixScale, Microscaled, Nvfp4, Order, Packing, Quantized, Recipe, Strides, View,
+    VirtualGguf, VirtualSource, VirtualTensor, Zero,
 };
 use ggml_format::{ByteSource, GgmlType, MemorySource, dequantize};
 use proptest::prelude::*;
@@ -216,6 +216,43 @@ fn microscaled_codes_become_ggml_blocks() {
     );
 }
 
+/// 16 rows of codes with two levels of scales.
+fn nvfp4() -> Recipe {
+    let (codes, scales) = (view(0, Dtype::U8, 16, 64), view(1024, Dtype::F8_E4M3, 16, 8));
+    let matrix = MatrixScale { view: view(2165, Dtype::F32, 1, 1), divides: false };
+    Recipe::nvfp4(Nvfp4 { codes, scales, matrix }).unwrap()
+}
+
+#[test]
+fn factors_stay_with_rows_of_one_matrix_and_with_stacked_ones() {
+    let n_factor = |recipe: &Recipe| recipe.factors().map(|factors| (factors.n_row(), factors.n_col()));
+    let state = |recipe: &Recipe| (recipe.native(), n_factor(recipe));
+    let blocks = |n| (GgmlType::NVFP4, Some((1, n)));
+    assert_eq!(state(&nvfp4()), blocks(1));
+    assert_eq!(state(&nvfp4().rope_rows(2).unwrap()), blocks(1));
+    let halves = [0, 8].map(|row| nvfp4().rows(Strides::slice(row, 8)).unwrap());
+    assert_eq!(state(&Recipe::concat(halves.to_vec()).unwrap()), blocks(1));
+    let stacked = Recipe::stack(halves.to_vec()).unwrap();
+    assert_eq!(state(&stacked), blocks(2));
+    let decoded = (GgmlType::F32, None);
+    // Rows of several matrices, matrices with other factors, and values that are changed.
+    assert_eq!(state(&stacked.clone().rows(Strides::slice(0, 8)).unwrap()), decoded);
+    let other = MatrixScale { view: view(2226, Dtype::F32, 1, 1), divides: false };
+    let (codes, scales) = (view(0, Dtype::U8, 16, 64), view(1024, Dtype::F8_E4M3, 16, 8));
+    let other = Recipe::nvfp4(Nvfp4 { codes, scales, matrix: other }).unwrap();
+    assert_eq!(state(&Recipe::concat(vec![nvfp4(), other]).unwrap()), decoded);
+    assert_eq!(state(&Recipe::concat(vec![stacked.clone(), stacked.clone()]).unwrap()), decoded);
+    assert_eq!(state(&Recipe::stack(vec![stacked.clone(), stacked]).unwrap()), decoded);
+    assert_eq!(state(&nvfp4().times(2.0)), decoded);
+    assert_eq!(state(&nvfp4().transpose(16).unwrap()), decoded);
+    assert_eq!(state(&nvfp4().decoded()), decoded);
+    let doubled = values(&nvfp4().times(2.0));
+    assert_eq!(doubled, values(&nvfp4()).iter().map(|x| x * 2.0).collect::<Vec<f32>>());
+    let transposed = values(&nvfp4().transpose(16).unwrap());
+    let plain = values(&nvfp4());
+    assert_eq!(transposed, by_place(128, 16, |r, c| plain[(c * 128 + r) as usize]));
+}
+
 /// Recipes of all operations, each with the types that its tensor may have.
 fn cases() -> Vec<(Recipe, Vec<GgmlType>)> {
     use GgmlType as T;
@@ -231,6 +268,8 @@ fn cases() -> Vec<(Recipe, Vec<GgmlType>)> {
         (Recipe::concat(vec![matrix().times(2.0), matrix()]).unwrap(), plain()),
         (matrix().rows(Strides::slice(5, 40)).unwrap().fold(128).unwrap(), plain()),
         (steps.as_q4_0(scales).unwrap(), vec![T::F32, T::Q4_0, T::Q8_0]),
+        (nvfp4(), vec![T::F32, T::NVFP4, T::Q8_0]),
+        (Recipe::stack(vec![nvfp4(), nvfp4()]).unwrap(), vec![T::F32, T::NVFP4, T::Q8_0]),
     ]
 }
 
@@ -238,7 +277,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_range_is_part_of_the_whole(case in 0..8usize, ty in 0..4usize, start in 0.0..1.0f64, n in 0..700usize) {
+    fn any_range_is_part_of_the_whole(case in 0..10usize, ty in 0..4usize, start in 0.0..1.0f64, n in 0..700usize) {
         let (recipe, types) = &cases()[case];
         let source = source(recipe, types[ty % types.len()]);
         let whole = whole(&source);

@@ -1,15 +1,11 @@
-//! Layouts of quantised weights that no golden checkpoint has: packed by other programs (`fixtures/schemes`), or made
-//! here from codes, scales and zero points, and compared with (code - zero) * scale.
+//! Layouts of quantised weights that no golden checkpoint has: made here from codes, scales and zero points, and
+//! compared with (code - zero) * scale.
 
 mod common;
+#[path = "common/layout.rs"]
+mod layout;
 
-use std::path::Path;
-
-use chaski_checkpoint::Types;
-use chaski_checkpoint::hf::{OpenOptions, Opened, open};
-use chaski_checkpoint::safetensors::{TensorEntry, read_header};
-use common::Tensor;
-use ggml_format::{ByteSource, FileType, GgmlType, Gguf, MemorySource};
+use layout::{Layout, e4m3, read};
 use serde_json::{Value, json};
 
 /// The matrix that is made: rows and columns of `down_proj`.
@@ -17,9 +13,6 @@ const ROWS: usize = 32;
 const COLS: usize = 64;
 /// Columns of a group.
 const GROUP: usize = 16;
-const MODULE: &str = "model.layers.0.mlp.down_proj";
-/// Its name in GGUF.
-const WEIGHT: &str = "blk.0.ffn_down.weight";
 
 /// Numbers below `n`.
 fn draw(seed: usize, i: usize, n: u32) -> u32 {
@@ -49,24 +42,6 @@ fn down_columns(codes: &[u32], n_col: usize, bits: u32) -> Vec<u8> {
     let words = along_rows(&turned, n_row, bits);
     let (words, n_word) = (words.as_chunks::<4>().0, n_row.div_ceil(32 / bits as usize));
     (0..words.len()).flat_map(|i| words[i % n_col * n_word + i / n_col]).collect()
-}
-
-/// A value of E4M3 by its definition.
-fn e4m3(code: u8) -> f32 {
-    let (exponent, mantissa) = (i32::from(code >> 3 & 15), f32::from(code & 7) / 8.0);
-    let size = if exponent == 0 { mantissa / 64.0 } else { (1.0 + mantissa) * 2f32.powi(exponent - 7) };
-    if code > 127 { -size } else { size }
-}
-
-/// A tensor of a module: its name behind the module's, type, shape, bytes.
-type Stored = (&'static str, &'static str, Vec<usize>, Vec<u8>);
-
-/// A layout: its configuration, its tensors behind the module's name, and the values.
-struct Layout {
-    name: String,
-    config: Value,
-    tensors: Vec<Stored>,
-    values: Vec<f32>,
 }
 
 /// Codes of 8 bits with scales of the shape `[rows, columns]`, each for as many neighbours.
@@ -147,6 +122,12 @@ fn layouts() -> Vec<Layout> {
     let mut all = vec![
         bytes("fp8 of a tensor", fp8(), "F8_E4M3", &[1, 1]),
         bytes("fp8 of rows", fp8(), "F8_E4M3", &[ROWS, 1]),
+        bytes(
+            "fp8 of ModelOpt",
+            json!({"quant_method": "modelopt", "quant_algo": "FP8"}),
+            "F8_E4M3",
+            &[1, 1],
+        ),
         bytes("float-quantized, rows", compressed("float-quantized", weights()), "F8_E4M3", &[ROWS, 1]),
         bytes("float-quantized, tensor", compressed("float-quantized", weights()), "F8_E4M3", &[1, 1]),
         bytes("float-quantized, blocks", compressed("float-quantized", blocks), "F8_E4M3", &[2, 2]),
@@ -157,83 +138,6 @@ fn layouts() -> Vec<Layout> {
         all.extend([packed(bits, false), packed(bits, true), gptq(bits, false), gptq(bits, true)]);
     }
     all
-}
-
-/// A checkpoint in this layout.
-fn opened(layout: &Layout, types: Types) -> Result<Opened<MemorySource>, String> {
-    let (mut config, mut tensors) = common::class(&common::classes().join("mistral.json"));
-    config["quantization_config"] = layout.config.clone();
-    tensors.retain(|t| t.0 != format!("{MODULE}.weight"));
-    let sizes = |shape: &[usize]| shape.iter().map(|&n| n as u64).collect();
-    tensors.extend(layout.tensors.iter().map(|(end, dtype, shape, bytes)| -> Tensor {
-        (format!("{MODULE}.{end}"), dtype, sizes(shape), bytes.clone())
-    }));
-    let options = OpenOptions { types, ..OpenOptions::default() };
-    let opened = pollster::block_on(open(common::made(&config, common::safetensors(&tensors)), &options));
-    opened.map_err(|e| common::chain(&e))
-}
-
-/// A tensor of an opened checkpoint: its type and its bytes.
-fn tensor(opened: &Opened<MemorySource>, name: &str) -> Result<(GgmlType, Vec<u8>), String> {
-    let source = &opened.source;
-    let gguf = Gguf::parse(source.head().to_vec().into(), source.len()).map_err(|e| common::chain(&e))?;
-    let tensor = gguf.tensor(name).ok_or("no such tensor")?;
-    let mut bytes = vec![0; tensor.n_byte as usize];
-    pollster::block_on(source.read_at(tensor.offset, &mut bytes)).map_err(|e| common::chain(&e))?;
-    Ok((tensor.ty, bytes))
-}
-
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect()
-}
-
-/// The matrix of a checkpoint in this layout.
-fn read(layout: &Layout) -> Result<Vec<f32>, String> {
-    let opened = opened(layout, Types::Mix(FileType::F32))?;
-    tensor(&opened, WEIGHT).map(|(_, bytes)| floats(&bytes))
-}
-
-/// The weight of a module that another program packed, with the values that it has there.
-fn golden(name: &str) -> Layout {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/schemes").join(name);
-    let file = MemorySource::new(name, common::read(&path.with_extension("safetensors")));
-    let header = pollster::block_on(read_header(&file)).unwrap();
-    let bytes = |t: &TensorEntry| {
-        let mut bytes = vec![0; t.n_byte as usize];
-        pollster::block_on(file.read_at(t.offset, &mut bytes)).unwrap();
-        bytes
-    };
-    let (values, tensors): (Vec<_>, Vec<_>) = header.tensors.iter().partition(|t| t.name == "values");
-    let [values] = values[..] else { panic!("{name}: expected the values") };
-    let stored = |t: &&TensorEntry| -> Stored {
-        let shape = t.shape.iter().map(|&n| n as usize).collect();
-        (t.name.clone().leak(), format!("{:?}", t.dtype).leak(), shape, bytes(t))
-    };
-    Layout {
-        name: name.into(),
-        config: serde_json::from_str(&header.metadata["config"]).unwrap(),
-        tensors: tensors.iter().map(stored).collect(),
-        values: floats(&bytes(values)),
-    }
-}
-
-/// Bits of all values: equal zeros of both signs differ.
-fn bits(values: &[f32]) -> Vec<u32> {
-    values.iter().map(|x| x.to_bits()).collect()
-}
-
-#[test]
-fn awq_has_the_values_of_autoawq() {
-    let mut layout = golden("awq");
-    assert_eq!(layout.config["version"], "gemm");
-    assert_eq!(layout.config["modules_to_not_convert"], json!(["lm_head"]));
-    assert_eq!(bits(&read(&layout).unwrap()), bits(&layout.values));
-    // The kernels of AutoAWQ read zero points whatever the configuration says.
-    layout.config["zero_point"] = false.into();
-    assert_eq!(bits(&read(&layout).unwrap()), bits(&layout.values));
-    layout.tensors.retain(|t| t.0 != "qzeros");
-    let missing = format!("tensor `{MODULE}.qzeros`: needed");
-    assert!(read(&layout).unwrap_err().contains(&missing));
 }
 
 #[test]

@@ -23,6 +23,9 @@ use crate::virtual_gguf::{VirtualError, VirtualGguf, VirtualSource};
 /// The configuration of a checkpoint.
 const CONFIG: &str = "config.json";
 
+/// The quantisation of checkpoints of NVIDIA ModelOpt whose configuration does not have it.
+const HF_QUANT_CONFIG: &str = "hf_quant_config.json";
+
 /// The tensor whose rows are tokens.
 const EMBEDDINGS: &str = "token_embd.weight";
 
@@ -96,7 +99,7 @@ pub struct Opened<S> {
 pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Result<Opened<S>, HfError> {
     let json = python_json::parse(&folder.read(CONFIG).await?).map_err(ConfigError::Json)?;
     let (arch, config) = prepare(Config::of(json.clone())?, options)?;
-    let scheme = Scheme::of(&config)?;
+    let scheme = scheme(&folder, &config).await?;
     let mut weights = Weights::new(tensors::read(&folder).await?, scheme);
     let mut gguf = model(arch, &config, &mut weights, folder.name())?;
     let tokenizer = TokenizerOptions { n_vocab: n_vocab(&gguf), pre: options.pre.as_deref() };
@@ -110,6 +113,17 @@ pub async fn open<S: ByteSource>(folder: Folder<S>, options: &OpenOptions) -> Re
         notes.push(RAMP.into());
     }
     Ok(Opened { source, class: arch.class, notes })
+}
+
+/// How weights are stored, by the configuration or a file beside it.
+async fn scheme<S: ByteSource>(folder: &Folder<S>, config: &Config) -> Result<Scheme, HfError> {
+    if let Some(scheme) = Scheme::of(config)? {
+        return Ok(scheme);
+    }
+    let Some(json) = folder.try_read(HF_QUANT_CONFIG).await? else { return Ok(Scheme::Plain) };
+    let json = serde_json::from_slice(&json)
+        .map_err(|source| SchemeError::Json { file: HF_QUANT_CONFIG, source })?;
+    Ok(Scheme::of_modelopt(&json)?)
 }
 
 /// The class of a configuration, and the configuration with the defaults of the class.
@@ -147,7 +161,7 @@ pub(crate) fn n_vocab(gguf: &VirtualGguf) -> Option<u64> {
 /// Chooses the types of the tensors; `dtype` is that of numbers that are not quantised.
 ///
 /// # Errors
-/// [`HfError::Types`]
+/// [`HfError::Types`], [`HfError::Virtual`]
 pub(crate) fn set_types(
     gguf: &mut VirtualGguf,
     arch: &HfArch,
@@ -157,6 +171,7 @@ pub(crate) fn set_types(
 ) -> Result<(), HfError> {
     let facts = facts(arch, config, gguf)?;
     let file_type = options.types.apply(gguf, dtype, facts)?;
+    gguf.add_factors()?;
     set_file_type(gguf, file_type);
     Ok(())
 }

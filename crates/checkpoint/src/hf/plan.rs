@@ -70,6 +70,14 @@ const CONSTANTS: &[&str] = &[".rotary_emb.inv_freq", ".attention.bias", ".masked
 /// Most experts of a layer.
 const MAX_EXPERT: u32 = 65_536;
 
+/// True for tensors whose factor models read as a tensor of its own: matrices that are multiplied with, and experts.
+fn is_scaled(name: &str, shape: &[u64]) -> bool {
+    match shape.len() {
+        2 => name != "token_embd.weight",
+        n => n == 3 && name.ends_with("_exps.weight"),
+    }
+}
+
 /// The tensors of the file.
 pub(super) fn tensors(
     arch: &HfArch,
@@ -132,7 +140,8 @@ impl Plan<'_> {
         match found {
             Some(part) => {
                 let outer = &part.shape[..part.shape.len().saturating_sub(1)];
-                self.tensors.push(VirtualTensor::new(to, outer, part.recipe)?);
+                let recipe = if is_scaled(&to, &part.shape) { part.recipe } else { part.recipe.decoded() };
+                self.tensors.push(VirtualTensor::new(to, outer, recipe)?);
                 Ok(())
             }
             None if is_needed => Err(PlanError::Missing { tensor: from.replace("{e}", "0"), class }),
@@ -166,7 +175,7 @@ impl Plan<'_> {
         let Some(first) = parts.first() else { return Ok(None) };
         let shape: Vec<u64> = [parts.len() as u64].into_iter().chain(first.shape.iter().copied()).collect();
         let located = |source| PlanError::Experts { tensor: from.to_owned(), source };
-        let recipe = Recipe::concat(parts.into_iter().map(|part| part.recipe).collect()).map_err(located)?;
+        let recipe = Recipe::stack(parts.into_iter().map(|part| part.recipe).collect()).map_err(located)?;
         Ok(Some(Part { shape, recipe }))
     }
 

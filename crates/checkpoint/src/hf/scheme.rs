@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::config::Config;
 use super::part::Part;
-use crate::recipe::{Codes, Index, Microscaled, Order, Packing, Quantized, Recipe, RecipeError, View, Zero};
+use crate::recipe::{
+    Codes, Index, MatrixScale, Microscaled, Nvfp4, Order, Packing, Quantized, Recipe, RecipeError, View, Zero,
+};
 use crate::safetensors::Dtype;
 use crate::tensor_set::{Entry, TensorSet};
 
@@ -17,6 +19,12 @@ pub enum SchemeError {
     Method { method: String, advice: &'static str },
     #[error("config.json: quantization_config: {what}")]
     Config { what: String },
+    #[error("{file}: expected JSON")]
+    Json {
+        file: &'static str,
+        #[source]
+        source: serde_json::Error,
+    },
     #[error("tensor `{module}.weight`: expected {expected}, found {found}")]
     Layout { module: String, expected: String, found: String },
     #[error("tensor `{tensor}`: needed for the weight of its module, not found")]
@@ -41,6 +49,7 @@ const METHODS: &[(&str, Read)] = &[
         Ok(Scheme::Gptq { bits: word_bits(number(q, "bits"))?, plus })
     }),
     ("awq", awq_gemm),
+    ("modelopt", modelopt),
     ("mxfp4", |_| Ok(Scheme::Mxfp4)),
 ];
 
@@ -75,17 +84,30 @@ pub(super) enum Scheme {
     Awq,
     /// Experts of gpt-oss, which its rules know.
     Mxfp4,
+    /// 4-bit floats with scales of 8 bits, and a number for each matrix.
+    Nvfp4(&'static Nvfp4Names),
 }
 
+/// Names behind the module's of the tensors of a weight in nvfp4, beside `weight_scale`.
+#[derive(PartialEq, Debug)]
+pub(super) struct Nvfp4Names {
+    codes: &'static str,
+    matrix: &'static str,
+    /// True if values are divided by the number of the matrix.
+    divides: bool,
+}
+
+const NVFP4_COMPRESSED: Nvfp4Names =
+    Nvfp4Names { codes: "weight_packed", matrix: "weight_global_scale", divides: true };
+const NVFP4_MODELOPT: Nvfp4Names = Nvfp4Names { codes: "weight", matrix: "weight_scale_2", divides: false };
+
 impl Scheme {
-    /// Reads the scheme of a configuration.
-    pub(super) fn of(config: &Config) -> Result<Scheme, SchemeError> {
-        let Some(q) = config.get(&["quantization_config", "compression_config"]) else {
-            return Ok(Scheme::Plain);
-        };
+    /// Reads the scheme of a configuration, if that has one.
+    pub(super) fn of(config: &Config) -> Result<Option<Scheme>, SchemeError> {
+        let Some(q) = config.get(&["quantization_config", "compression_config"]) else { return Ok(None) };
         let method = text(q, "quant_method");
         match METHODS.iter().find(|row| row.0 == method) {
-            Some((_, read)) => read(q),
+            Some((_, read)) => read(q).map(Some),
             None => {
                 let advice = match FOREIGN.contains(&method) {
                     true => "take the checkpoint that was quantised, and quantise it with --type",
@@ -96,6 +118,12 @@ impl Scheme {
         }
     }
 
+    /// Reads the scheme of a file of ModelOpt, which may be about the cache alone.
+    pub(super) fn of_modelopt(json: &Value) -> Result<Scheme, SchemeError> {
+        let q = json.get("quantization").unwrap_or(&Value::Null);
+        if q.get("quant_algo").is_none_or(Value::is_null) { Ok(Scheme::Plain) } else { modelopt(q) }
+    }
+
     /// The weight of a module, if it is stored by the scheme.
     pub(super) fn part(&self, tensors: &mut TensorSet, module: &str) -> Result<Option<Part>, SchemeError> {
         let has = |end: &str| tensors.find(&format!("{module}.{end}")).is_some();
@@ -104,6 +132,7 @@ impl Scheme {
             Scheme::Packed { bits } if has("weight_packed") => packed(tensors, module, bits)?,
             Scheme::Gptq { bits, plus } if has("qweight") => gptq(tensors, module, bits, plus)?,
             Scheme::Awq if has("qweight") => awq(tensors, module)?,
+            Scheme::Nvfp4(names) if is_packed(tensors, module, names) => nvfp4(tensors, module, names)?,
             _ => return Ok(None),
         };
         Ok(Some(Part { shape: vec![recipe.n_row(), recipe.n_col()], recipe }))
@@ -184,6 +213,17 @@ fn awq_gemm(q: &Value) -> Result<Scheme, SchemeError> {
     }
 }
 
+/// The scheme of NVIDIA ModelOpt. Others of its algorithms change the inputs of modules, too.
+fn modelopt(q: &Value) -> Result<Scheme, SchemeError> {
+    match (text(q, "quant_algo"), number(q, "group_size")) {
+        ("NVFP4" | "W4A16_NVFP4", None | Some(16)) => Ok(Scheme::Nvfp4(&NVFP4_MODELOPT)),
+        ("FP8", _) => Ok(Scheme::Float8 { block: None }),
+        (algo, group) => refuse(format!(
+            "quant_algo {algo:?} with group_size {group:?}: expected NVFP4 or W4A16_NVFP4 of groups of 16, or FP8"
+        )),
+    }
+}
+
 /// The scheme of compressed-tensors: that of its groups, which must be the same.
 fn compressed(q: &Value, format: &str) -> Result<Scheme, SchemeError> {
     let groups: Vec<&Value> =
@@ -199,7 +239,8 @@ fn compressed(q: &Value, format: &str) -> Result<Scheme, SchemeError> {
 fn compressed_group(group: &Value, format: &str) -> Result<Scheme, SchemeError> {
     let weights = group.get("weights").unwrap_or(&Value::Null);
     let format = group.get("format").and_then(Value::as_str).unwrap_or(format);
-    let bits = weights.get("num_bits").and_then(Value::as_u64);
+    let bits = number(weights, "num_bits");
+    let is_symmetric = weights.get("symmetric") != Some(&Value::Bool(false));
     if weights.get("actorder").is_some_and(|v| v.as_str() == Some("group")) {
         return refuse("actorder \"group\": expected groups in the order of columns".into());
     }
@@ -208,8 +249,13 @@ fn compressed_group(group: &Value, format: &str) -> Result<Scheme, SchemeError> 
         "float-quantized" | "naive-quantized" | "int-quantized" if bits == Some(8) => {
             Ok(Scheme::Float8 { block: block(weights.get("block_structure"))? })
         }
+        "nvfp4-pack-quantized"
+            if (bits, number(weights, "group_size")) == (Some(4), Some(16)) && is_symmetric =>
+        {
+            Ok(Scheme::Nvfp4(&NVFP4_COMPRESSED))
+        }
         other => refuse(format!(
-            "format {other:?} of {bits:?} bits: expected pack-quantized, float-quantized or naive-quantized"
+            "format {other:?} of {bits:?} bits: expected pack-quantized, float-quantized, naive-quantized or symmetric nvfp4-pack-quantized of groups of 16"
         )),
     }
 }
@@ -363,4 +409,20 @@ fn awq(tensors: &mut TensorSet, module: &str) -> Result<Recipe, SchemeError> {
         },
     };
     Recipe::quantized(quantized).and_then(|r| r.transpose(n_in)).map_err(located(module))
+}
+
+/// True for a module whose weight is 4-bit codes.
+fn is_packed(tensors: &TensorSet, module: &str, names: &Nvfp4Names) -> bool {
+    tensors.find(&format!("{module}.{}", names.codes)).is_some_and(|codes| codes.dtype() == Dtype::U8)
+}
+
+/// Bytes along rows, each with two codes.
+fn nvfp4(tensors: &mut TensorSet, module: &str, names: &Nvfp4Names) -> Result<Recipe, SchemeError> {
+    let codes = take(tensors, module, names.codes)?;
+    let scales = take(tensors, module, "weight_scale")?;
+    let matrix = take(tensors, module, names.matrix)?;
+    sizes(module, &codes)?;
+    sizes(module, &scales)?;
+    let matrix = MatrixScale { view: matrix.view(), divides: names.divides };
+    Recipe::nvfp4(Nvfp4 { codes: codes.view(), scales: scales.view(), matrix }).map_err(located(module))
 }

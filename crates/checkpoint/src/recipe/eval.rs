@@ -10,6 +10,7 @@ use ggml_format::{ByteSource, GgmlType, SourceError};
 use super::blocks::{q4_0, q4_0_of_words};
 use super::context::{Context, N_LEVEL, PANEL_BYTES, Panel, Reading, find, keep};
 use super::node::{Function, Node, Strides};
+use super::nvfp4::factors;
 use super::quantized::floats;
 
 /// Bytes that an operation reads at once.
@@ -73,6 +74,11 @@ impl Node {
                 Node::Quantized(q) => q.values(context, rows, cols, out).await,
                 Node::Microscaled(m) if form == GgmlType::F32 => m.values(context, rows, cols, out).await,
                 Node::Microscaled(m) => m.blocks(context, rows, cols, out).await,
+                Node::Nvfp4(q) if form == GgmlType::F32 => q.values(context, rows, cols, out).await,
+                Node::Nvfp4(q) => q.blocks(context, rows, cols, out).await,
+                Node::Factors(scales) => {
+                    factors(&scales[cols.start as usize..cols.end as usize], context, out).await
+                }
                 Node::Numbers { values, n_col } => {
                     numbers(values, *n_col, &window, out);
                     Ok(())
@@ -370,7 +376,8 @@ impl Node {
     /// How many transposed matrices lie within each other.
     pub(super) fn depth(&self) -> usize {
         match self {
-            Node::Plain(_) | Node::Quantized(_) | Node::Microscaled(_) | Node::Numbers { .. } => 0,
+            Node::Plain(_) | Node::Quantized(_) | Node::Microscaled(_) => 0,
+            Node::Nvfp4(_) | Node::Factors(_) | Node::Numbers { .. } => 0,
             Node::Rows { of, .. } | Node::Cols { of, .. } | Node::Each { of, .. } | Node::Fold { of, .. } => {
                 of.depth()
             }
@@ -389,8 +396,8 @@ impl Node {
     pub(super) fn is_coded(&self) -> bool {
         match self {
             Node::Plain(view) => view.dtype.ggml().is_none(),
-            Node::Numbers { .. } => false,
-            Node::Quantized(_) | Node::Microscaled(_) | Node::Blocks { .. } => true,
+            Node::Numbers { .. } | Node::Factors(_) => false,
+            Node::Quantized(_) | Node::Microscaled(_) | Node::Nvfp4(_) | Node::Blocks { .. } => true,
             Node::Rows { of, .. } | Node::Cols { of, .. } | Node::Each { of, .. } => of.is_coded(),
             Node::Fold { of, .. } | Node::Transpose { of, .. } => of.is_coded(),
             Node::Concat { parts, .. } => parts.iter().any(Node::is_coded),
@@ -403,6 +410,8 @@ impl Node {
             Node::Plain(view) => Some(view.file),
             Node::Quantized(q) => Some(q.codes.view.file),
             Node::Microscaled(m) => Some(m.codes.file),
+            Node::Nvfp4(q) => Some(q.codes.file),
+            Node::Factors(scales) => scales.first().map(|scale| scale.view.file),
             Node::Numbers { .. } => None,
             Node::Rows { of, .. } | Node::Cols { of, .. } | Node::Each { of, .. } => of.file(),
             Node::Fold { of, .. } | Node::Transpose { of, .. } => of.file(),

@@ -95,7 +95,7 @@ impl Microscaled {
 }
 
 /// Codes of neighbours in a byte become codes of a group's two halves in a byte.
-fn split_halves(from: &[u8], to: &mut [u8]) {
+pub(super) fn split_halves(from: &[u8], to: &mut [u8]) {
     let code = |i: usize| from[i / 2] >> (4 * (i % 2)) & 15;
     let half = from.len();
     for (i, to) in to.iter_mut().enumerate() {

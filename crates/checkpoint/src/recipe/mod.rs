@@ -9,6 +9,7 @@ mod eval;
 mod float8;
 mod microscaled;
 mod node;
+mod nvfp4;
 mod quantized;
 mod view;
 
@@ -17,6 +18,7 @@ use ggml_format::{ByteSource, GgmlType, SourceError};
 pub(crate) use context::Context;
 pub use microscaled::Microscaled;
 pub use node::Strides;
+pub use nvfp4::{MatrixScale, Nvfp4};
 pub use quantized::{Codes, Index, Order, Packing, Quantized, Zero};
 pub use view::View;
 
@@ -55,9 +57,16 @@ pub struct Recipe {
     n_row: u64,
     n_col: u64,
     native: GgmlType,
+    /// Factors of the values of the native type: none, one, or one for each of stacked matrices.
+    factors: Vec<MatrixScale>,
 }
 
 impl Recipe {
+    /// A recipe whose native type has the values themselves.
+    fn of(node: Node, n_row: u64, n_col: u64, native: GgmlType) -> Recipe {
+        Recipe { node, n_row, n_col, native, factors: Vec::new() }
+    }
+
     /// The elements of a file.
     ///
     /// # Errors
@@ -71,7 +80,7 @@ impl Recipe {
             return wrong("fewer than 2^59 values", format!("{n_row} x {n_col}"));
         }
         let native = view.dtype.ggml().unwrap_or(GgmlType::F32);
-        Ok(Recipe { node: Node::Plain(view), n_row, n_col, native })
+        Ok(Recipe::of(Node::Plain(view), n_row, n_col, native))
     }
 
     /// Codes with scales.
@@ -82,7 +91,7 @@ impl Recipe {
         quantized.check()?;
         Recipe::plain(quantized.scale.clone())?;
         let Codes { n_row, n_col, .. } = quantized.codes;
-        Ok(Recipe { node: Node::Quantized(Box::new(quantized)), n_row, n_col, native: GgmlType::F32 })
+        Ok(Recipe::of(Node::Quantized(Box::new(quantized)), n_row, n_col, GgmlType::F32))
     }
 
     /// Codes with scale bytes, whose native type is mxfp4.
@@ -96,7 +105,26 @@ impl Recipe {
             return wrong("rows of fewer than 2^64 values", format!("{n_byte} bytes of two each"));
         };
         let node = Node::Microscaled(Box::new(microscaled));
-        Ok(Recipe { node, n_row, n_col, native: microscaled::TYPE })
+        Ok(Recipe::of(node, n_row, n_col, microscaled::TYPE))
+    }
+
+    /// Codes with two levels of scales, whose native type is nvfp4 with a [`factor`](Recipe::factors); f32 for rows that
+    /// are no whole blocks.
+    ///
+    /// # Errors
+    /// [`RecipeError`] if codes and scales do not belong together.
+    pub fn nvfp4(nvfp4: Nvfp4) -> Result<Recipe, RecipeError> {
+        nvfp4.check()?;
+        let (n_row, n_byte) = (nvfp4.codes.n_row, nvfp4.codes.n_col);
+        let Some(n_col) = n_byte.checked_mul(2) else {
+            return wrong("rows of fewer than 2^64 values", format!("{n_byte} bytes of two each"));
+        };
+        let factors = vec![nvfp4.matrix.clone()];
+        let recipe = Recipe::of(Node::Nvfp4(Box::new(nvfp4)), n_row, n_col, GgmlType::F32);
+        if !n_col.is_multiple_of(nvfp4::TYPE.block_len() as u64) {
+            return Ok(recipe);
+        }
+        Ok(Recipe { native: nvfp4::TYPE, factors, ..recipe })
     }
 
     /// Numbers in memory, in rows of `n_col`.
@@ -108,14 +136,41 @@ impl Recipe {
         if n_col == 0 || !n.is_multiple_of(n_col) {
             return wrong(format!("rows of {n_col} values"), format!("{n} values"));
         }
-        Ok(Recipe { node: Node::Numbers { values, n_col }, n_row: n / n_col, n_col, native: GgmlType::F32 })
+        Ok(Recipe::of(Node::Numbers { values, n_col }, n / n_col, n_col, GgmlType::F32))
     }
 
-    /// Matrices below each other, such as those of experts. The native type is f32 unless all have the same.
+    /// Rows of matrices below each other. The native type is f32 unless all have the same, with the same factor.
     ///
     /// # Errors
     /// [`RecipeError`] unless there is one, and all have rows of one length.
     pub fn concat(parts: Vec<Recipe>) -> Result<Recipe, RecipeError> {
+        let factors = parts.first().map(|part| part.factors.clone()).unwrap_or_default();
+        let is_same = factors.len() <= 1 && parts.iter().all(|part| part.factors == factors);
+        Ok(Recipe::below(parts)?.with_factors(is_same.then_some(factors)))
+    }
+
+    /// Matrices below each other, such as those of experts. The native type is f32 unless all have the same, each with one
+    /// factor or none.
+    ///
+    /// # Errors
+    /// As [`Recipe::concat`].
+    pub fn stack(parts: Vec<Recipe>) -> Result<Recipe, RecipeError> {
+        let n = parts.first().map_or(0, |part| part.factors.len());
+        let is_each = n <= 1 && parts.iter().all(|part| part.factors.len() == n);
+        let factors = parts.iter().flat_map(|part| part.factors.iter().cloned()).collect();
+        Ok(Recipe::below(parts)?.with_factors(is_each.then_some(factors)))
+    }
+
+    /// The same rows with these factors of the native type, or as f32.
+    fn with_factors(self, factors: Option<Vec<MatrixScale>>) -> Recipe {
+        match factors {
+            Some(factors) => Recipe { factors, ..self },
+            None => Recipe::of(self.node, self.n_row, self.n_col, GgmlType::F32),
+        }
+    }
+
+    /// Rows below each other, without their factors.
+    fn below(parts: Vec<Recipe>) -> Result<Recipe, RecipeError> {
         let Some(first) = parts.first() else { return wrong("a matrix", "none") };
         let (n_col, native) = (first.n_col, first.native);
         if let Some(other) = parts.iter().find(|p| p.n_col != n_col) {
@@ -129,7 +184,7 @@ impl Recipe {
             ends.push(n_row);
         }
         let node = Node::Concat { parts: parts.into_iter().map(|p| p.node).collect(), ends };
-        Ok(Recipe { node, n_row, n_col, native })
+        Ok(Recipe::of(node, n_row, n_col, native))
     }
 
     /// Number of rows.
@@ -147,6 +202,18 @@ impl Recipe {
         self.native
     }
 
+    /// The factors by which values of the native type are multiplied, as one row: of the matrix, or of each of stacked
+    /// ones. None for most types.
+    pub fn factors(&self) -> Option<Recipe> {
+        let n = self.factors.len() as u64;
+        (n > 0).then(|| Recipe::of(Node::Factors(self.factors.clone()), 1, n, GgmlType::F32))
+    }
+
+    /// The same values, whose native type is f32 if it had factors.
+    pub fn decoded(self) -> Recipe {
+        if self.factors.is_empty() { self } else { self.with_factors(None) }
+    }
+
     /// True if values are made of codes with scales.
     pub fn is_coded(&self) -> bool {
         self.node.is_coded()
@@ -157,10 +224,12 @@ impl Recipe {
     /// # Errors
     /// [`RecipeError`] if some do not exist.
     pub fn rows(self, map: Strides) -> Result<Recipe, RecipeError> {
-        let Recipe { node, n_row: found, n_col, native } = self;
+        let Recipe { node, n_row: found, n_col, native, factors } = self;
         match (map.n(), map.end()) {
             (Some(n_row), Some(end)) if end <= found => {
-                Ok(Recipe { node: Node::Rows { of: Box::new(node), map }, n_row, n_col, native })
+                let rows = Recipe::of(Node::Rows { of: Box::new(node), map }, n_row, n_col, native);
+                // Rows of several matrices are no whole ones.
+                Ok(rows.with_factors((factors.len() <= 1).then_some(factors)))
             }
             (_, end) => wrong(format!("at least {} rows", end.unwrap_or(u64::MAX)), found.to_string()),
         }
@@ -175,7 +244,7 @@ impl Recipe {
         let Recipe { node, n_row, n_col: found, .. } = self;
         match (map.n(), map.end()) {
             (Some(n_col), Some(end)) if end <= found && found <= MAX_ROW => {
-                Ok(Recipe { node: Node::Cols { of: Box::new(node), map }, n_row, n_col, native })
+                Ok(Recipe::of(Node::Cols { of: Box::new(node), map }, n_row, n_col, native))
             }
             (_, end) => {
                 let expected = format!("{} to {MAX_ROW} columns", end.unwrap_or(u64::MAX));
@@ -212,7 +281,7 @@ impl Recipe {
     }
 
     fn each(self, f: Function) -> Recipe {
-        Recipe { node: Node::Each { of: Box::new(self.node), f }, native: GgmlType::F32, ..self }
+        Recipe::of(Node::Each { of: Box::new(self.node), f }, self.n_row, self.n_col, GgmlType::F32)
     }
 
     /// The same values in rows of `n_col`. The native type stays if it has no blocks.
@@ -237,7 +306,7 @@ impl Recipe {
             Node::Plain(view) => Node::Plain(View { n_row: n / n_col, n_col, ..view }),
             node => Node::Fold { of: Box::new(node), from: self.n_col, to: n_col },
         };
-        Ok(Recipe { node, n_row: n / n_col, n_col, native })
+        Ok(Recipe::of(node, n / n_col, n_col, native))
     }
 
     /// Matrices of `n_row` rows below each other, each transposed. The native type stays if it has no blocks.
@@ -261,7 +330,7 @@ impl Recipe {
         if !node.fits_levels() {
             return wrong("at most 3 transpositions within each other", "more");
         }
-        Ok(Recipe { node, n_row: n_row_all, n_col: n_row, native })
+        Ok(Recipe::of(node, n_row_all, n_row, native))
     }
 
     /// Values of 4-bit integers (code - 8) * scale whose native type is q4_0.
@@ -278,7 +347,7 @@ impl Recipe {
             return wrong(expected, format!("{} x {}", scales.n_row, scales.n_col));
         }
         let node = Node::Blocks { values: Box::new(self.node), scales: Box::new(scales.node) };
-        Ok(Recipe { node, native: GgmlType::Q4_0, ..self })
+        Ok(Recipe::of(node, self.n_row, self.n_col, GgmlType::Q4_0))
     }
 
     /// The native type, or f32 if that has blocks.

@@ -1,6 +1,7 @@
 //! The operations of a recipe: each gives rows of a matrix, as f32 or as the bytes of a ggml type.
 
 use super::microscaled::Microscaled;
+use super::nvfp4::{MatrixScale, Nvfp4};
 use super::quantized::Quantized;
 use super::view::View;
 
@@ -13,6 +14,10 @@ pub(super) enum Node {
     Quantized(Box<Quantized>),
     /// Codes of a file that ggml has a type for.
     Microscaled(Box<Microscaled>),
+    /// Codes of a file with two levels of scales.
+    Nvfp4(Box<Nvfp4>),
+    /// The factors of such matrices, one row.
+    Factors(Vec<MatrixScale>),
     /// Numbers in memory, a single row or several.
     Numbers { values: Vec<f32>, n_col: u64 },
     /// Some rows of a matrix.

@@ -14,7 +14,7 @@ const MAX_WASTE: u64 = 3;
 const SPAN_BYTES: u64 = 1 << 20;
 
 /// Elements of a file, row by row.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct View {
     /// Index of the file.
     pub file: usize,

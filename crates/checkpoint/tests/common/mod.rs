@@ -112,8 +112,11 @@ pub(crate) fn classes() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/classes")
 }
 
+/// A folder in memory.
+pub(crate) type Files = Folder<MemorySource>;
+
 /// A folder of a configuration and a file of weights, with a tokenizer of one token.
-pub(crate) fn made(config: &Value, weights: Vec<u8>) -> Folder<MemorySource> {
+pub(crate) fn made(config: &Value, weights: Vec<u8>) -> Files {
     let files = [
         ("config.json", config.to_string().into_bytes()),
         ("model.safetensors", weights),
