@@ -23,7 +23,7 @@ pub enum CheckpointError {
 /// with weights, whose names [`weight_files`] gives. `path` is relative to the folder, with `/`.
 pub fn wants(path: &str) -> bool {
     let is_index = !path.contains('/') && path.ends_with(".safetensors.index.json");
-    TokenizerFiles::wants(path) || is_index || mlc::is_file(path)
+    TokenizerFiles::wants(path) || is_index || path == hf::HF_QUANT_CONFIG || mlc::is_file(path)
 }
 
 /// Names of the files with weights that a folder needs besides those that [`wants`] names. They need not be there:
@@ -64,6 +64,7 @@ mod tests {
             "config.json",
             "model.safetensors.index.json",
             "tokenizer.model",
+            "hf_quant_config.json",
             "additional_chat_templates/tool.jinja",
             "mlc-chat-config.json",
             "ndarray-cache.json",

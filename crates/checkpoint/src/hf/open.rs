@@ -24,7 +24,7 @@ use crate::virtual_gguf::{VirtualError, VirtualGguf, VirtualSource};
 const CONFIG: &str = "config.json";
 
 /// The quantisation of checkpoints of NVIDIA ModelOpt whose configuration does not have it.
-const HF_QUANT_CONFIG: &str = "hf_quant_config.json";
+pub(crate) const HF_QUANT_CONFIG: &str = "hf_quant_config.json";
 
 /// The tensor whose rows are tokens.
 const EMBEDDINGS: &str = "token_embd.weight";
