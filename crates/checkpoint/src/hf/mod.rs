@@ -7,6 +7,7 @@ mod class;
 mod classes;
 mod config;
 mod keys;
+mod layouts;
 mod open;
 mod part;
 mod plan;
