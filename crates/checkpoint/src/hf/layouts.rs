@@ -1,18 +1,34 @@
 //! The tensors that store a weight, as recipes: a function for each layout.
 
 use super::part::Part;
-use super::scheme::SchemeError;
 use crate::recipe::{
     Codes, Index, MatrixScale, Microscaled, Nvfp4, Order, Packing, Quantized, Recipe, RecipeError, View, Zero,
 };
 use crate::safetensors::Dtype;
 use crate::tensor_set::{Entry, TensorSet};
 
+/// Tensors that do not store a weight in the layout of their scheme.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum LayoutError {
+    #[error("tensor `{module}.weight`: expected {expected}, found {found}")]
+    Shape { module: String, expected: String, found: String },
+    #[error("tensor `{tensor}`: needed for the weight of its module, not found")]
+    Missing { tensor: String },
+    #[error("tensor `{module}.weight`: its parts do not fit each other")]
+    Parts {
+        module: String,
+        #[source]
+        source: RecipeError,
+    },
+}
+
 /// Names behind the module's of the tensors of a weight in nvfp4, beside `weight_scale`.
 #[derive(PartialEq, Debug)]
 pub(super) struct Nvfp4Names {
-    pub(super) codes: &'static str,
-    pub(super) matrix: &'static str,
+    codes: &'static str,
+    matrix: &'static str,
     /// True if values are divided by the number of the matrix.
     divides: bool,
 }
@@ -23,18 +39,18 @@ pub(super) const NVFP4_MODELOPT: Nvfp4Names =
     Nvfp4Names { codes: "weight", matrix: "weight_scale_2", divides: false };
 
 /// Takes a tensor that a weight needs.
-fn take(tensors: &mut TensorSet, module: &str, end: &str) -> Result<Entry, SchemeError> {
+fn take(tensors: &mut TensorSet, module: &str, end: &str) -> Result<Entry, LayoutError> {
     let tensor = format!("{module}.{end}");
-    tensors.take(&tensor).ok_or(SchemeError::Missing { tensor })
+    tensors.take(&tensor).ok_or(LayoutError::Missing { tensor })
 }
 
-fn located(module: &str) -> impl FnOnce(RecipeError) -> SchemeError + use<> {
+fn located(module: &str) -> impl FnOnce(RecipeError) -> LayoutError + use<> {
     let module = module.to_owned();
-    |source| SchemeError::Parts { module, source }
+    |source| LayoutError::Parts { module, source }
 }
 
-fn layout<T>(module: &str, expected: &str, found: &[u64]) -> Result<T, SchemeError> {
-    Err(SchemeError::Layout {
+fn layout<T>(module: &str, expected: &str, found: &[u64]) -> Result<T, LayoutError> {
+    Err(LayoutError::Shape {
         module: module.to_owned(),
         expected: expected.to_owned(),
         found: format!("{found:?}"),
@@ -42,7 +58,7 @@ fn layout<T>(module: &str, expected: &str, found: &[u64]) -> Result<T, SchemeErr
 }
 
 /// Rows and columns of a matrix.
-fn sizes(module: &str, entry: &Entry) -> Result<(u64, u64), SchemeError> {
+fn sizes(module: &str, entry: &Entry) -> Result<(u64, u64), LayoutError> {
     match entry.shape() {
         [n_row, n_col] => Ok((*n_row, *n_col)),
         other => layout(module, "a matrix", other),
@@ -60,7 +76,7 @@ pub(super) fn float8(
     tensors: &mut TensorSet,
     module: &str,
     block: Option<(u64, u64)>,
-) -> Result<Recipe, SchemeError> {
+) -> Result<Recipe, LayoutError> {
     let codes = take(tensors, module, "weight")?;
     let (n_row, n_col) = sizes(module, &codes)?;
     let inverse = format!("{module}.weight_scale_inv");
@@ -85,7 +101,7 @@ pub(super) fn float8(
 }
 
 /// Words along rows; the zero points are words down columns.
-pub(super) fn packed(tensors: &mut TensorSet, module: &str, bits: u32) -> Result<Recipe, SchemeError> {
+pub(super) fn packed(tensors: &mut TensorSet, module: &str, bits: u32) -> Result<Recipe, LayoutError> {
     let words = take(tensors, module, "weight_packed")?;
     let scale = take(tensors, module, "weight_scale")?;
     let zero = tensors.take(&format!("{module}.weight_zero_point"));
@@ -130,7 +146,7 @@ pub(super) fn gptq(
     module: &str,
     bits: u32,
     plus: f32,
-) -> Result<Recipe, SchemeError> {
+) -> Result<Recipe, LayoutError> {
     let words = take(tensors, module, "qweight")?;
     let zeros = take(tensors, module, "qzeros")?;
     let scale = take(tensors, module, "scales")?;
@@ -159,7 +175,7 @@ pub(super) fn gptq(
 }
 
 /// Words along the output, groups in order.
-pub(super) fn awq(tensors: &mut TensorSet, module: &str) -> Result<Recipe, SchemeError> {
+pub(super) fn awq(tensors: &mut TensorSet, module: &str) -> Result<Recipe, LayoutError> {
     let words = take(tensors, module, "qweight")?;
     let zeros = take(tensors, module, "qzeros")?;
     let scale = take(tensors, module, "scales")?;
@@ -192,7 +208,7 @@ pub(super) fn nvfp4(
     tensors: &mut TensorSet,
     module: &str,
     names: &Nvfp4Names,
-) -> Result<Recipe, SchemeError> {
+) -> Result<Recipe, LayoutError> {
     let codes = take(tensors, module, names.codes)?;
     let scales = take(tensors, module, "weight_scale")?;
     let matrix = take(tensors, module, names.matrix)?;
@@ -203,10 +219,10 @@ pub(super) fn nvfp4(
 }
 
 /// Experts of a layer, each with blocks of 16 bytes.
-pub(super) fn mxfp4(tensors: &mut TensorSet, name: &str) -> Result<Part, SchemeError> {
+pub(super) fn mxfp4(tensors: &mut TensorSet, name: &str) -> Result<Part, LayoutError> {
     let take = |tensors: &mut TensorSet, end| {
         let tensor = format!("{name}_{end}");
-        tensors.take(&tensor).ok_or(SchemeError::Missing { tensor })
+        tensors.take(&tensor).ok_or(LayoutError::Missing { tensor })
     };
     let (blocks, scales) = (take(tensors, "blocks")?, take(tensors, "scales")?);
     let (&[n_expert, n_row, n_block, 16], &[n_expert_scale, n_row_scale, n_scale]) =

@@ -21,6 +21,7 @@ mod weights;
 pub use class::{HfArch, Proof};
 pub use config::{Config, ConfigError};
 pub use keys::Key;
+pub use layouts::LayoutError;
 pub(crate) use open::{HF_QUANT_CONFIG, model, n_vocab, prepare, set_types};
 pub use open::{HfError, OpenOptions, Opened, open};
 pub use part::{Part, PartError};

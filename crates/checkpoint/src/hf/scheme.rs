@@ -3,9 +3,8 @@
 use serde_json::Value;
 
 use super::config::Config;
-use super::layouts::{self, NVFP4_COMPRESSED, NVFP4_MODELOPT, Nvfp4Names};
+use super::layouts::{self, LayoutError, NVFP4_COMPRESSED, NVFP4_MODELOPT, Nvfp4Names};
 use super::part::Part;
-use crate::recipe::RecipeError;
 use crate::tensor_set::TensorSet;
 
 /// A quantisation that cannot be read.
@@ -23,16 +22,8 @@ pub enum SchemeError {
         #[source]
         source: serde_json::Error,
     },
-    #[error("tensor `{module}.weight`: expected {expected}, found {found}")]
-    Layout { module: String, expected: String, found: String },
-    #[error("tensor `{tensor}`: needed for the weight of its module, not found")]
-    Missing { tensor: String },
-    #[error("tensor `{module}.weight`: its parts do not fit each other")]
-    Parts {
-        module: String,
-        #[source]
-        source: RecipeError,
-    },
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
 }
 
 /// Reads the scheme of a method from `quantization_config`.
@@ -132,7 +123,7 @@ impl Scheme {
         if *self != Scheme::Mxfp4 || tensors.find(&format!("{name}_blocks")).is_none() {
             return Ok(None);
         }
-        layouts::mxfp4(tensors, name).map(Some)
+        Ok(Some(layouts::mxfp4(tensors, name)?))
     }
 }
 

@@ -108,8 +108,8 @@ impl Recipe {
         Ok(Recipe::of(node, n_row, n_col, microscaled::TYPE))
     }
 
-    /// Codes with two levels of scales, whose native type is nvfp4 with a [`factor`](Recipe::factors); f32 for rows that
-    /// are no whole blocks.
+    /// Codes with two levels of scales, whose native type is nvfp4 with a [`factor`](Recipe::factors); f32 for rows
+    /// that are no whole blocks.
     ///
     /// # Errors
     /// [`RecipeError`] if codes and scales do not belong together.
@@ -149,8 +149,8 @@ impl Recipe {
         Ok(Recipe::below(parts)?.with_factors(is_same.then_some(factors)))
     }
 
-    /// Matrices below each other, such as those of experts. The native type is f32 unless all have the same, each with one
-    /// factor or none.
+    /// Matrices below each other, such as those of experts. The native type is f32 unless all have the same, each with
+    /// one factor or none.
     ///
     /// # Errors
     /// As [`Recipe::concat`].
