@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use super::fault::{Fault, Result, fail};
+use super::meter::Meter;
 use super::value::{Text, Value};
 
 /// Maximum number of keyword arguments; they are found by searching.
 const MAX_NAMED: usize = 1000;
+
+/// Maximum length of their names in bytes.
+const MAX_NAME: usize = 1000;
 
 #[derive(Debug, Default)]
 pub(super) struct Args {
@@ -19,7 +23,18 @@ impl Args {
         Args { positional, named: Vec::new() }
     }
 
-    pub(super) fn name(&mut self, name: &str, value: Value) -> Result<()> {
+    /// Counts the reading of the texts, which filters, methods and functions may read from end to end.
+    pub(super) fn read(&self, meter: &Meter) -> Result<()> {
+        meter.step(self.positional.len() as u64 / 16)?;
+        let named = self.named.iter().map(|(_, value)| value);
+        self.positional.iter().chain(named).try_for_each(|value| value.read(meter))
+    }
+
+    pub(super) fn name(&mut self, meter: &Meter, name: &str, value: Value) -> Result<()> {
+        if name.len() > MAX_NAME {
+            return Err(Fault::limit("bytes of a keyword", MAX_NAME as u64));
+        }
+        meter.read(name.len() * self.named.len())?;
         if self.named.iter().any(|(found, _)| **found == *name) {
             return fail(format!("keyword argument repeated: {name}"));
         }

@@ -170,7 +170,7 @@ impl<'p> Run<'p> {
             let value = self.eval(arg.expr())?;
             match arg {
                 Arg::Positional(_) => args.positional.push(value),
-                Arg::Named(name, _) => args.name(name, value)?,
+                Arg::Named(name, _) => args.name(&self.meter, name, value)?,
                 Arg::Splat(_) => {
                     // More arguments than any function takes are those of `varargs`.
                     let items = self.iterate(&value)?;
@@ -184,7 +184,7 @@ impl<'p> Run<'p> {
                     };
                     for (key, value) in dict.iter() {
                         let Value::Str(name) = key else { return fail("keywords must be strings") };
-                        args.name(name, value.clone())?;
+                        args.name(&self.meter, name, value.clone())?;
                     }
                 }
             }
@@ -239,6 +239,7 @@ impl<'p> Run<'p> {
         let decl = self.macros[id].decl;
         let n_param = decl.params.len();
         let Args { mut positional, named } = args;
+        self.meter.step((n_param * named.len() / 16) as u64)?;
         let more = if positional.len() > n_param { positional.split_off(n_param) } else { Vec::new() };
         let mut vars: Vec<(&'p str, Value)> =
             decl.params.iter().map(|(name, _)| &**name).zip(positional).collect();

@@ -10,7 +10,7 @@ use super::{
 
 pub(super) type Filter = fn(&mut Run<'_>, Value, Args) -> Result<Value>;
 
-const FILTERS: &[(&str, Filter)] = &[
+pub(super) const FILTERS: &[(&str, Filter)] = &[
     ("abs", number::abs),
     ("attr", items::attr),
     ("batch", items::batch),
@@ -77,6 +77,8 @@ pub(super) fn find(name: &str) -> Option<Filter> {
 impl Run<'_> {
     /// Applies the filter of this name.
     pub(super) fn apply(&mut self, name: &str, value: Value, args: Args) -> Result<Value> {
+        value.read(&self.meter)?;
+        args.read(&self.meter)?;
         if let Some((_, filter)) = self.env.filters.iter().find(|(found, _)| *found == name) {
             return self.call_custom(*filter, Some(value), args);
         }

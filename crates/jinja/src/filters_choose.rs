@@ -34,10 +34,13 @@ pub(super) fn map(run: &mut Run<'_>, value: Value, mut args: Args) -> Result<Val
     if is_path {
         let [path, default] = args.bind("map", ["attribute", "default"], 0)?;
         let path = path.unwrap_or(Value::None);
+        // One for all, whose memory is that of one.
+        let mut missing = None;
         for item in items.iter() {
             let found = run.path(item, &path)?;
             mapped.push(match (&default, found.is_undefined()) {
                 (Some(default), true) => default.clone(),
+                (None, true) => missing.get_or_insert(found).clone(),
                 _ => found,
             })?;
         }

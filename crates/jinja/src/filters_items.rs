@@ -33,8 +33,8 @@ pub(super) fn default(_: &mut Run<'_>, value: Value, args: Args) -> Result<Value
 
 pub(super) fn attr(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [name] = args.bind("attr", ["name"], 1)?;
-    let name: Arc<str> = as_text(name.as_ref(), "")?.into();
-    Ok(run.own_attr(&value, &name)?.unwrap_or(Value::Undefined(Some(name))))
+    let name = as_text(name.as_ref(), "")?;
+    Ok(run.own_attr(&value, name)?.unwrap_or_else(|| Value::missing(name)))
 }
 
 pub(super) fn first(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
@@ -172,6 +172,7 @@ pub(super) fn sum(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> 
     let path = given(path);
     let mut sum = start.unwrap_or(Value::Int(0));
     for item in items.iter() {
+        run.meter.step(1)?;
         let item = match &path {
             Some(path) => run.path(item, path)?,
             None => item.clone(),

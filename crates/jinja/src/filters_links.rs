@@ -25,6 +25,7 @@ pub(super) fn urlize(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
     let schemes = schemes.iter().flat_map(|schemes| schemes.iter());
     let schemes: Vec<&str> = schemes.map(|scheme| as_text(Some(scheme), "")).collect::<Result<_>>()?;
     let _scratch = run.meter.charge(size_of_val(&*schemes))?;
+    schemes.iter().try_for_each(|scheme| run.meter.read(scheme.len()))?;
     if let Some(scheme) = schemes.iter().find(|scheme| !is_scheme(scheme)) {
         return fail(format!("'{scheme}' is not a valid URI scheme prefix"));
     }
@@ -37,7 +38,7 @@ pub(super) fn urlize(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
         rest = behind.trim_start_matches(is_space);
         let (head, tail) = ends(word);
         let address = &word[head..tail];
-        run.meter.step(1 + schemes.len() as u64)?;
+        run.meter.step(1 + (schemes.len() * (1 + word.len() / 32)) as u64)?;
         out.push_part(&text, &word[..head])?;
         match Kind::of(address, &schemes) {
             None => out.push_part(&text, address)?,

@@ -36,9 +36,15 @@ fn whole(x: f64) -> Option<i128> {
     (x.abs() < 1e38).then_some(x as i128)
 }
 
+/// Digits of a number in a text; longer ones are none.
+const MAX_DIGITS: usize = 1 << 10;
+
 /// Python's `int(text, base)`.
 fn parse_int(text: &str, base: u32) -> Option<i128> {
     let text = text.trim();
+    if text.len() > MAX_DIGITS {
+        return None;
+    }
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let mut base = base;
     let mut plain = digits;
@@ -62,7 +68,7 @@ fn parse_int(text: &str, base: u32) -> Option<i128> {
 fn parse_float(text: &str) -> Option<f64> {
     let text = text.trim();
     let is_valid = !text.starts_with('_') && !text.ends_with('_') && !text.contains("__");
-    if !is_valid || text.len() > 1 << 10 {
+    if !is_valid || text.len() > MAX_DIGITS {
         return None;
     }
     text.replace('_', "").parse().ok()

@@ -159,6 +159,7 @@ pub(super) fn truncate(run: &mut Run<'_>, value: Value, args: Args) -> Result<Va
 pub(super) fn wordcount(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("wordcount", [], 0)?;
     let text = run.text_of(&value)?;
+    run.meter.read_closely(&text)?;
     Ok(Value::Int(text.split(|c| !is_word(c)).filter(|word| !word.is_empty()).count() as i128))
 }
 
@@ -187,6 +188,7 @@ pub(super) fn escape_into(text: &Text, out: &mut TextBuilder) -> Result<()> {
 pub(super) fn xmlattr(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [space] = args.bind("xmlattr", ["autospace"], 0)?;
     let Value::Dict(dict) = &value else { return fail("xmlattr requires a dictionary") };
+    run.meter.step(dict.len() as u64)?;
     let mut out = run.text()?;
     for (key, value) in dict.iter().filter(|(_, value)| !matches!(value, Value::None | Value::Undefined(_))) {
         let key = run.text_of(key)?;
@@ -257,7 +259,7 @@ pub(super) fn urlencode(run: &mut Run<'_>, value: Value, args: Args) -> Result<V
     let is_plain = matches!(value, Value::Str(_)) || value.as_float().is_some() || value.len().is_none();
     let mut out = run.text()?;
     if is_plain {
-        quote(&*run.text_of(&value)?, true, &mut out)?;
+        quote(run, &value, true, &mut out)?;
         return Ok(out.finish());
     }
     let pairs = match &value {
@@ -270,9 +272,9 @@ pub(super) fn urlencode(run: &mut Run<'_>, value: Value, args: Args) -> Result<V
         if i > 0 {
             out.push("&")?;
         }
-        quote(&*run.text_of(key)?, false, &mut out)?;
+        quote(run, key, false, &mut out)?;
         out.push("=")?;
-        quote(&*run.text_of(value)?, false, &mut out)?;
+        quote(run, value, false, &mut out)?;
     }
     Ok(out.finish())
 }
@@ -282,7 +284,9 @@ fn items(run: &mut Run<'_>, dict: &Value) -> Result<Arc<super::value::Seq>> {
     run.iterate(&view)
 }
 
-fn quote(text: &Text, keep_slash: bool, out: &mut TextBuilder) -> Result<()> {
+fn quote(run: &Run<'_>, value: &Value, keep_slash: bool, out: &mut TextBuilder) -> Result<()> {
+    let text = run.text_of(value)?;
+    run.meter.read_closely(&text)?;
     let start = out.len();
     text.bytes().try_for_each(|byte| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' => out.push_char(byte.into()),
@@ -290,5 +294,5 @@ fn quote(text: &Text, keep_slash: bool, out: &mut TextBuilder) -> Result<()> {
         b' ' if !keep_slash => out.push("+"),
         _ => out.push(&format!("%{byte:02X}")),
     })?;
-    out.mark_since(start, text)
+    out.mark_since(start, &text)
 }

@@ -20,7 +20,6 @@ pub(super) fn wordwrap(run: &mut Run<'_>, value: Value, args: Args) -> Result<Va
     let [width, long_words, end, hyphens] =
         args.bind("wordwrap", ["width", "break_long_words", "wrapstring", "break_on_hyphens"], 0)?;
     let text = args::text(Some(value))?;
-    run.meter.read(text.len())?;
     let end = args::text(Some(given(end).unwrap_or_else(|| Value::constant("\n"))))?;
     let width = as_int(width.as_ref(), 79)?;
     let wrap = Wrap {

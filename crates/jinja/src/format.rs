@@ -23,6 +23,7 @@ impl Run<'_> {
         };
         let mut rest: &str = format;
         while let Some((before, field)) = rest.split_once('%') {
+            self.meter.step(1)?;
             out.push_part(format, before)?;
             let mut field = field;
             let mut named = None;
@@ -31,7 +32,7 @@ impl Run<'_> {
                     return fail("incomplete format key");
                 };
                 let Value::Dict(dict) = values else { return fail("format requires a mapping") };
-                named = match dict.named(name) {
+                named = match dict.named(&self.meter, name)? {
                     Some(value) => Some(value.clone()),
                     None => return fail(format!("no key '{}'", name.chars().take(40).collect::<String>())),
                 };
@@ -73,7 +74,9 @@ impl Run<'_> {
                 spec.write_text(text, '>', out)
             }
             'c' => match value {
-                Value::Str(text) if text.chars().count() == 1 => spec.write_text(text, '>', out),
+                Value::Str(text) if text.chars().nth(1).is_none() && !text.is_empty() => {
+                    spec.write_text(text, '>', out)
+                }
                 _ => match value.as_int().and_then(|n| u32::try_from(n).ok()).and_then(char::from_u32) {
                     Some(c) => spec.write_str(c.encode_utf8(&mut [0; 4]), '>', out),
                     None => fail("%c requires an integer or a character"),
@@ -126,6 +129,7 @@ impl Run<'_> {
         }
         let mut rest = part;
         while let Some(at) = rest.find(['{', '}']) {
+            self.meter.step(1)?;
             out.push_part(of, &rest[..at])?;
             let brace = &rest[at..at + 1];
             rest = &rest[at + 1..];
@@ -194,6 +198,7 @@ impl Run<'_> {
         if index.is_some() && !first.is_empty() {
             auto.manual()?;
         }
+        self.meter.read((16 + first.len()) * args.named.len())?;
         let mut value = match index {
             Some(index) => args.positional.get(index).cloned(),
             None => args.named.iter().find(|(found, _)| **found == *first).map(|(_, value)| value.clone()),

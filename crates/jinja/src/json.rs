@@ -28,11 +28,14 @@ pub(super) fn tojson(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
         Some(text) => text.chars().take(MAX_INDENT).collect(),
         None => " ".repeat(value.as_int().unwrap_or(0).clamp(0, MAX_INDENT as i128) as usize),
     });
+    let _scratch;
     let (item_separator, key_separator) = match given(separators) {
         Some(pair) => {
             let pair = run.iterate(&pair)?;
             let [item, key] = &**pair else { return fail("separators are two texts") };
-            (as_text(Some(item), "")?.to_owned(), as_text(Some(key), "")?.to_owned())
+            let (item, key) = (as_text(Some(item), "")?, as_text(Some(key), "")?);
+            _scratch = run.meter.charge(item.len() + key.len())?;
+            (item.to_owned(), key.to_owned())
         }
         None if indent.is_some() => (",".to_owned(), ": ".to_owned()),
         None => (", ".to_owned(), ": ".to_owned()),
@@ -57,6 +60,7 @@ fn write(run: &mut Run<'_>, style: &Style, value: &Value, depth: usize, out: &mu
         Value::Int(n) => out.push(&n.to_string()),
         Value::Float(x) => out.push(&number(*x)),
         Value::Str(text) => {
+            run.meter.read_closely(text)?;
             let start = out.len();
             write_text(style, text, out)?;
             out.mark_since(start, text)
@@ -111,6 +115,7 @@ fn write_items(
         }
         new_line(depth + 1, out)?;
         if let Some((text, key)) = key {
+            run.meter.read_closely(&text)?;
             let start = out.len();
             write_text(style, &text, out)?;
             if let Value::Str(key) = &key {

@@ -24,6 +24,9 @@ pub(super) const MAX_CALL_DEPTH: u32 = 250;
 
 const BYTES_PER_STEP: usize = 32;
 
+/// How many bytes take as long as one that is read closely.
+const CLOSELY: usize = 8;
+
 /// The counters of one rendering.
 #[derive(Debug)]
 pub(super) struct Meter {
@@ -60,6 +63,11 @@ impl Meter {
     /// Counts the reading of `n_byte` bytes.
     pub(super) fn read(&self, n_byte: usize) -> Result<()> {
         self.step((n_byte / BYTES_PER_STEP) as u64)
+    }
+
+    /// Counts the reading of a text whose characters are each looked up in tables, or printed one by one.
+    pub(super) fn read_closely(&self, text: &str) -> Result<()> {
+        self.read(CLOSELY * text.len())
     }
 
     /// The right to occupy `n_byte` bytes.
@@ -103,5 +111,120 @@ impl Drop for Charge {
             let n_live = meter.n_live_byte.load(Relaxed);
             meter.n_live_byte.store(n_live.saturating_sub(self.n_byte), Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::{ALONE, Dialect};
+    use crate::run::Run;
+    use crate::value::Value;
+    use crate::{Program, filters, text_methods};
+
+    /// Steps of a template whose variable `s` is a text of `n_byte` bytes. It may fail.
+    fn n_step(source: &str, n_byte: usize) -> u64 {
+        let text = Value::text(&Arc::new(Meter::unlimited()), "é".repeat(n_byte / 2)).unwrap();
+        let meter = Arc::new(Meter::default());
+        let run = Run::new(&ALONE, Dialect::Chat, meter.clone(), vec![("s", text)], None).unwrap();
+        let _ = run.render(&Program::parse(source).unwrap());
+        meter.n_step.load(Relaxed)
+    }
+
+    /// Fails for templates that do not take the steps of reading `s` as often as they do.
+    fn assert_reads(templates: Vec<(String, u64)>) {
+        const N_BYTE: usize = 1 << 16;
+        let mut wrong = Vec::new();
+        for (source, n) in templates {
+            let more = n_step(&source, N_BYTE).saturating_sub(n_step(&source, 2));
+            // The short text is read, too.
+            if more + 4 < n * (N_BYTE / BYTES_PER_STEP) as u64 {
+                wrong.push(format!("{source}: {more} steps"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn filters_and_methods_count_the_texts_that_they_read() {
+        let filters = filters::FILTERS.iter().flat_map(|(name, _)| {
+            [
+                format!("{{% set x = s|{name} %}}"),
+                format!("{{% set x = 'a'|{name}(s) %}}"),
+                format!("{{% set x = 'a'|{name}(none_such=s) %}}"),
+                format!("{{% set x = [s, s, s]|map('{name}')|list %}}"),
+            ]
+        });
+        let methods = text_methods::NAMES.iter().flat_map(|name| {
+            [
+                format!("{{% set x = s.{name}() %}}"),
+                format!("{{% set x = 'a'.{name}(s) %}}"),
+                format!("{{% set f = s.{name} %}}{{% set x = f() %}}"),
+            ]
+        });
+        assert_reads(filters.chain(methods).map(|source| (source, 1)).collect());
+    }
+
+    #[test]
+    fn operators_tests_and_keys_count_the_texts_that_they_read() {
+        let t = "{% set t = 'é' * (s|length) %}";
+        let expressions = [
+            ("s is lower", 1),
+            ("s is upper", 1),
+            ("s is sameas t", 1),
+            ("s is eq t", 1),
+            ("s == t", 1),
+            ("s < t", 1),
+            ("s in [t]", 1),
+            ("'a' in s", 1),
+            ("s in 'a'", 1),
+            ("s ~ 1", 1),
+            ("s + t", 2),
+            ("s[0]", 1),
+            ("s[:1]", 1),
+            ("s % 1", 1),
+            ("s|length", 1),
+            ("s|int", 1),
+            ("s|wordcount", 1),
+            ("{s: 1}", 1),
+            ("{(1, (s, s)): 1}", 2),
+            ("{}[s]", 1),
+            ("{s: 1}[t]", 2),
+            ("{s: 1} == {t: 1}", 3),
+            ("s in {}", 1),
+            ("(s, s) in {}", 2),
+            ("{}.get(s)", 1),
+            ("{}.fromkeys([s, s])", 2),
+            ("dict([(s, 1)])", 1),
+            ("namespace(a=1)[s]", 1),
+            ("namespace({s: 1})", 2),
+            ("[s, s]|unique|list", 2),
+            ("[1, s]|attr(s)", 1),
+            ("'a'.startswith((t, t, t))", 3),
+            ("[]|tojson(separators=(s, s))", 2),
+            ("range(1)[s]", 1),
+        ];
+        let closely =
+            ["s is lower", "s.isalpha()", "s.isprintable()", "s.istitle()", "[s]|string", "s|tojson"];
+        // `t` is made of a length that is read, and holds as many bytes.
+        let templates = expressions.map(|(expression, n)| (expression, n + 2));
+        let templates = templates.into_iter().chain(closely.map(|expression| (expression, 10)));
+        let source = |expression| format!("{t}{{% set x = {expression} %}}");
+        assert_reads(templates.map(|(expression, n)| (source(expression), n)).collect());
+    }
+
+    #[test]
+    fn items_that_are_visited_take_steps() {
+        for (source, least) in [
+            ("{{ (range(9999)|list)|sum }}", 20_000),
+            ("{{ {}.fromkeys(range(9999))|xmlattr }}", 40_000),
+            ("{{ ('a,' * 9999).replace('a,', '') }}", 10_000),
+            ("{{ ('%%' * 9999) % () }}", 10_000),
+            ("{% set a, a, a, a, a, a, a, a = [1] * 8 %}", 8),
+        ] {
+            assert!(n_step(source, 0) >= least, "{source}: {} steps", n_step(source, 0));
+        }
+        let n = |source: &str| n_step(source, 0);
+        assert!(n("{{ ([1] * 9999).count(1, 0, 9) }}") < n("{{ ([1] * 9999).count(1) }}") - 9000);
     }
 }

@@ -7,7 +7,7 @@ use super::args::{Args, as_int};
 use super::fault::{Result, fail};
 use super::ops::undefined;
 use super::run::Run;
-use super::value::{Value, equal, method};
+use super::value::{StrKey, Value, equal, method};
 use super::{text_methods, value};
 
 /// Methods of Python's lists and dictionaries that would change them.
@@ -55,27 +55,28 @@ impl Run<'_> {
             return Ok(found);
         }
         let found = match value {
-            Value::Dict(dict) => dict.named(name).cloned(),
+            Value::Dict(dict) => dict.named(&self.meter, name)?.cloned(),
             _ => None,
         };
         Ok(found.unwrap_or_else(|| Value::Undefined(Some(name.clone()))))
     }
 
     /// An attribute that is no item: a method, or a variable of an object of Jinja's.
-    pub(super) fn own_attr(&self, value: &Value, name: &Arc<str>) -> Result<Option<Value>> {
+    pub(super) fn own_attr(&self, value: &Value, name: &str) -> Result<Option<Value>> {
         if is_safe(value, name) {
-            return method(value.clone(), name.clone()).map(Some);
+            return method(value.clone(), name.into()).map(Some);
         }
         if is_unsafe(value, name) {
-            return Ok(Some(Value::Undefined(Some(name.clone()))));
+            return Ok(Some(Value::missing(name)));
         }
+        self.meter.read(name.len())?;
         Ok(match value {
-            Value::Namespace(id) => self.namespaces[*id].get(&Value::constant(name)).cloned(),
+            Value::Namespace(id) => self.namespaces[*id].get(&StrKey(name)).cloned(),
             Value::Loop(id, serial) => self.loop_attr(*id, *serial, name)?,
             Value::Cycler(id) => self.cycler_attr(*id, name),
             Value::Module(id) => self.module_attr(*id, name),
-            Value::Macro(id) if **name == *"name" => Some(Value::constant(&self.macros[*id].decl.name)),
-            Value::Range(range) => match &**name {
+            Value::Macro(id) if name == "name" => Some(Value::constant(&self.macros[*id].decl.name)),
+            Value::Range(range) => match name {
                 "start" => Some(Value::Int(range.start)),
                 "stop" => Some(Value::Int(range.stop)),
                 "step" => Some(Value::Int(range.step)),
@@ -118,6 +119,7 @@ pub(super) fn call(run: &mut Run<'_>, value: &Value, name: &str, args: Args) -> 
             "access to attribute '{name}' of '{of}' object is unsafe: values cannot change"
         ));
     }
+    args.read(&run.meter)?;
     match value {
         Value::Str(text) => text_methods::call(run, text, name, args),
         Value::List(items) if name == "copy" => {
@@ -150,12 +152,13 @@ fn search(run: &mut Run<'_>, value: &Value, name: &str, args: Args) -> Result<Va
     let [item, start, stop] = args.bind(name, ["value", "start", "stop"], 1)?;
     let item = item.unwrap_or(Value::None);
     let items = run.iterate(value)?;
-    let bound = |n: i128| if n < 0 { n + items.len() as i128 } else { n };
+    let len = items.len() as i128;
+    let bound = |n: i128| (if n < 0 { n + len } else { n }).clamp(0, len) as usize;
     let start = bound(as_int(start.as_ref(), 0)?);
-    let stop = bound(as_int(stop.as_ref(), items.len() as i128)?);
+    let stop = bound(as_int(stop.as_ref(), len)?);
     let mut n = 0;
-    for (i, found) in items.iter().enumerate() {
-        if !(start..stop).contains(&(i as i128)) || !equal(&run.meter, found, &item)? {
+    for (i, found) in items.iter().enumerate().take(stop).skip(start) {
+        if !equal(&run.meter, found, &item)? {
             continue;
         }
         if name == "index" {
@@ -171,8 +174,7 @@ fn call_dict(run: &mut Run<'_>, dict: &Arc<value::Dict>, name: &str, args: Args)
         "get" => {
             let [key, default] = args.bind(name, ["key", "default"], 1)?;
             let key = key.unwrap_or(Value::None);
-            key.check_key()?;
-            Ok(dict.get(&key).cloned().or(default).unwrap_or(Value::None))
+            Ok(dict.find(&run.meter, &key)?.cloned().or(default).unwrap_or(Value::None))
         }
         "copy" => {
             let [] = args.bind(name, [], 0)?;

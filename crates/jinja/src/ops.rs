@@ -69,7 +69,10 @@ impl Run<'_> {
             return floats(op, x, y).map(Value::Float);
         }
         match (op, a, b) {
-            (BinaryOp::Rem, Value::Str(format), _) => self.format_percent(format, b),
+            (BinaryOp::Rem, Value::Str(format), _) => {
+                self.meter.read(format.len())?;
+                self.format_percent(format, b)
+            }
             (BinaryOp::Add, Value::Str(a), Value::Str(b)) => {
                 let mut out = self.text()?;
                 out.push_text(a)?;
@@ -147,14 +150,14 @@ impl Run<'_> {
                 }
             },
             Value::List(items) | Value::Tuple(items) | Value::View(items, _) => in_items(items),
-            Value::Dict(dict) => {
-                item.check_key()?;
-                Ok(dict.contains_key(item))
+            Value::Dict(dict) => Ok(dict.find(&self.meter, item)?.is_some()),
+            Value::Range(range) => {
+                let offset = item.as_int().and_then(|n| n.checked_sub(range.start));
+                Ok(offset.is_some_and(|offset| {
+                    offset.checked_rem(range.step) == Some(0)
+                        && (0..range.len() as i128).contains(&(offset / range.step))
+                }))
             }
-            Value::Range(range) => Ok(item.as_int().is_some_and(|n| {
-                let offset = n - range.start;
-                offset % range.step == 0 && (0..range.len() as i128).contains(&(offset / range.step))
-            })),
             Value::Iter(_) => fail("a generator cannot be searched; make it a list"),
             _ => fail(format!("argument of type '{}' is not iterable", container.type_name())),
         }
@@ -165,10 +168,8 @@ impl Run<'_> {
         let indexed = |items: &[Value]| position(key, items.len()).map(|at| items[at].clone());
         let found = match value {
             Value::Undefined(name) => return undefined(name.as_ref()),
-            Value::Dict(dict) => match key.check_key() {
-                Ok(()) => dict.get(key).cloned(),
-                Err(_) => None,
-            },
+            // What cannot be a key is none. An excess shows at the next step.
+            Value::Dict(dict) => dict.find(&self.meter, key).unwrap_or(None).cloned(),
             Value::List(items) | Value::Tuple(items) => indexed(items),
             Value::Range(range) => position(key, range.len()).map(|at| range.get(at)),
             Value::Str(text) if key.as_int().is_some() => {
@@ -184,8 +185,7 @@ impl Run<'_> {
             (Some(found), _) => Ok(found),
             // Subscripts find attributes, too.
             (None, Value::Str(name)) => {
-                let name: Arc<str> = (***name).into();
-                Ok(self.own_attr(value, &name)?.unwrap_or(Value::Undefined(Some(name))))
+                Ok(self.own_attr(value, name)?.unwrap_or_else(|| Value::missing(name)))
             }
             _ => Ok(Value::Undefined(None)),
         }

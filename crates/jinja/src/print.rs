@@ -53,6 +53,7 @@ impl Run<'_> {
             Value::Int(n) => out.push(&n.to_string()),
             Value::Float(x) => out.push(&float(*x)),
             Value::Str(text) => {
+                self.meter.read_closely(text)?;
                 let start = out.len();
                 quote(text, out)?;
                 out.mark_since(start, text)

@@ -9,7 +9,7 @@ use super::environment::{Dialect, Environment};
 use super::fault::{Fault, Result, fail};
 use super::meter::{Charge, MAX_CALL_DEPTH, Meter};
 use super::time::LocalTime;
-use super::value::{ListBuilder, Seq, TextBuilder, Value, equal};
+use super::value::{ListBuilder, Seq, StrKey, TextBuilder, Value, equal};
 use super::{Program, Rendered};
 
 /// The state of one rendering.
@@ -326,25 +326,29 @@ impl<'p> Run<'p> {
     }
 
     pub(super) fn lookup(&self, name: &str) -> Option<&Value> {
-        let mut at = Some(self.frame);
-        while let Some(frame) = at {
+        let (mut at, mut found, mut n_var) = (Some(self.frame), None, 0);
+        while let (Some(frame), None) = (at, found) {
             let frame = self.at(frame);
-            // An excess shows at the next step.
-            let _ = self.meter.step((frame.vars.len() / 16) as u64);
-            if let Some((_, value)) = frame.vars.iter().rev().find(|(found, _)| *found == name) {
-                return Some(value);
-            }
+            n_var += 1 + frame.vars.len();
+            found = frame.vars.iter().rev().find(|(found, _)| *found == name);
             at = frame.parent.map(|parent| self.alive(parent));
         }
-        None
+        self.read_names(name, n_var);
+        found.map(|(_, value)| value)
+    }
+
+    /// Counts comparisons of a name with `n` others.
+    fn read_names(&self, name: &str, n: usize) {
+        // An excess shows at the next step.
+        let _ = self.meter.read(n * 2.max(name.len() / 8));
     }
 
     fn set(&mut self, name: &'p str, value: Value) {
+        self.read_names(name, self.at(self.frame).vars.len());
         let vars = match self.frame {
             Scope::Stack(at) => &mut self.frames[at].vars,
             Scope::Module(id) => &mut self.modules[id].vars,
         };
-        let _ = self.meter.step((vars.len() / 16) as u64);
         match vars.iter_mut().find(|(found, _)| *found == name) {
             Some((_, place)) => *place = value,
             None => vars.push((name, value)),
@@ -370,6 +374,7 @@ impl<'p> Run<'p> {
                         items.len()
                     ));
                 }
+                self.meter.step(items.len() as u64)?;
                 for (target, item) in targets.iter().zip(items.iter()) {
                     self.assign(target, item.clone())?;
                 }
@@ -379,7 +384,8 @@ impl<'p> Run<'p> {
     }
 
     pub(super) fn set_in_namespace(&mut self, id: usize, attr: &str, value: Value) -> Result<()> {
-        let key = match self.namespaces[id].get_key_value(&Value::constant(attr)) {
+        self.meter.read(attr.len())?;
+        let key = match self.namespaces[id].get_key_value(&StrKey(attr)) {
             Some((key, _)) => key.clone(),
             None => {
                 self.tables.grow(4 * size_of::<Value>() + attr.len())?;
@@ -511,6 +517,7 @@ impl<'p> Run<'p> {
             run.in_frame(scope, vars, |run| {
                 run.in_program(program, |run| {
                     for (name, default) in &decl.params {
+                        run.meter.step((1 + run.at(run.frame).vars.len() / 16) as u64)?;
                         if run.at(run.frame).vars.iter().any(|(found, _)| *found == &**name) {
                             continue;
                         }

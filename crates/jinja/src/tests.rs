@@ -78,6 +78,7 @@ impl Run<'_> {
             }
             "sameas" => {
                 let [other] = args.bind(name, ["other"], 1)?;
+                value.read(&self.meter)?;
                 return Ok(is_same(value, &other.unwrap_or(Value::None)));
             }
             _ => {}
@@ -111,14 +112,15 @@ impl Run<'_> {
             "float" => matches!(value, Value::Float(_)),
             "integer" => matches!(value, Value::Int(_)),
             "number" => value.as_float().is_some(),
-            "iterable" => matches!(value, Value::Iter(_)) || value.len().is_some(),
-            "sequence" => value.len().is_some() && !matches!(value, Value::View(..)),
+            "iterable" => matches!(value, Value::Iter(_)) || value.has_len(),
+            "sequence" => value.has_len() && !matches!(value, Value::View(..)),
             "mapping" => matches!(value, Value::Dict(_)),
             "none" => matches!(value, Value::None),
             "string" => matches!(value, Value::Str(_)),
             "lower" | "upper" => {
                 let text = self.str(value)?;
                 let text = text.as_str().unwrap_or_default();
+                self.meter.read_closely(text)?;
                 let (lower, upper) =
                     (text.chars().any(char::is_lowercase), text.chars().any(char::is_uppercase));
                 if name == "lower" { lower && !upper } else { upper && !lower }

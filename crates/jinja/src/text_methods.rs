@@ -63,7 +63,7 @@ pub(super) fn call(run: &mut Run<'_>, text: &Text, name: &str, args: Args) -> Re
             change_case(run, text, name)
         }
         "count" | "find" | "index" | "rfind" | "rindex" => find(run, text, name, args),
-        "startswith" | "endswith" => starts_or_ends(text, name, args),
+        "startswith" | "endswith" => starts_or_ends(run, text, name, args),
         "strip" | "lstrip" | "rstrip" => strip(run, text, name, args),
         "center" | "ljust" | "rjust" => justify(run, text, name, args),
         "zfill" => {
@@ -114,6 +114,7 @@ pub(super) fn call(run: &mut Run<'_>, text: &Text, name: &str, args: Args) -> Re
         "encode" => fail("texts cannot be encoded in templates"),
         _ => {
             let [] = args.bind(name, [], 0)?;
+            run.meter.read_closely(text)?;
             Ok(Value::Bool(is(text, name)))
         }
     }
@@ -219,6 +220,7 @@ fn find(run: &Run<'_>, text: &str, name: &str, args: Args) -> Result<Value> {
     let range = range_of(text, int_or_none(start)?, int_or_none(end)?);
     if name == "count" {
         let n = range.map_or(0, |(text, _)| text.matches(part).count());
+        run.meter.step((n / 4) as u64)?;
         return Ok(Value::Int(n as i128));
     }
     let found = range.and_then(|(text, first)| {
@@ -233,7 +235,7 @@ fn find(run: &Run<'_>, text: &str, name: &str, args: Args) -> Result<Value> {
     }
 }
 
-fn starts_or_ends(text: &str, name: &str, args: Args) -> Result<Value> {
+fn starts_or_ends(run: &Run<'_>, text: &str, name: &str, args: Args) -> Result<Value> {
     let [part, start, end] = args.bind(name, ["prefix", "start", "end"], 1)?;
     let Some((text, _)) = range_of(text, int_or_none(start)?, int_or_none(end)?) else {
         return Ok(Value::Bool(false));
@@ -242,6 +244,8 @@ fn starts_or_ends(text: &str, name: &str, args: Args) -> Result<Value> {
     match &part {
         Some(Value::Tuple(parts)) => {
             for part in parts.iter() {
+                run.meter.step(1)?;
+                part.read(&run.meter)?;
                 if fits(as_text(Some(part), "")?) {
                     return Ok(Value::Bool(true));
                 }
@@ -321,6 +325,7 @@ pub(super) fn replace(run: &Run<'_>, text: &Text, old: &str, new: &Text, count: 
     let mut out = run.text()?;
     let mut at = 0;
     for (found, _) in text.match_indices(old).take(max) {
+        run.meter.step(1)?;
         out.push_part(text, &text[at..found])?;
         out.push_text(new)?;
         at = found + old.len();

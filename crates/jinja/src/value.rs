@@ -92,7 +92,7 @@ impl std::ops::Deref for Seq {
     }
 }
 
-/// A dictionary in order of insertion.
+/// A dictionary in order of insertion. Its keys are found with a meter.
 #[derive(Debug)]
 pub(crate) struct Dict {
     map: IndexMap<Value, Value>,
@@ -101,22 +101,29 @@ pub(crate) struct Dict {
 }
 
 impl std::ops::Deref for Dict {
-    type Target = IndexMap<Value, Value>;
+    type Target = indexmap::map::Slice<Value, Value>;
     fn deref(&self) -> &Self::Target {
-        &self.map
+        self.map.as_slice()
     }
 }
 
 impl Dict {
+    /// The entry with a key.
+    pub(super) fn find(&self, meter: &Meter, key: &Value) -> Result<Option<&Value>> {
+        key.check_key(meter)?;
+        Ok(self.map.get(key))
+    }
+
     /// The entry with a key that is a text.
-    pub(super) fn named(&self, name: &str) -> Option<&Value> {
-        self.map.get(&StrKey(name))
+    pub(super) fn named(&self, meter: &Meter, name: &str) -> Result<Option<&Value>> {
+        meter.read(name.len())?;
+        Ok(self.map.get(&StrKey(name)))
     }
 }
 
 /// A text as a key, without making a value of it.
 #[derive(Hash)]
-struct StrKey<'a>(&'a str);
+pub(super) struct StrKey<'a>(pub(super) &'a str);
 
 impl indexmap::Equivalent<Value> for StrKey<'_> {
     fn equivalent(&self, key: &Value) -> bool {
@@ -194,6 +201,16 @@ impl Value {
         }
     }
 
+    /// Counts the reading of a text. Other values take steps for each item that is visited.
+    pub(super) fn read(&self, meter: &Meter) -> Result<()> {
+        self.as_str().map_or(Ok(()), |text| meter.read(text.len()))
+    }
+
+    /// What a name that is not found gives. Of the name only the part for messages is kept.
+    pub(super) fn missing(name: &str) -> Value {
+        Value::Undefined(Some(name.chars().take(MAX_NAME).collect::<String>().into()))
+    }
+
     pub(super) fn is_undefined(&self) -> bool {
         matches!(self, Value::Undefined(_))
     }
@@ -241,6 +258,11 @@ impl Value {
         }
     }
 
+    /// True if it has a length, which takes time to count in a text.
+    pub(super) fn has_len(&self) -> bool {
+        matches!(self, Value::Str(_)) || self.len().is_some()
+    }
+
     /// The name of its type in Python.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
@@ -284,8 +306,9 @@ impl Value {
         }
     }
 
-    /// Fails for values that cannot be keys. Tuples that share their parts would take for ever to be hashed.
-    pub(super) fn check_key(&self) -> Result<()> {
+    /// Fails for values that cannot be keys, and counts the reading of others. Tuples that share their parts would take
+    /// for ever to be hashed.
+    fn check_key(&self, meter: &Meter) -> Result<()> {
         match self {
             Value::List(_) | Value::Dict(_) | Value::View(..) => {
                 fail(format!("unhashable type: '{}'", self.type_name()))
@@ -293,11 +316,17 @@ impl Value {
             Value::Tuple(items) if items.weight > MAX_KEY => {
                 Err(Fault::limit("values in a key", MAX_KEY.into()))
             }
-            Value::Tuple(items) => items.iter().try_for_each(Value::check_key),
-            _ => Ok(()),
+            Value::Tuple(items) => {
+                meter.step(items.len() as u64)?;
+                items.iter().try_for_each(|item| item.check_key(meter))
+            }
+            _ => self.read(meter),
         }
     }
 }
+
+/// Characters of a name that an undefined value keeps.
+const MAX_NAME: usize = 60;
 
 /// Maximum number of values in a tuple that is a key.
 const MAX_KEY: u32 = 1000;
@@ -354,7 +383,7 @@ pub(super) fn equal(meter: &Meter, a: &Value, b: &Value) -> Result<bool> {
                 return Ok(false);
             }
             for (key, value) in a.iter() {
-                match b.get(key) {
+                match b.find(meter, key)? {
                     Some(other) if equal(meter, value, other)? => {}
                     _ => return Ok(false),
                 }
@@ -365,6 +394,7 @@ pub(super) fn equal(meter: &Meter, a: &Value, b: &Value) -> Result<bool> {
             meter.read(a.len().min(b.len()))?;
             ***a == ***b
         }
+        (Value::Float(x), Value::Float(y)) => x == y,
         _ => a == b,
     })
 }
@@ -390,7 +420,8 @@ impl PartialEq for Value {
             _ => match (self.as_int(), other.as_int()) {
                 (Some(a), Some(b)) => a == b,
                 _ => match (self.as_float(), other.as_float()) {
-                    (Some(a), Some(b)) => a == b,
+                    // As the same object is in Python; keys that equal none would take quadratic time.
+                    (Some(a), Some(b)) => a == b || a.is_nan() && b.is_nan(),
                     _ => false,
                 },
             },
@@ -405,7 +436,17 @@ impl Hash for Value {
         match self {
             // As `StrKey`.
             Value::Str(text) => text.hash(state),
-            Value::Tuple(items) => items.iter().for_each(|item| item.hash(state)),
+            // With the length: others with the same leaves differ.
+            Value::Tuple(items) => items.items.hash(state),
+            Value::Range(range) => (range.start, range.stop, range.step).hash(state),
+            Value::Iter(id)
+            | Value::Namespace(id)
+            | Value::Macro(id)
+            | Value::Cycler(id)
+            | Value::Joiner(id) => {
+                id.hash(state);
+            }
+            Value::Method(method) => Arc::as_ptr(method).hash(state),
             Value::Float(x) if x.fract() != 0.0 || x.abs() >= 1e30 => x.to_bits().hash(state),
             Value::Float(x) => (*x as i128).hash(state),
             _ => self.as_int().unwrap_or_default().hash(state),
@@ -568,15 +609,17 @@ pub(super) struct DictBuilder {
     map: IndexMap<Value, Value>,
     depth: u16,
     charge: Charge,
+    meter: Arc<Meter>,
 }
 
 impl DictBuilder {
     pub(super) fn new(meter: &Arc<Meter>) -> Result<DictBuilder> {
-        Ok(DictBuilder { map: IndexMap::new(), depth: 0, charge: meter.charge(OVERHEAD)? })
+        let charge = meter.charge(OVERHEAD)?;
+        Ok(DictBuilder { map: IndexMap::new(), depth: 0, charge, meter: meter.clone() })
     }
 
     pub(super) fn insert(&mut self, key: Value, value: Value) -> Result<()> {
-        key.check_key()?;
+        key.check_key(&self.meter)?;
         // The table grows by doubling, and copies itself when it does.
         self.charge.grow(2 * ENTRY)?;
         self.depth = self.depth.max(key.depth()).max(value.depth());

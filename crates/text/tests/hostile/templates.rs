@@ -308,8 +308,70 @@ const PROGRAMS: &[(&str, &str)] = &[
         "dead macro scope",
         "{% set ns = namespace() %}{% for a in [1] %}{% set b = 5 %}{% macro m() %}{{ b }}{% endmacro %}{% set ns.m = m %}{% endfor %}{{ ns.m() }}",
     ),
+    ("digits", "{{ ('1' * 60000000)|int }}{{ ('_' * 60000000)|int(0, 36) }}"),
+    (
+        "keys that equal none",
+        "{% set nan = 1e999 - 1e999 %}{{ ([nan] * 99999)|unique|list|length }}{{ {nan: 1}[nan] }}",
+    ),
+    ("generators as keys", "{{ ([[1]] * 99999)|map('reverse')|unique|list|length }}"),
+    ("methods as keys", "{{ (['a'] * 99999)|map('attr', 'lower')|unique|list|length }}"),
+    (
+        "missing names",
+        "{% set s = 'a' * 9999999 %}{{ [{}[s], {}[s], {}[s], {}[s], {}[s], {}[s], {}[s]] * 9 }}",
+    ),
+    ("missing names by path", "{{ ([1] * 999999)|map(attribute='a' * 60)|list|length }}"),
+    ("long keywords", "{% macro m() %}{{ kwargs|length }}{% endmacro %}{{ m(**{'a' * 50000000: 1}) }}"),
+    (
+        "smallest integer in ranges",
+        "{% set n = -170141183460469231731687303715884105727 - 1 %}{{ n in range(5, 9) }}{{ n in range(0, -9, -1) }}",
+    ),
     ("loop called", "{% for a in [1] %}{{ loop([1]) }}{% endfor %}"),
 ];
+
+/// Texts and lists with an expression that reads them, in loops: short programs whose time is that of the reading.
+const READS: &[(&str, &str, &str)] = &[
+    ("lengths", LONG, "s|length"),
+    ("counts of texts", LONG, "[s]|map('count')|list"),
+    ("whole numbers", LONG, "s|int"),
+    ("numbers", LONG, "s|float"),
+    ("words counted", LONG, "s|wordcount"),
+    ("lower case", LONG, "s is lower"),
+    ("upper case", LONG, "[s]|select('upper')|list"),
+    ("sameness", LONG, "s is sameas t"),
+    ("sequences", LONG, "s is sequence"),
+    ("letters", LONG, "s.isalpha()"),
+    ("printable characters", LONG, "s.isprintable()"),
+    ("replaced by nothing", LONG, "s.replace('é', '')"),
+    ("single characters counted", LONG, "s.count('é')"),
+    ("keys", LONG, "{s: 1}"),
+    ("keys of items", LONG, "{t: 1}[s]"),
+    ("keys that are missing", LONG, "{}[s]"),
+    ("keys in", LONG, "s in {t: 1}"),
+    ("keys by method", LONG, "{}.get(s)"),
+    ("keys by function", LONG, "dict([(s, 1)])"),
+    ("keys compared", LONG, "{s: 1} == {t: 1}"),
+    ("keys of texts that tuples share", "{% set s = ('é' * 999999,) * 900 %}", "s in {}"),
+    ("keys of many items", "{% set s = (1,) * 900 %}", "s in {}"),
+    ("attributes by filter", LONG, "1|attr(s)"),
+    ("prefixes", LONG, "s.startswith((t, t, t, t, t, t))"),
+    ("prefixes of nothing", LONG, "''.startswith(s)"),
+    ("separators of nothing", LONG, "[]|tojson(separators=(s, s))"),
+    ("texts formatted", LONG, "('%c' % s[:1]) ~ ('%.0s' % s)"),
+    (
+        "names in formats",
+        "{% set s = '%(' ~ 'a' * 999999 ~ ').0s' %}{% set d = {'a' * 999999: 1} %}",
+        "s % d",
+    ),
+    ("percents", "{% set s = '%%' * 999999 %}", "s % ()"),
+    ("escapes as JSON", "{% set s = '\x01' * 999999 %}", "s|tojson"),
+    ("escapes in lists", "{% set s = '\x01' * 999999 %}", "[s]|string"),
+    ("escapes of addresses", LONG, "s|urlencode"),
+    ("sums", "{% set s = range(99999)|list %}", "s|sum"),
+    ("empty attributes", "{% set s = {}.fromkeys(range(99999)) %}", "s|xmlattr"),
+    ("searches of no items", "{% set s = [1] * 600000 %}", "s.count(1, 0, 0)"),
+];
+
+const LONG: &str = "{% set s = 'é' * 999999 %}{% set t = 'é' * 999998 ~ 'ê' %}";
 
 /// All templates with their names.
 pub(crate) fn corpus() -> Vec<(String, String)> {
@@ -325,6 +387,29 @@ pub(crate) fn corpus() -> Vec<(String, String)> {
             all.push((format!("{n} x {name}"), start.to_string() + &link.repeat(n) + &end));
         }
     }
+    for (name, start, expression) in READS {
+        let loops = "{% for i in range(99999) %}{% for j in range(9999) %}";
+        let source = format!("{start}{loops}{{% set x = {expression} %}}{{% endfor %}}{{% endfor %}}");
+        all.push((format!("{name}, again and again"), source));
+    }
+    let long = "v".repeat(8000);
+    let names: String = (10..40).map(|i| format!("{{% set {long}{i} = 1 %}}")).collect();
+    let loops = format!("{{% for i in range(99999) %}}{{% for i in range(9999) %}}{{{{ {long}99 }}}}");
+    all.push(("long names".to_owned(), names + &loops + "{% endfor %}{% endfor %}"));
+    let loops = format!(
+        "{{% for i in range(99999) %}}{{% for i in range(9999) %}}{{{{ {{}}.{} }}}}",
+        long.repeat(50)
+    );
+    all.push(("long attributes".to_owned(), loops + "{% endfor %}{% endfor %}"));
+    let targets =
+        format!("{{% for i in range(99999) %}}{{% set {}a = [] %}}{{% endfor %}}", "a,".repeat(99_999));
+    all.push((
+        "many targets".to_owned(),
+        targets.replace("[]", "s").replacen("{%", "{% set s = [1] * 100000 %}{%", 1),
+    ));
+    let parameters: String = (0..20_000).map(|i| format!("a{i},")).collect();
+    let macros = format!("{{% macro m({parameters}b) %}}{{% endmacro %}}{{% for i in range(99999) %}}");
+    all.push(("many parameters".to_owned(), macros + "{{ m(*range(20001)) }}{% endfor %}"));
     let variables: String = (0..20_000).map(|i| format!("{{% set v{i} = 1 %}}")).collect();
     let loops = "{% for i in range(9999) %}{% for i in range(9999) %}{{ none_such }}{% endfor %}{% endfor %}";
     all.push(("many variables".to_owned(), variables + loops));
