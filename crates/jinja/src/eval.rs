@@ -239,7 +239,6 @@ impl<'p> Run<'p> {
         let decl = self.macros[id].decl;
         let n_param = decl.params.len();
         let Args { mut positional, named } = args;
-        self.meter.step((n_param * named.len() / 16) as u64)?;
         let more = if positional.len() > n_param { positional.split_off(n_param) } else { Vec::new() };
         let mut vars: Vec<(&'p str, Value)> =
             decl.params.iter().map(|(name, _)| &**name).zip(positional).collect();

@@ -86,13 +86,15 @@ pub(super) fn float(_: &mut Run<'_>, value: Value, args: Args) -> Result<Value> 
 }
 
 /// `round(precision=0, method='common')`.
-pub(super) fn round(_: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+pub(super) fn round(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [precision, method] = args.bind("round", ["precision", "method"], 0)?;
     let precision = as_int(precision.as_ref(), 0)?.clamp(-400, 400) as i32;
     ops::defined(&value)?;
     let Some(x) = value.as_float() else {
         return fail(format!("type {} doesn't define a round method", value.type_name()));
     };
+    // Some hundred digits are printed and parsed.
+    run.meter.step(64 + u64::from(precision.unsigned_abs()))?;
     let scale = 10f64.powi(precision);
     match as_text(method.as_ref(), "common")? {
         "common" => match value.as_int() {

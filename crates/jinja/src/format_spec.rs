@@ -159,6 +159,7 @@ impl Spec {
             return self.write_number(x < 0.0, "", &name, "", 0, out);
         }
         let precision = check_precision(self.precision.unwrap_or(6))?;
+        out.compute(precision)?;
         let text = match self.kind.to_ascii_lowercase() {
             'f' => fixed(magnitude, precision, self.is_alternate),
             'e' => scientific(magnitude, precision, self.is_alternate),

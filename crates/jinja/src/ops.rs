@@ -168,7 +168,7 @@ impl Run<'_> {
         let indexed = |items: &[Value]| position(key, items.len()).map(|at| items[at].clone());
         let found = match value {
             Value::Undefined(name) => return undefined(name.as_ref()),
-            // What cannot be a key is none. An excess shows at the next step.
+            // Lists and dictionaries are no keys. An excess shows at the next step.
             Value::Dict(dict) => dict.find(&self.meter, key).unwrap_or(None).cloned(),
             Value::List(items) | Value::Tuple(items) => indexed(items),
             Value::Range(range) => position(key, range.len()).map(|at| range.get(at)),

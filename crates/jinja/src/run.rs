@@ -517,7 +517,6 @@ impl<'p> Run<'p> {
             run.in_frame(scope, vars, |run| {
                 run.in_program(program, |run| {
                     for (name, default) in &decl.params {
-                        run.meter.step((1 + run.at(run.frame).vars.len() / 16) as u64)?;
                         if run.at(run.frame).vars.iter().any(|(found, _)| *found == &**name) {
                             continue;
                         }

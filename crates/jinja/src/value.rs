@@ -206,7 +206,7 @@ impl Value {
         self.as_str().map_or(Ok(()), |text| meter.read(text.len()))
     }
 
-    /// What a name that is not found gives. Of the name only the part for messages is kept.
+    /// The value of a name that is not found. Only the part of the name that messages quote is kept.
     pub(super) fn missing(name: &str) -> Value {
         Value::Undefined(Some(name.chars().take(MAX_NAME).collect::<String>().into()))
     }
@@ -540,6 +540,11 @@ impl TextBuilder {
             self.text.reserve_exact(paid + more - self.text.len());
         }
         Ok(())
+    }
+
+    /// Counts the work for digits of a number.
+    pub(super) fn compute(&self, n_digit: usize) -> Result<()> {
+        self.charge.meter.as_ref().map_or(Ok(()), |meter| meter.step(n_digit as u64 / 8))
     }
 
     pub(super) fn as_str(&self) -> &str {

@@ -325,6 +325,10 @@ const PROGRAMS: &[(&str, &str)] = &[
         "smallest integer in ranges",
         "{% set n = -170141183460469231731687303715884105727 - 1 %}{{ n in range(5, 9) }}{{ n in range(0, -9, -1) }}",
     ),
+    (
+        "digits of numbers",
+        "{% for i in range(99999) %}{% for j in range(999) %}{% set x = '%.4000g' % 1.5e300 %}{% set x = 1.7e300|round(300) %}{% endfor %}{% endfor %}",
+    ),
     ("loop called", "{% for a in [1] %}{{ loop([1]) }}{% endfor %}"),
 ];
 
@@ -407,9 +411,6 @@ pub(crate) fn corpus() -> Vec<(String, String)> {
         "many targets".to_owned(),
         targets.replace("[]", "s").replacen("{%", "{% set s = [1] * 100000 %}{%", 1),
     ));
-    let parameters: String = (0..20_000).map(|i| format!("a{i},")).collect();
-    let macros = format!("{{% macro m({parameters}b) %}}{{% endmacro %}}{{% for i in range(99999) %}}");
-    all.push(("many parameters".to_owned(), macros + "{{ m(*range(20001)) }}{% endfor %}"));
     let variables: String = (0..20_000).map(|i| format!("{{% set v{i} = 1 %}}")).collect();
     let loops = "{% for i in range(9999) %}{% for i in range(9999) %}{{ none_such }}{% endfor %}{% endfor %}";
     all.push(("many variables".to_owned(), variables + loops));
