@@ -7,6 +7,9 @@ use super::value::{Text, TextBuilder};
 /// Maximum number of digits behind the point.
 pub(super) const MAX_PRECISION: usize = 4096;
 
+/// Digits before the point of the largest number.
+const MAX_WHOLE: usize = 309;
+
 pub(super) struct Spec {
     pub(super) fill: char,
     /// `<`, `>`, `^` or `=`.
@@ -159,7 +162,7 @@ impl Spec {
             return self.write_number(x < 0.0, "", &name, "", 0, out);
         }
         let precision = check_precision(self.precision.unwrap_or(6))?;
-        out.compute(precision)?;
+        out.compute(MAX_WHOLE + precision)?;
         let text = match self.kind.to_ascii_lowercase() {
             'f' => fixed(magnitude, precision, self.is_alternate),
             'e' => scientific(magnitude, precision, self.is_alternate),

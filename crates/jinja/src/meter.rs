@@ -2,8 +2,8 @@
 //!
 //! Every text, list and dictionary holds a [`Charge`], without which it cannot be made; so the memory of a
 //! rendering is bounded whatever makes it. Time is counted in steps: one for each expression, statement and
-//! item, and one for each [`BYTES_PER_STEP`] bytes that are read or written. Texts are counted where they are passed on:
-//! to a filter, a method or a comparison, and to a dictionary as keys.
+//! item, and one for each [`BYTES_PER_STEP`] bytes that are read or written. Texts are counted where they
+//! are passed on: to a filter, a method or a comparison, and to a dictionary as keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};

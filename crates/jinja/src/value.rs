@@ -306,8 +306,8 @@ impl Value {
         }
     }
 
-    /// Fails for values that cannot be keys, and counts the reading of others. Tuples that share their parts would take
-    /// for ever to be hashed.
+    /// Fails for values that cannot be keys, and counts the reading of others. Tuples that share their parts would
+    /// take for ever to be hashed.
     fn check_key(&self, meter: &Meter) -> Result<()> {
         match self {
             Value::List(_) | Value::Dict(_) | Value::View(..) => {
