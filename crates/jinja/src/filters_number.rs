@@ -94,7 +94,7 @@ pub(super) fn round(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value
         return fail(format!("type {} doesn't define a round method", value.type_name()));
     };
     // Some hundred digits are printed and parsed.
-    run.meter.step(64 + u64::from(precision.unsigned_abs()))?;
+    run.meter.step(128 + u64::from(precision.unsigned_abs()))?;
     let scale = 10f64.powi(precision);
     match as_text(method.as_ref(), "common")? {
         "common" => match value.as_int() {

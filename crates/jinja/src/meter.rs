@@ -26,7 +26,7 @@ pub(super) const MAX_CALL_DEPTH: u32 = 250;
 const BYTES_PER_STEP: usize = 32;
 
 /// How many bytes take as long as one that is read closely.
-const CLOSELY: usize = 8;
+const CLOSELY: usize = 16;
 
 /// The counters of one rendering.
 #[derive(Debug)]

@@ -544,7 +544,7 @@ impl TextBuilder {
 
     /// Counts the work for digits of a number.
     pub(super) fn compute(&self, n_digit: usize) -> Result<()> {
-        self.charge.meter.as_ref().map_or(Ok(()), |meter| meter.step(n_digit as u64 / 8))
+        self.charge.meter.as_ref().map_or(Ok(()), |meter| meter.step(n_digit as u64 / 2))
     }
 
     pub(super) fn as_str(&self) -> &str {
