@@ -22,7 +22,8 @@ pub(super) const FILTERS: &[(&str, Filter)] = &[
     ("dictsort", items::dictsort),
     ("e", text::escape),
     ("escape", text::escape),
-    ("filesizeformat", number::filesizeformat),
+    #[cfg(feature = "rare-filters")]
+    ("filesizeformat", super::filters_pages::filesizeformat),
     ("first", items::first),
     ("float", number::float),
     ("forceescape", text::escape),
@@ -53,7 +54,8 @@ pub(super) const FILTERS: &[(&str, Filter)] = &[
     ("slice", items::slice),
     ("sort", items::sort),
     ("string", text::string),
-    ("striptags", text::striptags),
+    #[cfg(feature = "rare-filters")]
+    ("striptags", super::filters_pages::striptags),
     ("sum", items::sum),
     ("title", text::title),
     ("tojson", json::tojson),
@@ -61,13 +63,15 @@ pub(super) const FILTERS: &[(&str, Filter)] = &[
     ("truncate", text::truncate),
     ("unique", items::unique),
     ("upper", text::upper),
-    ("urlencode", text::urlencode),
+    #[cfg(feature = "rare-filters")]
+    ("urlencode", super::filters_pages::urlencode),
     #[cfg(feature = "rare-filters")]
     ("urlize", super::filters_links::urlize),
     ("wordcount", text::wordcount),
     #[cfg(feature = "rare-filters")]
     ("wordwrap", super::filters_wrap::wordwrap),
-    ("xmlattr", text::xmlattr),
+    #[cfg(feature = "rare-filters")]
+    ("xmlattr", super::filters_pages::xmlattr),
 ];
 
 pub(super) fn find(name: &str) -> Option<Filter> {

@@ -1,6 +1,6 @@
 //! Filters that give numbers, or print them.
 
-use super::args::{Args, as_bool, as_int, as_text};
+use super::args::{Args, as_int, as_text};
 use super::fault::{Result, fail};
 use super::ops;
 use super::run::Run;
@@ -65,7 +65,7 @@ fn parse_int(text: &str, base: u32) -> Option<i128> {
 }
 
 /// Python's `float(text)`.
-fn parse_float(text: &str) -> Option<f64> {
+pub(super) fn parse_float(text: &str) -> Option<f64> {
     let text = text.trim();
     let is_valid = !text.starts_with('_') && !text.ends_with('_') && !text.contains("__");
     if !is_valid || text.len() > MAX_DIGITS {
@@ -126,35 +126,4 @@ pub(super) fn round_to(x: f64, precision: i32) -> f64 {
     }
     let scale = 10f64.powi(-precision);
     (x / scale).round_ties_even() * scale
-}
-
-/// `filesizeformat(binary=false)`.
-pub(super) fn filesizeformat(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
-    let [binary] = args.bind("filesizeformat", ["binary"], 0)?;
-    let binary = as_bool(binary.as_ref(), false);
-    let n_byte = match &value {
-        Value::Str(text) => parse_float(text),
-        _ => value.as_float(),
-    };
-    let Some(n_byte) = n_byte else { return fail("could not convert to a number") };
-    let base: f64 = if binary { 1024.0 } else { 1000.0 };
-    if n_byte == 1.0 {
-        return Value::text(&run.meter, "1 Byte");
-    }
-    if n_byte < base {
-        return Value::text(&run.meter, format!("{} Bytes", n_byte as i64));
-    }
-    let mut unit = base;
-    let prefixes = ["k", "M", "G", "T", "P", "E", "Z", "Y"];
-    let mut found = prefixes[7];
-    for prefix in prefixes {
-        unit *= base;
-        found = prefix;
-        if n_byte < unit {
-            break;
-        }
-    }
-    let suffix = if binary { "iB" } else { "B" };
-    let prefix = if binary { found.to_uppercase() } else { found.to_owned() };
-    Value::text(&run.meter, format!("{:.1} {prefix}{suffix}", base * n_byte / unit))
 }

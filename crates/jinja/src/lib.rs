@@ -20,6 +20,8 @@ mod filters_items;
 #[cfg(feature = "rare-filters")]
 mod filters_links;
 mod filters_number;
+#[cfg(feature = "rare-filters")]
+mod filters_pages;
 mod filters_text;
 #[cfg(feature = "rare-filters")]
 mod filters_wrap;
