@@ -32,8 +32,8 @@ pub(crate) struct MetadataArgs {
     /// RoPE frequency factor: 0.5 extends the context by 2
     #[arg(long, value_name = "N", value_parser = positive, conflicts_with = "rope_scale")]
     rope_freq_scale: Option<f32>,
-    /// YaRN: the context size before it was extended
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// YaRN: the context size before it was extended; 0 is the model's own
+    #[arg(long, value_name = "N")]
     yarn_orig_ctx: Option<u32>,
     /// Those of other options.
     #[arg(skip)]
@@ -53,7 +53,7 @@ impl MetadataArgs {
             self.rope_scaling.as_ref().map(|kind| rope("scaling.type", kind.as_str().into())),
             factor.map(|factor| rope("scaling.factor", factor.into())),
             self.rope_freq_base.map(|base| rope("freq_base", base.into())),
-            self.yarn_orig_ctx.map(|n| rope("scaling.original_context_length", n.into())),
+            self.yarn_orig_ctx.filter(|n| *n > 0).map(|n| rope("scaling.original_context_length", n.into())),
         ];
         let single = self.override_kv.iter().flat_map(|list| list.0.iter().cloned());
         scaling.into_iter().flatten().chain(self.more.iter().cloned()).chain(single).collect()
@@ -193,6 +193,7 @@ mod tests {
         assert_eq!(parsed(&line).metadata.changes(), expected);
         let half = parsed(&["--rope-freq-scale", "0.5"]).metadata.changes();
         assert_eq!(half, [("{arch}.rope.scaling.factor".to_owned(), OwnedValue::F32(2.0))]);
+        assert!(parsed(&["--yarn-orig-ctx", "0"]).metadata.changes().is_empty());
         for (wrong, says) in
             [("a", "is not KEY=TYPE:VALUE"), ("a=int:x", "`x` is no int"), ("a=u32:1", "known: int, float")]
         {

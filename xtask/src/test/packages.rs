@@ -28,7 +28,19 @@ const READERS: &[(&str, &[&str])] = &[
     ("docs/ops.md", &["chaski-kernels", "xtask"]),
     ("docs", &["xtask"]),
     (".github", &["xtask"]),
-    ("fuzz", &["ggml-format", "chaski-swarm", "chaski-text", "chaski-wire"]),
+    (
+        "fuzz",
+        &[
+            "chaski-checkpoint",
+            "chaski-hub",
+            "chaski-models",
+            "chaski-swarm",
+            "chaski-text",
+            "chaski-wire",
+            "ggml-format",
+            "wgsl-pre",
+        ],
+    ),
 ];
 
 impl Packages {
@@ -168,5 +180,13 @@ mod tests {
         let names = READERS.iter().flat_map(|(_, names)| *names);
         assert!(names.clone().all(|name| packages.0.contains_key(*name)));
         assert!(READERS.iter().all(|(path, _)| crate::root().join(path).exists()));
+        let drives = |package: &Package| {
+            let test = crate::root().join(&package.folder).join("tests/random.rs");
+            std::fs::read_to_string(test).is_ok_and(|source| source.contains("fuzz/drive.rs"))
+        };
+        let found: Vec<&str> =
+            packages.0.iter().filter(|(_, package)| drives(package)).map(|(name, _)| name.as_str()).collect();
+        let listed = READERS.iter().find(|(path, _)| *path == "fuzz").map(|(_, names)| *names);
+        assert_eq!(listed, Some(&*found), "packages whose tests drive targets of `fuzz`");
     }
 }
