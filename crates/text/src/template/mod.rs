@@ -317,7 +317,7 @@ mod tests {
             doubled("{% set ns.x = (ns.x ~ '\nx') | indent(10000000) %}", ""),
         ] {
             let error = render(&source).expect_err(&source).to_string();
-            let is_limit = ["bytes of text and values", "levels of nested values", "nested calls"];
+            let is_limit = ["bytes of text and values", "levels of nested values", "nested calls", "steps"];
             assert!(is_limit.iter().any(|what| error.ends_with(what)), "{source}: {error}");
         }
     }
