@@ -127,7 +127,7 @@ pub(crate) fn usage(mut e: clap::Error, known: Vec<String>) -> ExitCode {
     }
     let plain = e.render().to_string();
     if plain.lines().any(|line| line.chars().count() > LINE) {
-        eprintln!("{}", plain.lines().map(|line| shortened(line, LINE)).collect::<Vec<_>>().join("\n"));
+        eprintln!("{}", lines(&plain, "\n"));
     } else {
         // If this fails, nobody can be told.
         let _ = e.print();
@@ -155,7 +155,7 @@ pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
             continue;
         }
         let head = if i == 0 { ui.paint("1;31", "error:") } else { "  because:".into() };
-        eprintln!("{head} {}", lines(&text));
+        eprintln!("{head} {}", lines(&text, "\n    "));
         said = text;
     }
     if let Some(help) = help {
@@ -164,10 +164,10 @@ pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
     code.into()
 }
 
-/// Indents the further lines of a text, such as a compiler's; shortens lines and escapes other control characters,
-/// since names in files may have any length and contain anything.
-fn lines(text: &str) -> String {
-    text.lines().map(|line| shortened(line, LINE)).collect::<Vec<_>>().join("\n    ")
+/// The lines of a text, such as a compiler's, with this between them; shortens lines and escapes other control
+/// characters, since names in files may have any length and contain anything.
+fn lines(text: &str, between: &str) -> String {
+    text.lines().map(|line| shortened(line, LINE)).collect::<Vec<_>>().join(between)
 }
 
 /// True if memory was missing.
@@ -392,14 +392,17 @@ mod tests {
 
     #[test]
     fn names_cannot_write_lines_of_ours() {
-        assert_eq!(lines("tensor `a\x1b[31m`\nerror: b\tc"), "tensor `a\\u{1b}[31m`\n    error: b\\tc");
+        assert_eq!(
+            lines("tensor `a\x1b[31m`\nerror: b\tc", "\n    "),
+            "tensor `a\\u{1b}[31m`\n    error: b\\tc"
+        );
     }
 
     #[test]
     fn long_names_lose_their_middle() {
-        let text = lines(&format!("tensor `{}`: no such type", "ü".repeat(100_000)));
+        let text = lines(&format!("tensor `{}`: no such type", "ü".repeat(100_000)), "\n");
         assert!(text.starts_with("tensor `ü") && text.ends_with("ü`: no such type"), "{text}");
         assert!(text.contains(" ... (99023 characters) ... ") && text.chars().count() < 1100, "{text}");
-        assert_eq!(lines(&"x".repeat(1000)).len(), 1000);
+        assert_eq!(lines(&"x".repeat(1000), "\n").len(), 1000);
     }
 }

@@ -49,12 +49,7 @@ impl Microscaled {
         cols: Range<u64>,
         out: &mut [u8],
     ) -> Result<(), SourceError> {
-        let n_value = (rows.end - rows.start) as usize * (cols.end - cols.start) as usize;
-        let mut codes = vec![0; n_value / 2];
-        self.codes.bytes(context, rows.clone(), cols.start / 2..cols.end / 2, &mut codes).await?;
-        let mut scales = vec![0; n_value / GROUP];
-        let groups = cols.start / GROUP as u64..cols.end / GROUP as u64;
-        self.scales.bytes(context, rows, groups, &mut scales).await?;
+        let (codes, scales) = groups(context, &self.codes, &self.scales, GROUP, rows, cols).await?;
         if scales.contains(&NAN) {
             let why = format!("expected scales of {TYPE} below {NAN:#04x}, found {NAN:#04x}");
             return Err(bad_data(context.files[self.scales.file].name(), why));
@@ -101,4 +96,21 @@ pub(super) fn split_halves(from: &[u8], to: &mut [u8]) {
     for (i, to) in to.iter_mut().enumerate() {
         *to = code(i) | code(i + half) << 4;
     }
+}
+
+/// Reads codes, two a byte, and a byte of scale for each `n` values: whole groups of columns.
+pub(super) async fn groups<S: ByteSource>(
+    context: &Context<S>,
+    codes: &View,
+    scales: &View,
+    n: usize,
+    rows: Range<u64>,
+    cols: Range<u64>,
+) -> Result<(Vec<u8>, Vec<u8>), SourceError> {
+    let n_value = (rows.end - rows.start) as usize * (cols.end - cols.start) as usize;
+    let (mut code_bytes, mut scale_bytes) = (vec![0; n_value / 2], vec![0; n_value / n]);
+    codes.bytes(context, rows.clone(), cols.start / 2..cols.end / 2, &mut code_bytes).await?;
+    let groups = cols.start / n as u64..cols.end / n as u64;
+    scales.bytes(context, rows, groups, &mut scale_bytes).await?;
+    Ok((code_bytes, scale_bytes))
 }

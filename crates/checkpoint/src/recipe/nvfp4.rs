@@ -7,7 +7,7 @@ use ggml_format::{ByteSource, GgmlType, SourceError};
 
 use super::context::{Context, bad_data};
 use super::float8;
-use super::microscaled::split_halves;
+use super::microscaled::{groups, split_halves};
 use super::view::View;
 use super::{RecipeError, wrong};
 use crate::safetensors::Dtype;
@@ -95,12 +95,7 @@ impl Nvfp4 {
         rows: Range<u64>,
         cols: Range<u64>,
     ) -> Result<(Vec<u8>, Vec<u8>), SourceError> {
-        let n_value = (rows.end - rows.start) as usize * (cols.end - cols.start) as usize;
-        let mut codes = vec![0; n_value / 2];
-        self.codes.bytes(context, rows.clone(), cols.start / 2..cols.end / 2, &mut codes).await?;
-        let mut scales = vec![0; n_value / GROUP];
-        let groups = cols.start / GROUP as u64..cols.end / GROUP as u64;
-        self.scales.bytes(context, rows, groups, &mut scales).await?;
+        let (codes, mut scales) = groups(context, &self.codes, &self.scales, GROUP, rows, cols).await?;
         for scale in &mut scales {
             match *scale {
                 // Blocks have no bit for a sign.
