@@ -39,6 +39,8 @@ pub(super) struct Setting {
     /// Leading columns that tiles leave alone.
     pub(super) each: u32,
     pub(super) f16_tiles: bool,
+    /// The result is f16.
+    pub(super) y_f16: bool,
     /// Queries and cache hold f16 values, whatever their type.
     pub(super) exact: bool,
     /// A factor, a power of two, of the queries of every other 32 columns: only their sums are rescaled.
@@ -73,6 +75,7 @@ impl Setting {
             cols,
             each: 0,
             f16_tiles: false,
+            y_f16: false,
             exact: false,
             loud: 1.0,
             joined: false,
@@ -94,6 +97,7 @@ impl Setting {
             ldy,
             n_col: self.cols.len() as u32,
             f16_tiles: self.f16_tiles,
+            y_f16: self.y_f16,
         }
     }
 
@@ -259,7 +263,11 @@ impl Setting {
                 self.each,
                 self.cols.first(),
                 self.f16_tiles,
-                if self.loud > 1.0 { " loud" } else { "" },
+                match (self.loud > 1.0, self.y_f16) {
+                    (true, _) => " loud",
+                    (_, true) => " to f16",
+                    _ => "",
+                },
                 label(&self.score),
             ),
             move |caps| way(&call, caps),
@@ -273,7 +281,11 @@ impl Setting {
                     CaseBuffer::input("v", &bytes[kv.values_at() as usize..]),
                     CaseBuffer::input("sinks", &sinks),
                     CaseBuffer::input("step", &self.step()),
-                    CaseBuffer::output("y", &before, Expected::F32 { values, max_nmse }),
+                    if self.y_f16 {
+                        CaseBuffer::half_output("y", &before, values, max_nmse)
+                    } else {
+                        CaseBuffer::output("y", &before, Expected::F32 { values, max_nmse })
+                    },
                 ];
                 if self.joined && self.splits > 1 {
                     let zeros = vec![0u32; call.n_counter() as usize];
@@ -432,7 +444,9 @@ pub(super) fn key_cases() -> Vec<Case> {
             [(4, 1, 64, 4), (3, 3, 32, 7), (8, 2, 64, 16), (4, 1, 128, 32), (16, 2, 40, 5), (2, 1, 256, 3)]
         {
             let setting = Setting::new(n_head, n_kv, d, f16, [15, 300, 0, 299]);
-            cases.push(Setting { splits, joined: true, ..setting }.case(by_itself, 1e-7));
+            let setting = Setting { splits, joined: true, ..setting };
+            cases.push(setting.clone().case(by_itself, 1e-7));
+            cases.push(Setting { y_f16: true, ..setting }.case(by_itself, 1e-6));
         }
     }
     // As many parts as the keys of a column are worth: one, some, all.
@@ -526,8 +540,9 @@ fn large() -> Vec<Setting> {
 
 /// Cooperative matrices, which do not support values in keys; other devices use register tiles.
 pub(super) fn coop_cases() -> Vec<Case> {
-    let settings = [true, false].into_iter().flat_map(rounded).filter(|s| !s.in_keys);
-    settings.map(|s| s.case(Attention::dispatch, 1e-6)).collect()
+    let settings = || [true, false].into_iter().flat_map(rounded).filter(|s| !s.in_keys);
+    let halves = settings().step_by(3).map(|s| Setting { y_f16: true, ..s });
+    settings().chain(halves).map(|s| s.case(Attention::dispatch, 1e-6)).collect()
 }
 
 /// Many columns where everything but the exponentials is an f16 value: only their rounding contributes.

@@ -129,6 +129,8 @@ const COOP_TILES: [u32; 4] = [4, 6, 8, 16];
 const ALONE_QUADS: [u32; 3] = [8, 16, 32];
 /// Threads per workgroup of the alone kernel, one head each.
 const ALONE_HEADS: u32 = 4;
+/// The override by which kernels write f16.
+const Y_HALF: &str = "Y_HALF";
 /// Keys per step of cooperative matrices; a page must hold whole steps.
 const COOP_KEYS: u32 = 32;
 /// Keys per step of a workgroup (measured on an H200).
@@ -173,8 +175,11 @@ pub struct Attention {
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
-    /// Tiles of many columns may round queries, exponentials and an f32 cache to f16.
+    /// Tiles of many columns may round queries, exponentials and an f32 cache to f16. Those of cooperative matrices do:
+    /// the products that made them round their inputs, too.
     pub f16_tiles: bool,
+    /// y is f16, two values per word, if [`Self::writes_f16`] allows it.
+    pub y_f16: bool,
 }
 
 impl Attention {
@@ -190,6 +195,10 @@ impl Attention {
     /// quantised cache) or exceed four per thread of the device's largest workgroup, or if columns are not aligned to
     /// four values; [`DispatchError::NoKernel`] for types that no cache has.
     pub fn dispatch(&self, caps: &Caps) -> Chosen {
+        self.as_asked(self.choose(caps)?)
+    }
+
+    fn choose(&self, caps: &Caps) -> Chosen {
         if let Some(quads) = self.alone_quads(caps) {
             self.alone(quads)
         } else if self.n_col == 1 || self.splits > 1 {
@@ -218,7 +227,16 @@ impl Attention {
     /// # Errors
     /// As [`Self::dispatch`].
     pub fn each(&self, caps: &Caps) -> Chosen {
-        self.one_by_one(caps)
+        self.as_asked(self.one_by_one(caps)?)
+    }
+
+    /// A chosen kernel, if it writes the type that y has.
+    fn as_asked(&self, chosen: Dispatch) -> Chosen {
+        let can = chosen.constants.iter().any(|(name, _)| *name == Y_HALF);
+        if self.y_f16 && !can {
+            return Err(DispatchError::Lacks { op: OP.name, what: "cooperative matrices" });
+        }
+        Ok(chosen)
     }
 
     /// Checks that query heads are a multiple of KV heads and channels a multiple of 8.
@@ -288,16 +306,16 @@ impl Attention {
         COOP_TILES.into_iter().find(|t| 16 * t >= self.kv.d)
     }
 
-    /// Tiles of 16 channels per head, if cooperative matrices apply: the cache is f16 or may be rounded to it, and
-    /// pages hold whole tiles.
+    /// True if the kernels for many columns can write f16, and those for columns one by one, if there are any.
+    pub fn writes_f16(&self, caps: &Caps, one_by_one: bool) -> bool {
+        let joins = Attention { splits: 2, ..*self }.joins(caps);
+        self.n_col > 1 && self.splits == 1 && self.coop_tiles(caps).is_some() && (joins || !one_by_one)
+    }
+
+    /// Tiles of 16 channels per head, if cooperative matrices apply: pages hold whole tiles.
     fn coop_tiles(&self, caps: &Caps) -> Option<u32> {
         let kv = &self.kv;
-        let exact = [kv.k, kv.v].iter().all(|ty| *ty != GgmlType::F32);
-        let may = caps.uses_coop()
-            && (exact || self.f16_tiles)
-            && kv.page % COOP_KEYS == 0
-            && kv.d == kv.d_v
-            && !kv.in_keys;
+        let may = caps.uses_coop() && kv.page % COOP_KEYS == 0 && kv.d == kv.d_v && !kv.in_keys;
         let tiles = self.width_in_tiles()?;
         (may && coop_bytes(tiles) <= caps.max_workgroup_bytes).then_some(tiles)
     }
@@ -305,7 +323,8 @@ impl Attention {
     /// Many columns with cooperative matrices.
     fn coop(&self, tiles: u32) -> Chosen {
         self.check()?;
-        let (constants, grid, what) = self.tiled(coop_rows(tiles));
+        let (mut constants, grid, what) = self.tiled(coop_rows(tiles));
+        constants.push((Y_HALF, f64::from(u8::from(self.y_f16))));
         let why = format!("cooperative matrices, {what} by {COOP_KEYS} keys at once");
         dispatch(&COOP, &self.variant(&[Value::Int(tiles)]), constants, grid, why)
     }
@@ -384,6 +403,9 @@ impl Attention {
         let keys = wg / self.lanes();
         let joined = self.joins(caps);
         let end = if joined { "joined" } else { "parts" };
+        if joined {
+            constants.push((Y_HALF, f64::from(u8::from(self.y_f16))));
+        }
         let why =
             format!("{heads} of {gqa} query heads, {keys} keys at once, in {} parts, {end}", self.splits);
         dispatch(&KEYS, &self.variant(&[Value::Int(heads), Value::Word(end)]), constants, grid, why)
