@@ -56,7 +56,7 @@ fn case(route: Route, n_col: u32, even: bool) -> Case {
     words[step::N_COL] = n_col;
     Case::new(
         format!("{route:?} n{n_col} even{even}"),
-        move |_| ExpertLists { route }.dispatch(),
+        move |caps| ExpertLists { route }.dispatch(caps),
         vec![
             CaseBuffer::input("step", &words),
             CaseBuffer::output("route", &before, Expected::Words(expect)),

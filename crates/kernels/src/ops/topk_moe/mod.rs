@@ -42,17 +42,24 @@ impl TopkMoe {
     /// [`DispatchError::Shape`] for unsupported counts.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let r = &self.routing;
+        let mut constants = self.constants()?;
+        // Each thread ranks its own expert; there are at least as many threads as groups.
+        let wg = r.n_expert.next_power_of_two().clamp(64, 256).min(caps.max_threads);
+        constants.extend([("WG", wg.into()), ("LDX", self.ldx.into()), ("COLS", self.n_col.into())]);
+        let [gx, gy] = fold(self.n_col, caps.max_groups);
+        let why = format!("{wg} threads per column");
+        dispatch(&OP, &[Value::Word(r.gate.word())], constants, [gx, gy, 1], why)
+    }
+
+    /// Constants of `shared/topk_moe`.
+    pub(crate) fn constants(&self) -> Result<Vec<(&'static str, f64)>, DispatchError> {
+        let r = &self.routing;
         if let Some((what, expected, found)) = r.wrong() {
             return Err(DispatchError::Shape { op: OP.name, what, expected, found: found.into() });
         }
-        // Each thread ranks its own expert; there are at least as many threads as groups.
-        let wg = r.n_expert.next_power_of_two().clamp(64, 256).min(caps.max_threads);
-        let constants = vec![
-            ("WG", wg.into()),
+        Ok(vec![
             ("X", r.n_expert.into()),
             ("USED", r.n_used.into()),
-            ("LDX", self.ldx.into()),
-            ("COLS", self.n_col.into()),
             ("BIAS", f64::from(u8::from(self.bias))),
             ("GROUPS", r.n_group.into()),
             ("GROUPS_USED", r.n_group_used.into()),
@@ -60,9 +67,6 @@ impl TopkMoe {
             ("CLAMP", r.norm.unwrap_or(1.0).into()),
             ("SCALE", r.scale.into()),
             ("W0", self.weights_at.into()),
-        ];
-        let [gx, gy] = fold(self.n_col, caps.max_groups);
-        let why = format!("{wg} threads per column");
-        dispatch(&OP, &[Value::Word(r.gate.word())], constants, [gx, gy, 1], why)
+        ])
     }
 }
