@@ -11,9 +11,9 @@ use chaski_kernels::{DispatchError, KvLayout, RopeKv, step};
 use super::error::PlanError;
 use super::expand::{Expander, Input, f32s, ld};
 use super::planned::{Growth, Slot};
-use super::steps::{HeadNorm, Heads, Norm, Part};
+use super::steps::{HeadNorm, Heads, Norm, Part, Step};
 use crate::graph::latent::Latent;
-use crate::graph::{ValueId, WeightId};
+use crate::graph::{Op, ValueId, WeightId};
 
 /// Maximum number of parts of the keys of a column beside others, and the keys that a part is worth beside a few and
 /// beside many. A part costs a workgroup, and its result is read by the last.
@@ -203,12 +203,13 @@ impl Expander<'_> {
         y: ValueId,
     ) -> Result<(), PlanError> {
         let (q_slot, y_slot) = (self.act(q), self.act(y));
-        let kv_layer = self.graph.kv[layer];
-        let kv = self.config.kv_layout(&kv_layer);
         let sinks = sinks.map(|w| self.groups.vectors(self.graph, &[w]));
-        let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));
-        let (n_col, f16_tiles) = (self.n_col, self.config.f16_tiles);
-        let call = Attention { n_head, kv, score, splits: 1, least: 0, ldq, ldy, n_col, f16_tiles };
+        let call = Attention {
+            ldq: self.ld_of(q),
+            ldy: self.ld_of(y),
+            y_f16: self.half[y.0],
+            ..self.attention_call(layer, n_head, score, self.n_col)
+        };
         let bind = vec![
             ("q", q_slot),
             ("k", Slot::Keys(layer)),
@@ -216,17 +217,36 @@ impl Expander<'_> {
             ("step", Slot::Step),
             ("sinks", Slot::Aux(sinks)),
         ];
-        // Tiles would process columns of several sequences one after the other along all keys. The plans for few
-        // columns have at most twice as many.
-        let few = n_col <= mul_mat_vec::FewColumns::MAX;
-        let has_few = n_col <= 2 * mul_mat_vec::FewColumns::MAX || self.config.n_seq > 1;
-        if !self.caps.alone && has_few {
+        let few = self.n_col <= mul_mat_vec::FewColumns::MAX;
+        if !self.caps.alone && self.goes_one_by_one(self.n_col) {
             self.attention_each(&call, &bind, y_slot)?;
         }
         if self.caps.alone || !few {
             self.attention_rest(&call, bind, y_slot)?;
         }
         Ok(())
+    }
+
+    /// The call for contiguous f32 columns.
+    fn attention_call(&self, layer: usize, n_head: u32, score: Score, n_col: u32) -> Attention {
+        let kv = self.config.kv_layout(&self.graph.kv[layer]);
+        let (ldq, ldy) = (n_head * kv.d, n_head * kv.d_v);
+        let f16_tiles = self.config.f16_tiles;
+        Attention { n_head, kv, score, splits: 1, least: 0, ldq, ldy, n_col, f16_tiles, y_f16: false }
+    }
+
+    /// True if the leading columns may go one by one. Tiles would process columns of several sequences one after the
+    /// other along all keys; the plans for few columns have at most twice as many.
+    fn goes_one_by_one(&self, n_col: u32) -> bool {
+        n_col <= 2 * mul_mat_vec::FewColumns::MAX || self.config.n_seq > 1
+    }
+
+    /// True if a step is attention that can round its result to f16 on all devices.
+    pub(super) fn attends_in_f16(&self, step: &Step, n_col: u32) -> bool {
+        let Step::Node(i) = step else { return false };
+        let Op::Attention { layer, n_head, score, .. } = self.graph.nodes[*i].op else { return false };
+        let call = self.attention_call(layer, n_head, score, n_col);
+        self.devices.iter().all(|caps| call.writes_f16(caps, self.goes_one_by_one(n_col)))
     }
 
     /// The call for a single column, or for those that go one by one, in parts of their keys.

@@ -7,6 +7,7 @@ use crate::graph::ValueId;
 impl Expander<'_> {
     /// Plans for this device from now on.
     pub(super) fn use_device(&mut self, device: usize) {
+        self.settle();
         std::mem::swap(&mut self.pool, &mut self.pools[self.device]);
         std::mem::swap(&mut self.pool, &mut self.pools[device]);
         (self.device, self.caps) = (device, self.devices[device]);
@@ -24,7 +25,7 @@ impl Expander<'_> {
         if place != self.place {
             let (before, taken) =
                 (std::mem::replace(&mut self.place, place), std::mem::replace(&mut self.takes, takes));
-            let segment = std::mem::take(&mut self.out);
+            let segment = self.take_out();
             if !segment.is_empty() || !taken.is_empty() {
                 self.stages.push(Stage { place: before, segment, takes: taken, gives: Vec::new() });
             }
@@ -36,7 +37,7 @@ impl Expander<'_> {
         let live = || (0..self.home.len()).filter_map(|v| Some((ValueId(v), self.home[v]?)));
         let gives: Vec<Crossing> = live().map(|(value, act)| self.crossing(value, act)).collect();
         self.crossing_words = self.crossing_words.max(gives.iter().map(|c| self.crossing_size(c)).sum());
-        let (place, segment) = (self.place, std::mem::take(&mut self.out));
+        let (place, segment) = (self.place, self.take_out());
         let takes = std::mem::take(&mut self.takes);
         self.stages.push(Stage { place, segment, takes, gives: gives.clone() });
         self.place = Place::Device(self.device + 1);

@@ -15,6 +15,7 @@ use super::config::PlanConfig;
 use super::cuts::Mark;
 use super::error::PlanError;
 use super::group::Groups;
+use super::joined::Joined;
 use super::planned::{Growth, Planned, Segment, Slot, Work};
 use super::stages::{Crossing, Place, Stage};
 use super::steps::{Form, Fused, Norm, Part, Step, Steps};
@@ -112,6 +113,8 @@ pub(super) struct Expander<'a> {
     pub(super) rounds: Option<Norm>,
     /// Sums with a norm's result behind them, rounded: the norm's value.
     pub(super) normed: Vec<Option<ValueId>>,
+    /// The last dispatch, if it joins the ranges of a product.
+    pub(super) joined: Option<Joined>,
     /// Layouts of the values that hold routes.
     pub(super) routes: Vec<Option<Route>>,
     pub(super) out: Segment,
@@ -145,6 +148,7 @@ impl Expander<'_> {
     pub(super) fn reset(&mut self) {
         self.home.fill(None);
         self.normed.fill(None);
+        self.joined = None;
         self.use_device(0);
         for pool in self.pools.iter_mut().chain([&mut self.pool]) {
             pool.free = (0..pool.words.len()).collect();
@@ -195,7 +199,7 @@ impl Expander<'_> {
                 }
             }
         }
-        let segment = std::mem::take(&mut self.out);
+        let segment = self.take_out();
         let takes = std::mem::take(&mut self.takes);
         self.stages.push(Stage { place: self.place, segment, takes, gives: Vec::new() });
         Ok(std::mem::take(&mut self.stages))
@@ -221,7 +225,7 @@ impl Expander<'_> {
             let rounds = |v: &ValueId| self.steps.multiplies(self.graph, s, *v);
             let inputs = self.steps.inputs(self.graph, s);
             inputs.into_iter().filter(|v| !rounds(v)).for_each(|v| half[v.0] = false);
-            if !self.steps.can_round(self.graph, s) {
+            if !self.steps.can_round(self.graph, s) && !self.attends_in_f16(s, n_col) {
                 half[self.steps.output(self.graph, s).0] = false;
             }
         }
@@ -244,7 +248,7 @@ impl Expander<'_> {
                 self.pool.release(b);
             }
         }
-        Ok(std::mem::take(&mut self.out))
+        Ok(self.take_out())
     }
 
     pub(super) fn push(
@@ -255,6 +259,7 @@ impl Expander<'_> {
         part: &'static str,
         weights: u64,
     ) -> &mut Work {
+        self.settle();
         let work = Work { weights, ..Work::default() };
         self.out.push(Planned { dispatch, bind, columns, part, work, product: None, layer: self.layer });
         &mut self.out.last_mut().expect("it was just pushed").work
@@ -483,15 +488,13 @@ impl Expander<'_> {
         let aux = self.groups.aux(self.graph, Some(norm), &[]);
         let call =
             RmsNorm { k, n_row: self.n_col, ldx: ld(k), ldy: ld(k), eps: norm.eps, weight: true, y_f16 };
+        let aux = Slot::Aux(aux);
+        if self.join_with_norm(&call, aux, x, y)? {
+            return Ok(());
+        }
         let columns = self.many(Growth::X);
-        self.push(
-            call.dispatch(self.caps)?,
-            vec![("x", x), ("aux", Slot::Aux(aux)), ("y", y)],
-            columns,
-            "norm",
-            0,
-        )
-        .col(3 * f32s(k), 4 * u64::from(k));
+        let bind = vec![("x", x), ("aux", aux), ("y", y)];
+        self.push(call.dispatch(self.caps)?, bind, columns, "norm", 0).col(3 * f32s(k), 4 * u64::from(k));
         Ok(())
     }
 
@@ -635,11 +638,7 @@ impl Expander<'_> {
                     let columns = tile.map_or(Growth::Fixed, Growth::XTiles);
                     self.push(dispatch, bind, columns, name, n_byte).col(moved, n_flop);
                     if let Some(parts) = parts {
-                        let bind = vec![("x", Slot::Act(parts)), ("aux", Slot::Aux(aux)), ("y", y)];
-                        let n_sum = u64::from(whole.n_row) * u64::from(call.splits);
-                        self.push(call.join()?, bind, Growth::Y, name, 0)
-                            .col(4 * (n_sum + u64::from(whole.n_row)), n_sum);
-                        self.pool.release(parts);
+                        self.push_join(call.join(), parts, aux, y, name)?;
                     }
                 }
             }

@@ -5,10 +5,12 @@
 
 use chaski_graph::{Act, Routing};
 use chaski_kernels::ops::expert_lists::ExpertLists;
+
 use chaski_kernels::ops::glu::Glu;
 use chaski_kernels::ops::moe_reduce::MoeReduce;
 use chaski_kernels::ops::mul_mat::{MatExperts, MulMat, Place};
 use chaski_kernels::ops::mul_mat_vec::{Epilogue, MatVecExperts, MulMatVec, Slots};
+use chaski_kernels::ops::router::Router;
 use chaski_kernels::ops::topk_moe::TopkMoe;
 use chaski_kernels::{DispatchError, Experts, Route};
 
@@ -77,16 +79,58 @@ impl Expander<'_> {
             n_col,
             weights_at: route.weights_at(),
         };
+        if self.router(&call, x_slot, aux, Slot::Act(b))? {
+            return Ok(());
+        }
         let bind = vec![("x", x_slot), ("aux", Slot::Aux(aux)), ("route", Slot::Act(b))];
         let columns = self.many(Growth::X);
         self.push(call.dispatch(self.caps)?, bind, columns, "route", 0)
             .col(f32s(n_expert) + 2 * f32s(n_used), 0);
         if many {
             let bind = vec![("route", Slot::Act(b)), ("step", Slot::Step)];
-            let dispatch = ExpertLists { route }.dispatch()?;
+            let dispatch = ExpertLists { route }.dispatch(self.caps)?;
             self.push(dispatch, bind, Growth::Fixed, "route", 0).col(3 * f32s(n_used), 0);
         }
         Ok(())
+    }
+
+    /// Replaces the last dispatch by one that also chooses the experts of its column, if it is the product that makes
+    /// the logits at `x`.
+    fn router(
+        &mut self,
+        choice: &TopkMoe,
+        x: Slot,
+        bias: Option<usize>,
+        route: Slot,
+    ) -> Result<bool, PlanError> {
+        // The marks of a recorded plan count the dispatches of each step.
+        let may = self.caps.uses_coherent() && self.marks.is_none();
+        let Some(last) = self.out.last().filter(|_| may) else { return Ok(false) };
+        let Some(product) = last.product.filter(|_| last.layer == self.layer) else { return Ok(false) };
+        let bound = |name| last.bind.iter().find(|(n, _)| *n == name).map(|(_, slot)| *slot);
+        let plain = matches!(product.epilogue, Epilogue::Store) && product.w.format.name == "f32";
+        let alone = product.affine.is_none() && product.experts.is_none() && product.w2.is_none();
+        let whole = product.w.n_row == choice.routing.n_expert && product.y0 == 0 && bound("y") == Some(x);
+        let call = Router { k: product.w.n_col, norm: product.norm, choice: *choice };
+        let (Some(w), Some(from), Some(aux)) = (bound("w"), bound("x"), bound("aux")) else {
+            return Ok(false);
+        };
+        if !(plain && alone && whole && call.fits(self.caps)) {
+            return Ok(false);
+        }
+        let work = last.work;
+        self.out.pop();
+        let bind = vec![
+            ("w", w),
+            ("x", from),
+            ("aux", aux),
+            ("bias", Slot::Aux(bias)),
+            ("y", x),
+            ("route", route),
+            ("arrived", Slot::Arrived),
+        ];
+        *self.push(call.dispatch(self.caps)?, bind, Growth::Fixed, "route", 0) = work;
+        Ok(true)
     }
 
     pub(super) fn gated_id(

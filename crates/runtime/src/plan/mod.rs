@@ -13,6 +13,7 @@ mod expand;
 mod experts;
 mod fusion;
 mod group;
+mod joined;
 mod memory;
 mod planned;
 mod recurrent;

@@ -117,6 +117,7 @@ pub fn plan_on(
         n_cpu: 0,
         home: vec![None; graph.widths.len()],
         half: vec![false; graph.widths.len()],
+        joined: None,
         rounding: Rounding::default(),
         rounds: None,
         normed: vec![None; graph.widths.len()],
@@ -246,19 +247,19 @@ fn choosers(e: &mut Expander<'_>, s: &mut Segments, n_vocab: u32) -> Result<(), 
     let take = TakeChosen { n_col: e.config.max_col, choice };
     let columns = Growth::XTiles(take_chosen::TILE);
     e.push(take.dispatch()?, vec![("step", Slot::Step)], columns, "take_chosen", 0).col(12, 0);
-    s.take_chosen = std::mem::take(&mut e.out);
+    s.take_chosen = e.take_out();
 
     let bind = vec![("y", Slot::Logits), ("masks", Slot::Masks)];
     let n_byte = f32s(n_vocab + mask::n_word(n_vocab));
     e.push(Mask { k: n_vocab, ld, n_row }.dispatch()?, bind, Growth::Y, "mask", 0).col(n_byte, 0);
-    s.mask = std::mem::take(&mut e.out);
+    s.mask = e.take_out();
     s.mask_words = u64::from(mask::n_word(n_vocab) * n_row);
 
     let bind =
         vec![("y", Slot::Logits), ("adjust", Slot::Adjust), ("step", Slot::Step), ("ring", Slot::Ring)];
     let dispatch = Adjust { k: n_vocab, ld, n_row, choice }.dispatch()?;
     e.push(dispatch, bind, Growth::X, "adjust", 0).col(f32s(adjust::N_WORD as u32), 0);
-    s.adjust = std::mem::take(&mut e.out);
+    s.adjust = e.take_out();
 
     let argmax = Argmax { k: n_vocab, ld, n_row, choice };
     let parts = e.pool.acquire(2 * u64::from(argmax.n_part() * n_row));
@@ -266,7 +267,7 @@ fn choosers(e: &mut Expander<'_>, s: &mut Segments, n_vocab: u32) -> Result<(), 
     e.push(argmax.chunk(caps)?, bind, Growth::Y, "argmax", 0).col(f32s(n_vocab), 0);
     let bind = vec![("x", Slot::Act(parts)), ("step", Slot::Step), ("ring", Slot::Ring)];
     e.push(argmax.join(caps)?, bind, Growth::X, "argmax", 0).col(2 * f32s(argmax.n_part()), 0);
-    s.argmax = std::mem::take(&mut e.out);
+    s.argmax = e.take_out();
     e.pool.release(parts);
 
     let sample = Sample::of(n_vocab, ld, n_row, choice, caps);
@@ -288,7 +289,7 @@ fn choosers(e: &mut Expander<'_>, s: &mut Segments, n_vocab: u32) -> Result<(), 
         vec![("x", Slot::Act(lists)), ("sampler", Slot::Sampler), ("step", Slot::Step), ("ring", Slot::Ring)];
     let n_byte = 2 * f32s(MAX_TOP_K * n_list);
     e.push(sample.draw(caps, n_list)?, bind, Growth::X, "sample", 0).col(n_byte, 0);
-    s.sample = std::mem::take(&mut e.out);
+    s.sample = e.take_out();
     Ok(())
 }
 
@@ -332,7 +333,7 @@ fn head_plan(e: &mut Expander<'_>, head: &[Step], max_col: u32, max_row: u32) ->
     let bind = vec![("w", Slot::Act(x_home)), ("ids", Slot::Step), ("y", Slot::Act(picked))];
     let columns = e.many(Growth::Y);
     e.push(pick.dispatch(e.caps)?, bind, columns, "pick", 0).col(2 * f32s(width), 0);
-    let pick = std::mem::take(&mut e.out);
+    let pick = e.take_out();
     // Rounding of products depends on the number of their columns.
     let mut half = e.half_of(head, max_row);
     half[x.0] = false;
@@ -361,7 +362,7 @@ fn hidden(e: &mut Expander<'_>, head: &[Step], max_col: u32) -> Result<Hidden, P
     if let Some(b) = first.norm().and_then(|n| e.home[n.out.0].take()) {
         e.pool.release(b);
     }
-    Ok(Hidden { segment: std::mem::take(&mut e.out), act })
+    Ok(Hidden { segment: e.take_out(), act })
 }
 
 /// Checks that the state and cache of every layer can be bound; kernels count a cache's cells in 32 bits.

@@ -294,7 +294,7 @@ impl Shape {
                     1 => product.into(),
                     _ => vec![
                         Step::renamed(product, &[("y", "parts")]),
-                        Step::renamed(call.join()?, &[("x", "parts")]),
+                        Step::renamed(call.join().dispatch()?, &[("x", "parts")]),
                     ],
                 })
             },

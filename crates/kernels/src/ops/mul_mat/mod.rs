@@ -312,11 +312,8 @@ impl MulMat {
         u64::from(self.part()[0]) * u64::from(self.splits)
     }
 
-    /// Reduces the partial sums, bound as `x`, to the result that the product would have without ranges.
-    ///
-    /// # Errors
-    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
-    pub fn join(&self) -> Result<Dispatch, DispatchError> {
+    /// The reduction of the partial sums, bound as `x`, to the result that the product would have without ranges.
+    pub fn join(&self) -> MulMatJoin {
         let [part, ldx] = self.part();
         MulMatJoin {
             n_row: self.w.n_row,
@@ -329,7 +326,6 @@ impl MulMat {
             add: self.add,
             affine: self.affine,
         }
-        .dispatch()
     }
 
     /// The product of each range, without the epilogue.

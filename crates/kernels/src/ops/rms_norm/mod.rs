@@ -47,15 +47,19 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
+    /// Threads per row. The smallest team is one subgroup, which needs no barrier.
+    pub(crate) fn threads(&self, caps: &Caps) -> u32 {
+        let threads = if caps.alone { 1 } else { 256 };
+        if self.k <= 512 { threads.min(64) } else { threads }
+    }
+
     /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered; [`DispatchError::Shape`] for f16 in odd sizes.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let y = quads(OP.name, &[self.k, self.ldx, self.ldy], self.y_f16)?;
-        // The smallest team is one subgroup, which needs no barrier.
-        let threads = if caps.alone { 1 } else { 256 };
-        let teams = Teams::whole(caps, if self.k <= 512 { threads.min(64) } else { threads });
+        let teams = Teams::whole(caps, self.threads(caps));
         let mut constants = teams.constants(caps);
         constants.extend([
             ("K", self.k.into()),
