@@ -120,6 +120,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = test::in_place_of_rustdoc() {
+        return code;
+    }
     let result = match Args::parse().command {
         Command::GenKernels { check, add } => kernels::generate(check, &add),
         Command::OpsDoc { check } => ops::document(check),

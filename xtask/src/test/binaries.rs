@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use super::cmd::{Cmd, Cpu};
+use super::cmd::{Cmd, Cpu, check};
 use super::report::{Binary, Outcome, Skip, Test};
 use super::watch::{Signs, watch};
 
@@ -42,15 +42,33 @@ pub(super) struct Executable {
     folder: PathBuf,
 }
 
-/// Builds with a command of the form `cargo test ... --no-run`.
-pub(super) fn build(cmd: &Cmd) -> anyhow::Result<Vec<Executable>> {
+/// Builds with a command of the form `cargo test ... --no-run`; also returns the number of warnings, which it prints.
+pub(super) fn build(cmd: &Cmd) -> anyhow::Result<(Vec<Executable>, usize)> {
     println!("$ {cmd}");
-    let messages = cmd.clone().args(["--message-format=json-render-diagnostics"]).output()?;
+    let build = cmd.clone().args(["--message-format=json-diagnostic-rendered-ansi"]);
+    let mut command = build.command();
+    let out =
+        command.stderr(Stdio::inherit()).output().with_context(|| format!("could not run `{build}`"))?;
+    let messages = String::from_utf8(out.stdout).with_context(|| format!("the output of `{build}`"))?;
+    let diagnostics: Vec<String> = messages.lines().filter_map(diagnostic).collect();
+    diagnostics.iter().for_each(|text| println!("{text}"));
+    check(out.status).with_context(|| format!("`{build}`"))?;
     let mut found: Vec<Executable> = messages.lines().filter_map(executable).collect();
     ensure!(!found.is_empty(), "`{cmd}` built no tests");
     let rank = |e: &Executable| LONG.iter().position(|l| *l == e.name).unwrap_or(LONG.len());
     found.sort_by_key(rank);
-    Ok(found)
+    Ok((found, diagnostics.len()))
+}
+
+/// The text of a warning or an error that a message of cargo has.
+fn diagnostic(line: &str) -> Option<String> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let found = &message["message"];
+    let counts = matches!(found["level"].as_str()?, "warning" | "error");
+    // A summary has no place.
+    let has_place = found["spans"].as_array().is_some_and(|spans| !spans.is_empty());
+    let text = found["rendered"].as_str()?.to_owned();
+    (message["reason"] == "compiler-message" && counts && has_place).then_some(text)
 }
 
 /// The test binary that a message of cargo reports.
@@ -201,6 +219,18 @@ mod tests {
         let expected =
             [("a::b", Outcome::Passed, 250), ("c", Outcome::Failed, 1000), ("d", Outcome::Ignored, 0)];
         assert_eq!(found, expected.map(|(n, o, t)| (n.to_owned(), o, t)));
+    }
+
+    #[test]
+    fn warnings_are_found_and_summaries_are_not() {
+        let line = |spans| {
+            let message =
+                serde_json::json!({"level": "warning", "spans": spans, "rendered": "warning: unused"});
+            serde_json::json!({"reason": "compiler-message", "message": message}).to_string()
+        };
+        assert_eq!(diagnostic(&line(serde_json::json!([{}]))).as_deref(), Some("warning: unused"));
+        assert_eq!(diagnostic(&line(serde_json::json!([]))), None);
+        assert_eq!(diagnostic(r#"{"reason":"build-finished","success":true}"#), None);
     }
 
     #[test]

@@ -82,17 +82,20 @@ impl std::fmt::Display for Cmd {
     }
 }
 
-/// A command of cargo whose compiler of our crates is that of `cargo clippy -- -D warnings`, so that it finds them
-/// compiled. Without clippy beside the compiler it is the command itself.
+/// What `cargo clippy -- -D warnings` passes to its compiler, in its variable `CLIPPY_ARGS`.
+pub(super) const DENY: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+
+/// A command of cargo whose compiler of our crates is clippy's. Without clippy beside the compiler it is the command
+/// itself.
 pub(super) fn as_clippy(cargo: Cmd) -> Cmd {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).current_dir(crate::root()).output();
     let sysroot = sysroot.ok().and_then(|out| String::from_utf8(out.stdout).ok()).unwrap_or_default();
     let name = format!("clippy-driver{}", std::env::consts::EXE_SUFFIX);
     let driver = PathBuf::from(sysroot.trim()).join("bin").join(name);
-    let Some(driver) = driver.to_str().filter(|_| driver.is_file()) else { return cargo };
-    // As `cargo clippy` passes its arguments.
-    const ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", driver).env("CLIPPY_ARGS", ARGS)
+    match driver.to_str().filter(|_| driver.is_file()) {
+        Some(driver) => cargo.env("RUSTC_WORKSPACE_WRAPPER", driver),
+        None => cargo,
+    }
 }
 
 /// Processor time of a step, where the system tells it.

@@ -4,6 +4,7 @@ mod binaries;
 mod cmd;
 mod packages;
 mod report;
+mod rustdoc;
 mod watch;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use self::binaries::Executable;
 use self::cmd::{Cmd, Cpu};
 use self::packages::{Packages, changed};
 use self::report::Report;
+pub(crate) use self::rustdoc::in_its_place as in_place_of_rustdoc;
 use crate::{tools, web};
 
 /// Crates that build for the web without features: its frontend, and everything below the frontends.
@@ -44,7 +46,7 @@ const LEFT_OUT: &str = "otlp";
 /// Tests to run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scope {
-    /// Formatting, lints, features, documentation, and the tests that need neither a GPU nor weights.
+    /// Formatting, lints, documents, and the tests that need neither a GPU nor weights.
     Unit,
     /// Every operation against its reference, and the CLI.
     Gpu,
@@ -151,17 +153,14 @@ impl Run {
         if scope == Scope::Changed {
             return self.changed();
         }
-        let all = selection::<&str>(None);
         let checks = || {
-            if scope.has(Scope::Unit) {
-                self.lints(&all);
+            if scope.has(Scope::Unit) && self.full {
+                self.all_lints();
                 self.features();
+                self.all_documents();
             }
             if scope.has(Scope::Wasm) {
                 self.wasm(FOR_WEB);
-            }
-            if scope.has(Scope::Unit) {
-                self.documents();
             }
             if scope.has(Scope::Web) {
                 let ready = tools::node().and_then(|()| web::modules());
@@ -193,7 +192,6 @@ impl Run {
         }
         let packages = selection(names.as_deref());
         let checks = || {
-            self.lints(&packages);
             let for_web: Vec<&str> = FOR_WEB.iter().copied().filter(|name| has(name)).collect();
             if !for_web.is_empty() {
                 self.wasm(&for_web);
@@ -211,9 +209,10 @@ impl Run {
         self.command("format", &Cmd::cargo(&["fmt", "--all", "--check"]));
     }
 
-    fn lints(&self, packages: &[String]) {
-        let lints = Cmd::cargo(&["clippy", "--all-targets", "--all-features", "--keep-going"]);
-        self.command("lints", &lints.args(packages).args(DENY));
+    /// Lints of all targets, benchmarks included. Those that are built for tests have theirs from the build.
+    fn all_lints(&self) {
+        let lints = Cmd::cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--keep-going"]);
+        self.command("lints of all targets", &lints.args(DENY));
     }
 
     /// The packages of `FOR_WEB` in `names`, without features, as pages have them: by default libraries are compiled so
@@ -257,21 +256,19 @@ impl Run {
         });
     }
 
-    /// Documents all packages. With an example among them, cargo gives dependencies the features that tests want, too,
+    /// Documents all packages; those of libraries are written beside their examples. With an example among them, cargo gives dependencies the features that tests want, too,
     /// and with clippy as the compiler of our crates all that rustdoc reads is what `lints` has left.
-    fn documents(&self) {
+    fn all_documents(&self) {
         let targets = ["--lib", "--bin", "xtask", "--example", "simple"];
         let docs = Cmd::cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--keep-going"]);
         let docs = docs.args(targets).env("RUSTDOCFLAGS", "-D warnings");
-        self.command("documents", &cmd::as_clippy(docs));
+        self.command("documents of all targets", &cmd::as_clippy(docs).env("CLIPPY_ARGS", cmd::DENY));
     }
 
-    /// Checks what `cargo run` builds, without the features that it leaves out; `web build` compiles the libraries
-    /// without features. With `--full` each crate without features, and with each alone.
+    /// Checks what `cargo run` builds, without the features that it leaves out, and each crate without features, and
+    /// with each alone; `web build` compiles the libraries without features.
     fn features(&self) {
-        let full = self.full;
-        let again = if full { "cargo xtask test unit --full" } else { "cargo xtask test unit" };
-        self.report.step("features", again, |cpu| {
+        self.report.step("features", "cargo xtask test unit --full", |cpu| {
             let packages = Packages::read()?;
             let clippy = |args: &[&str]| Cmd::cargo(&[&["clippy"], args].concat());
             // Cargo takes the same features of dependencies as for `lints`, which has checked all but a few.
@@ -279,7 +276,7 @@ impl Run {
             let mut checks = vec![clippy(&targets).args([packages.features_but(LEFT_OUT)])];
             checks.push(clippy(&["-p", "wgsl-pre", "--no-default-features"]));
             let sets = packages.feature_sets();
-            for (package, feature) in sets.iter().filter(|_| full) {
+            for (package, feature) in &sets {
                 let check = clippy(&["-p", package, "--no-default-features"]);
                 checks.push(check.args(feature.iter().flat_map(|f| ["--features", f])));
             }
@@ -294,7 +291,7 @@ impl Run {
     /// Builds and runs the tests of some packages, and their doc tests. While tests run, which compile nothing, so do
     /// the checks, which wait for each other: cargo runs once at a time.
     fn tests(&self, packages: &[String], needs_gpu: bool, checks: impl FnOnce() + Send) {
-        let test = Cmd::cargo(&["test", "--all-features"]).args(packages);
+        let test = cmd::as_clippy(Cmd::cargo(&["test", "--all-features"]).args(packages));
         let built = self.build(&test);
         let examples = built.is_some().then(|| test.clone().args(["--doc", "--no-fail-fast"]));
         let mut again = test.args(["--no-fail-fast"]);
@@ -315,17 +312,26 @@ impl Run {
         });
     }
 
-    /// Builds what a command of the form `cargo test ...` would run.
+    /// Builds what a command of the form `cargo test ...` would run. The compiler of our crates is clippy, so lints cost
+    /// no second analysis; cargo repeats the warnings of what was built before.
     fn build(&self, test: &Cmd) -> Option<Vec<Executable>> {
         let mut built = None;
         let build = test.clone().args(["--no-run"]);
+        let mut n_warning = 0;
         self.report.step("build tests", &build.to_string(), |cpu| {
             // Nothing runs beside it.
             let before = Cpu::of_children();
-            built = Some(binaries::build(&build)?);
+            let (executables, warnings) = binaries::build(&build)?;
             *cpu = Cpu::of_children().since(before);
+            (built, n_warning) = (Some(executables), warnings);
             Ok(())
         });
+        if built.is_some() {
+            self.report.step("lints", &build.to_string(), |_| {
+                ensure!(n_warning == 0, "{n_warning} warnings, above");
+                Ok(())
+            });
+        }
         built
     }
 
@@ -344,12 +350,12 @@ impl Run {
         Ok(())
     }
 
-    /// Runs doc tests and records their results.
+    /// Writes the documents of libraries, runs their examples and records the results.
     fn examples(&self, examples: &Cmd) {
         let name = "examples in documents";
         self.report.step(name, &examples.to_string(), |cpu| {
             let mut package = String::new();
-            examples.follow(name, cpu, |line| {
+            rustdoc::with_documents(examples.clone())?.follow(name, cpu, |line| {
                 let text = line.trim();
                 if let Some(name) = text.strip_prefix("Doc-tests ") {
                     package = name.to_owned();
