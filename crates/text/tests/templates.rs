@@ -240,6 +240,32 @@ fn templates_of(keys: &[(&str, &str)]) -> ChatTemplates {
     ChatTemplates::from_metadata(Gguf::parse(bytes.into(), n_byte).unwrap().metadata())
 }
 
+/// As Apriel's template asks for tools: `none` is a value, and one that is missing has a length.
+#[test]
+fn tools_that_are_not_given_are_none() {
+    const SOURCE: &str = "\
+        {%- set list = '' -%}\
+        {%- if tools is not none and tools|length > 0 -%}\
+            {%- set list -%}Tools: {% for tool in tools %}{{ tool.function.name }} {% endfor %}{%- endset -%}\
+        {%- endif -%}\
+        {%- if messages[0].role != 'system' and tools is not none and tools|length > 0 -%}\
+            {{- '<|system|>' + list + documents|string + '<|end|>' -}}\
+        {%- endif -%}\
+        {%- for message in messages -%}\
+            {{- '<|' + message.role + '|>' + message.content -}}\
+            {%- if tools is none and documents is none -%}{{- '.' -}}{%- endif -%}\
+        {%- endfor -%}";
+    let template = ChatTemplate::new(SOURCE).unwrap();
+    let prompt = |tools: Value| {
+        let tools = tools.as_array().unwrap().clone();
+        let options = TemplateOptions { tools, ..TemplateOptions::default() };
+        template.render(&[Message::new("user", "Hi")], &options).unwrap()
+    };
+    assert_eq!(prompt(json!([])), "<|user|>Hi.");
+    let tool = json!({"type": "function", "function": {"name": "add", "parameters": {}}});
+    assert_eq!(prompt(json!([tool])), "<|system|>Tools: add None<|end|><|user|>Hi");
+}
+
 #[test]
 fn conversations_with_tools_take_the_template_for_tools() {
     const USUAL: &str = "tokenizer.chat_template";

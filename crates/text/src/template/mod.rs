@@ -152,17 +152,17 @@ impl ChatTemplate {
             let rendered = self.program.render_traced(variables, options.now);
             rendered.map_err(|fault| TemplateError::from_render(*fault))
         };
-        if !options.tools.is_empty() {
-            variables.insert(0, ("tools", options.tools.as_slice().into(), DATA));
-            return render(&variables);
-        }
-        // In transformers they exist without a value. Templates that go through the tools without asking fail
-        // there, but not if there is no such variable.
-        let without_tools = variables.clone();
         let none = |name| (name, Value::Null, Origin::Template);
-        variables.splice(0..0, [none("tools"), none("documents")]);
-        render(&variables).or_else(|error| match error {
-            TemplateError::Render { .. } => render(&without_tools).map_err(|_| error),
+        let mut unset = vec![none("documents")];
+        match options.tools.is_empty() {
+            true => unset.push(none("tools")),
+            false => variables.insert(0, ("tools", options.tools.as_slice().into(), DATA)),
+        }
+        // In transformers they exist without a value. Templates that go through them without asking fail there, but not
+        // if there is no such variable.
+        let all: Vec<_> = unset.into_iter().chain(variables.iter().cloned()).collect();
+        render(&all).or_else(|error| match error {
+            TemplateError::Render { .. } => render(&variables).map_err(|_| error),
             _ => Err(error),
         })
     }
