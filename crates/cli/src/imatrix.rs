@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         pollster::block_on(chaski::tools::imatrix(runner, tokenizer, &text, &options, &n_mat, |progress| {
             work.set(progress.n_done as u64, progress.n_chunk as u64);
             let is_due = progress.n_done.is_multiple_of(args.output_frequency as usize);
-            if is_due && progress.n_done < progress.n_chunk {
+            if is_due && (1..progress.n_chunk).contains(&progress.n_done) {
                 save(progress.imatrix()?)?;
             }
             anyhow::Ok(())

@@ -55,7 +55,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
         args.chunks.0,
         |done, all, value| {
             progress.set(done as u64, all as u64);
-            progress.message(format!("PPL {value:.4}"));
+            if let Some(value) = value {
+                progress.message(format!("PPL {value:.4}"));
+            }
         },
     ));
     let p = result?;

@@ -137,6 +137,8 @@ impl Progress {
         if state.total != total {
             state.total = total;
             if let Some(bar) = &state.bar {
+                // The bar may be drawn at any time, and its style for a known number shows it.
+                bar.set_length(total);
                 bar.set_style(state.style());
             }
         }
@@ -220,9 +222,6 @@ impl State {
         match self.display {
             Display::Bar => {
                 if let Some(bar) = self.bar.as_ref().filter(|_| self.start.elapsed() > PATIENCE) {
-                    if bar.length() != Some(self.total) {
-                        bar.set_length(self.total);
-                    }
                     bar.set_position(self.done);
                 }
             }
@@ -349,6 +348,17 @@ mod tests {
             (&5.into(), &8.into(), &"a tensor".into())
         );
         assert_eq!(progress.state().text(), "load: 5/8 bytes, a tensor");
+    }
+
+    #[test]
+    fn a_bar_knows_its_length_before_it_shows_it() {
+        let progress = state(Display::Bar, 0);
+        let length = |p: &Progress| p.state().bar.as_ref().unwrap().length();
+        progress.set(0, 8);
+        // A tick may draw it at once.
+        assert_eq!(length(&progress), Some(8));
+        progress.set(8, 9);
+        assert_eq!(length(&progress), Some(9));
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
         }
         steps.push(step.clone());
     }))?;
+    // It may need less than its budget.
+    progress.set(args.budget, args.budget);
     progress.finish();
     let summary = gpu.summary();
     let mut out = std::io::stdout().lock();

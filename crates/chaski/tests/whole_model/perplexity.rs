@@ -24,15 +24,19 @@ fn measure_with(
 ) -> f64 {
     let mut engine = build(builder.context(n_ctx).chunk(256));
     let (tokenizer, runner) = engine.parts();
+    let mut steps = Vec::new();
     let p = block_on(perplexity(
         runner,
         tokenizer,
         text,
         n_ctx as usize,
         max_chunks.and_then(NonZeroUsize::new),
-        |_, _, _| {},
+        |n_done, n_all, value| steps.push((n_done, n_all, value.is_some())),
     ))
     .unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    // The number of windows is known before the first one runs, its value after it.
+    let expected: Vec<_> = (0..=p.n_chunk).map(|i| (i, p.n_chunk, i > 0)).collect();
+    assert_eq!(steps, expected);
     let name = file.file_name().expect("a file").to_string_lossy();
     say(format!("{name}: perplexity {:.6} ± {:.4} of {} windows of {n_ctx}", p.value, p.error, p.n_chunk));
     p.value

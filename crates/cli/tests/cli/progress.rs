@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::gpu::has_gpu;
 use crate::{chaski, err, fixture};
 
 /// Phases in the order in which they begin, after checks of each line.
@@ -57,6 +58,14 @@ fn every_long_command_writes_lines_for_programs() {
         (&["embed", "--device", "cpu", "--pooling", "mean", "-p", "a dog"], &["load", "embed"]),
     ] {
         assert_eq!(phases(args), expected, "{args:?}");
+    }
+}
+
+#[test]
+fn tuning_writes_lines_of_its_budget() {
+    if has_gpu() {
+        let found = phases(&["tune", "--device", "gpu", "--dry-run", "--fresh", "--budget", "1", "-c", "64"]);
+        assert!(found.contains(&"load".to_owned()) && found.last().unwrap() == "tune", "{found:?}");
     }
 }
 

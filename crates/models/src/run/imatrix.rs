@@ -110,7 +110,7 @@ impl ImatrixProgress<'_> {
 /// Measures the importance of the columns of a model's matrices on a text, divided into disjoint chunks.
 ///
 /// The result names no datasets. `n_mat` returns the number of matrices of a tensor: some experts may never be used.
-/// `progress` is called after each chunk. Source: llama.cpp's imatrix tool; as there, only matrices of layers are
+/// `progress` is called at the start and after each chunk. Source: llama.cpp's imatrix tool; as there, only matrices of layers are
 /// included, and the output matrix on request.
 ///
 /// # Errors
@@ -136,6 +136,7 @@ pub async fn imatrix<E: From<ModelError>>(
     let max_chunks = options.max_chunks.map_or(usize::MAX, NonZeroUsize::get);
     let chunks: Vec<&[u32]> = tokens.chunks_exact(n_ctx).skip(options.skip).take(max_chunks).collect();
     let mut collector = Collector::default();
+    progress(&ImatrixProgress { n_done: 0, n_chunk: chunks.len(), collector: &collector, n_ctx, n_mat })?;
     for (i, chunk) in chunks.iter().enumerate() {
         let mut chunk = chunk.to_vec();
         if let Some(bos) = tokenizer.bos().filter(|_| tokenizer.adds_bos()) {

@@ -21,7 +21,7 @@ pub struct Perplexity {
 
 /// Perplexity over disjoint windows of `n_ctx` tokens, at most `max_chunks`; the second half of each is scored.
 ///
-/// `progress` receives the finished windows, all windows, and the value so far. Source: llama.cpp's perplexity tool.
+/// `progress` receives the finished windows, all windows, and the value so far, if there is one. Source: llama.cpp's perplexity tool.
 ///
 /// # Errors
 /// [`ModelError::ShortText`] for a text of less than two windows; device errors.
@@ -31,7 +31,7 @@ pub async fn perplexity(
     text: &str,
     n_ctx: usize,
     max_chunks: Option<NonZeroUsize>,
-    mut progress: impl FnMut(usize, usize, f64),
+    mut progress: impl FnMut(usize, usize, Option<f64>),
 ) -> Result<Perplexity, ModelError> {
     let tokens = tokenizer.encode(text, AddSpecial::Yes, ParseSpecial::No)?;
     if tokens.len() < 2 * n_ctx || n_ctx < 2 {
@@ -45,6 +45,7 @@ pub async fn perplexity(
     let first = n_ctx / 2;
     let (mut sum, mut squares, mut n) = (0.0f64, 0.0f64, 0usize);
     let n_vocab = runner.n_vocab() as usize;
+    progress(0, n_chunk, None);
     for i in 0..n_chunk {
         let mut chunk = tokens[i * n_ctx..(i + 1) * n_ctx].to_vec();
         if let Some(bos) = tokenizer.bos().filter(|_| tokenizer.adds_bos()) {
@@ -65,7 +66,7 @@ pub async fn perplexity(
             }
             at = end;
         }
-        progress(i + 1, n_chunk, (sum / n as f64).exp());
+        progress(i + 1, n_chunk, Some((sum / n as f64).exp()));
     }
     let mean = sum / n as f64;
     let variance = (squares / n as f64 - mean * mean).max(0.0);
