@@ -95,7 +95,8 @@ Exit codes:
 /// Runs large language models from GGUF files on any GPU.
 #[derive(Parser)]
 #[command(name = "chaski", version = LONG_VERSION, after_help = AFTER_HELP, propagate_version = true)]
-#[command(arg_required_else_help = true, infer_subcommands = true)]
+// Of an option that is repeated the last value counts, as scripts that add to a command line expect.
+#[command(arg_required_else_help = true, infer_subcommands = true, args_override_self = true)]
 struct Cli {
     #[command(flatten)]
     ui: UiArgs,

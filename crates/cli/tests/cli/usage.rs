@@ -28,6 +28,22 @@ fn messages_quote_the_ends_of_long_words() {
 }
 
 #[test]
+fn of_a_repeated_option_the_last_value_counts() {
+    let text = |args: &[&str]| out(&chaski(&GREEDY).args(args).output().unwrap());
+    let expected = text(&["-n", "5", "--seed", "2", "-p", "Once upon a time"]);
+    let repeated = ["-n", "3", "-p", "No", "-n", "5", "--seed", "1", "--seed=2", "-p", "Once upon a time"];
+    assert_eq!(text(&repeated), expected);
+    assert_eq!(text(&[&repeated[..], &["-q", "-q", "--raw", "--raw"]].concat()), expected);
+    // llama.cpp's names are the same options.
+    assert_eq!(text(&[&repeated[..], &["--predict", "3", "-n", "5"]].concat()), expected);
+    // Options that take several values have all of them.
+    let cut = text(&["-n", "40", "-p", "Once upon a time", "-r", ",", "-r", "zzz"]);
+    assert!(!cut.contains(',') && cut.len() < text(&["-n", "40", "-p", "Once upon a time"]).len(), "{cut}");
+    let o = run(&["show", "--json", "--json", "--color", "never", "--color", "auto"]);
+    assert!(o.status.success(), "{}", err(&o));
+}
+
+#[test]
 fn wrong_usage_exits_with_2() {
     for args in [
         &["run", "--no-such-option"][..],
