@@ -12,7 +12,7 @@ use crate::failure::Usage;
 use crate::options::{Form, device, feature_word};
 use crate::peaks;
 use crate::progress::Unit;
-use crate::ui::{Side, Ui, bytes, table};
+use crate::ui::{Side, Ui, bytes, table, tell};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -112,12 +112,12 @@ pub(crate) fn list() -> anyhow::Result<()> {
     }
     writeln!(out, "cpu: the CPU backend (`--device cpu`)")?;
     if adapters.is_empty() {
-        eprintln!("No GPU found: no Vulkan, Metal or Direct3D 12 driver reports one.");
+        tell("No GPU found: no Vulkan, Metal or Direct3D 12 driver reports one.");
         if cfg!(target_os = "linux") {
-            eprintln!(
-                "On Debian and Ubuntu, `apt install mesa-vulkan-drivers` installs a driver for most GPUs;"
+            tell(
+                "On Debian and Ubuntu, `apt install mesa-vulkan-drivers` installs a driver for most GPUs; NVIDIA GPUs \
+                 need NVIDIA's own driver.",
             );
-            eprintln!("NVIDIA GPUs need NVIDIA's own driver.");
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use chaski_hub::{FailureKind, HubError};
 
 use clap::error::{ContextKind, ContextValue};
 
-use crate::ui::{LINE, Ui, shortened};
+use crate::ui::{LINE, Ui, shortened, tell};
 
 pub(crate) const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -154,12 +154,15 @@ pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
         if text == said {
             continue;
         }
-        let head = if i == 0 { ui.paint("1;31", "error:") } else { "  because:".into() };
-        eprintln!("{head} {}", lines(&text, "\n    "));
+        let line = lines(&text, "\n    ");
+        match i {
+            0 => ui.tell_after("1;31", "error:", &line),
+            _ => tell(&format!("  because: {line}")),
+        }
         said = text;
     }
     if let Some(help) = help {
-        eprintln!("{} {help}", ui.paint("1;32", "help:"));
+        ui.tell_after("1;32", "help:", help);
     }
     code.into()
 }

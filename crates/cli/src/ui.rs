@@ -6,6 +6,7 @@ use std::time::Duration;
 
 pub(crate) use crate::names::{LINE, NAME, one_line, shortened};
 use crate::progress::{Display, Loading, Mode, Progress, Unit};
+use crate::terminal::for_stderr;
 
 /// When to use colours.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -49,9 +50,14 @@ pub(crate) struct UiArgs {
     progress: Mode,
 }
 
-/// A line on stderr. The work goes on if nobody reads it, or its disk is full.
-pub(crate) fn tell(line: &str) {
+/// A line on stderr, as it is. The work goes on if nobody reads it, or its disk is full.
+pub(crate) fn write_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// A message on stderr, without colours; on a terminal it is wrapped at words.
+pub(crate) fn tell(text: &str) {
+    write_line(&for_stderr(text));
 }
 
 /// Style and verbosity of messages on stderr.
@@ -111,10 +117,21 @@ impl Ui {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m").into() } else { text.into() }
     }
 
+    /// A message after a word, which has a colour.
+    pub(crate) fn tell_after(&self, code: &str, word: &str, text: &str) {
+        let line = format!("{word} {text}");
+        let line = for_stderr(&line);
+        match line.strip_prefix(word) {
+            Some(text) => write_line(&format!("{}{text}", self.paint(code, word))),
+            // The terminal is narrower than the word.
+            None => write_line(&line),
+        }
+    }
+
     /// A message for most users.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            tell(&format!("{} {text}", self.paint("1;33", "note:")));
+            self.tell_after("1;33", "note:", text);
         }
     }
 
@@ -135,7 +152,7 @@ impl Ui {
     /// A message for verbose users.
     pub(crate) fn detail(&self, text: &str) {
         if self.verbose {
-            tell(&self.paint("2", text));
+            write_line(&self.paint("2", &for_stderr(text)));
         }
     }
 

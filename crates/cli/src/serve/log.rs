@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chaski_server::{Access, Answered, Entry, Log};
 use serde_json::json;
 
-use crate::ui::{Ui, tell};
+use crate::ui::{Ui, write_line};
 
 /// Form of the log.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -23,8 +23,10 @@ pub(crate) enum LogFormat {
 pub(crate) fn log(form: LogFormat, ui: &Ui) -> Log {
     let ui = ui.clone();
     match form {
-        LogFormat::Text => Arc::new(move |entry| text(entry, &ui).into_iter().for_each(|line| tell(&line))),
-        LogFormat::Json => Arc::new(|entry| tell(&object(entry).to_string())),
+        LogFormat::Text => {
+            Arc::new(move |entry| text(entry, &ui).into_iter().for_each(|line| write_line(&line)))
+        }
+        LogFormat::Json => Arc::new(|entry| write_line(&object(entry).to_string())),
         LogFormat::None => Arc::new(|_| {}),
     }
 }

@@ -54,6 +54,16 @@ impl Screen {
     }
 }
 
+/// A message for stderr: wrapped at words on a terminal.
+pub(crate) fn for_stderr(text: &str) -> std::borrow::Cow<'_, str> {
+    let err = std::io::stderr();
+    let size = terminal_size::terminal_size_of(&err).filter(|_| err.is_terminal());
+    let Some((width, _)) = size else { return text.into() };
+    let mut wrap = Wrap::default();
+    let begin = wrap.push(text, Some(width.0.into()));
+    (begin + &wrap.finish()).into()
+}
+
 /// A text for stdout: escaped on a terminal.
 pub(crate) fn for_stdout(text: &str) -> std::borrow::Cow<'_, str> {
     if std::io::stdout().is_terminal() { escaped(text) } else { text.into() }

@@ -111,6 +111,37 @@ fn a_conversation_longer_than_the_context_goes_on() {
 }
 
 #[test]
+fn messages_break_between_words() {
+    let home = Home::new();
+    // As many columns as make the terminal break each of these within a word.
+    for columns in [37, 50, 64] {
+        let mut t = home.chat(&["-c", "128"]);
+        t.resize(columns);
+        let unknown = t.line("/nosuch");
+        t.line("/set n -1");
+        t.line("/set ignore-eos");
+        let note = t.line("Tell me a story about a dog.");
+        let note = note.split_once("note: ").expect("the answer is cut").1;
+        for (said, whole) in [
+            (
+                &*unknown,
+                "There is no command `/nosuch`; /help lists them. A message that begins with `/` goes between \"\"\".",
+            ),
+            (
+                note,
+                "the context of 128 tokens is full, so the answer is cut; the next message goes on without the oldest ones",
+            ),
+        ] {
+            assert!(widest(said) <= columns.into() && said.lines().count() > 1, "{columns}: {said}");
+            assert_eq!(said.lines().collect::<Vec<_>>().join(" "), whole, "{columns}");
+        }
+    }
+    let mut t = home.command(&["run", "no/such.gguf", "Hello"], 30);
+    let said = t.wait("check the path");
+    assert!(widest(&said) <= 30 && said.contains("no/such.gguf"), "{said}");
+}
+
+#[test]
 fn a_dumb_terminal_gets_no_colours() {
     for (term, has_colours) in [("xterm", true), ("dumb", false)] {
         let home = Home::new();

@@ -2,6 +2,7 @@
 
 use super::editor;
 use super::session::{Next, Session};
+use crate::ui::{one_line, tell};
 
 /// A command.
 pub(super) struct Command {
@@ -126,10 +127,10 @@ pub(super) fn run(session: &mut Session<'_>, name: &str, argument: &str) -> anyh
     match COMMANDS.iter().find(|command| command.names.contains(&name)) {
         Some(command) => (command.run)(session, argument),
         None => {
-            let name = crate::ui::one_line(name);
-            eprintln!(
+            let name = one_line(name);
+            tell(&format!(
                 "There is no command `/{name}`; /help lists them. A message that begins with `/` goes between \"\"\"."
-            );
+            ));
             Ok(Next::Input)
         }
     }

@@ -1,5 +1,7 @@
 //! Input of the user: commands, and messages of one or several lines.
 
+use crate::ui::tell;
+
 /// Begins and ends a text of several lines.
 const QUOTES: &str = "\"\"\"";
 
@@ -50,7 +52,7 @@ pub(super) fn read(lines: &mut impl Lines) -> anyhow::Result<Option<Input>> {
         let line = match lines.line(">>> ")? {
             Line::Text(line) => line,
             Line::Interrupted => {
-                eprintln!("Use Ctrl-D or /bye to exit.");
+                tell("Use Ctrl-D or /bye to exit.");
                 continue;
             }
             Line::End => return Ok(None),

@@ -18,7 +18,7 @@ use crate::run::answer::{self, Format, Prompt};
 use crate::run::question::Question;
 use crate::run::{Demands, encode, generate_options, note_broken_template, note_unused_tools, with_system};
 use crate::stats;
-use crate::ui::{LoadTimes, Ui, bytes, one_line};
+use crate::ui::{LoadTimes, Ui, bytes, one_line, tell};
 
 /// The step after an input.
 #[derive(Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl<'a> Session<'a> {
         } else {
             "It has no chat template: texts are continued as is. /help lists the commands."
         };
-        eprintln!("{} on {}. {how}", self.engine.info().description, self.engine.device().name);
+        tell(&format!("{} on {}. {how}", self.engine.info().description, self.engine.device().name));
     }
 
     /// Answers a message; errors are reported and the chat goes on, unless the terminal is gone.
@@ -138,9 +138,7 @@ impl<'a> Session<'a> {
             Err(e) => {
                 let _ = failure::report(&e, self.ui);
                 if self.chat && !self.conversation.messages().is_empty() {
-                    eprintln!(
-                        "The conversation is as it was; /undo removes its last message, /clear all of it."
-                    );
+                    tell("The conversation is as it was; /undo removes its last message, /clear all of it.");
                 }
                 self.recover()?;
                 Ok(false)
@@ -152,7 +150,7 @@ impl<'a> Session<'a> {
     fn recover(&mut self) -> anyhow::Result<()> {
         let lost = self.engine.gpu().is_some_and(|g| g.check().is_err());
         if lost {
-            eprintln!("Device reopened.");
+            tell("Device reopened.");
             pollster::block_on(self.engine.rebuild())?;
             // The draft model was on the same device.
             self.has_draft = false;
@@ -242,7 +240,7 @@ impl<'a> Session<'a> {
         let old = self.conversation.pop_answer();
         if self.conversation.messages().is_empty() {
             self.conversation.extend(old);
-            eprintln!("There is no message to answer.");
+            tell("There is no message to answer.");
             return Ok(());
         }
         if !self.ask(Vec::new())? {
@@ -258,9 +256,9 @@ impl<'a> Session<'a> {
                 let text = turn[0].text();
                 let begin: String = text.chars().take(60).collect();
                 let more = if begin.len() < text.len() { " ..." } else { "" };
-                eprintln!("Removed: {}{more}", one_line(&begin));
+                tell(&format!("Removed: {}{more}", one_line(&begin)));
             }
-            None => eprintln!("There is no message to remove."),
+            None => tell("There is no message to remove."),
         }
     }
 
@@ -269,10 +267,10 @@ impl<'a> Session<'a> {
         let old = self.conversation.last_question().unwrap_or_default();
         let new = edit(&old)?;
         if new.trim().is_empty() || new == old {
-            eprintln!("Nothing is changed.");
+            tell("Nothing is changed.");
             return Ok(());
         }
-        eprintln!("> {}", crate::terminal::escaped(&new));
+        tell(&format!("> {}", crate::terminal::escaped(&new)));
         let turn = self.conversation.pop_turn();
         if !self.ask(vec![Message::new("user", new)])? {
             self.conversation.extend(turn.into_iter().flatten());
@@ -284,21 +282,21 @@ impl<'a> Session<'a> {
     pub(super) fn read_file(&mut self, argument: &str) -> anyhow::Result<()> {
         let Some(path) = path(argument) else {
             let n = std::mem::take(&mut self.files).len();
-            eprintln!(
+            tell(&format!(
                 "{}",
                 if n > 0 {
                     "The files are forgotten."
                 } else {
                     "/read FILE puts a file before the next message."
                 }
-            );
+            ));
             return Ok(());
         };
         let text = read_text(&path)?;
         let (n_token, n_ctx) = (encode(&self.engine, &text)?.len(), self.engine.loaded().n_ctx() as usize);
         let name = path.display().to_string();
         anyhow::ensure!(n_token < n_ctx, "`{name}` has {n_token} tokens, but the context has {n_ctx}");
-        eprintln!("`{name}` ({n_token} tokens) goes before the next message.");
+        tell(&format!("`{name}` ({n_token} tokens) goes before the next message."));
         self.files.push((name, text));
         Ok(())
     }
@@ -306,24 +304,24 @@ impl<'a> Session<'a> {
     /// `/save`.
     pub(super) fn save(&mut self, argument: &str) -> anyhow::Result<()> {
         let Some(path) = path(argument) else {
-            eprintln!("Where to? /save FILE");
+            tell("Where to? /save FILE");
             return Ok(());
         };
         self.conversation.save(&path, self.settings.answer.system.as_deref())?;
-        eprintln!("Saved {} messages as `{}`.", self.conversation.messages().len(), path.display());
+        tell(&format!("Saved {} messages as `{}`.", self.conversation.messages().len(), path.display()));
         Ok(())
     }
 
     /// `/load`.
     pub(super) fn load(&mut self, argument: &str) -> anyhow::Result<()> {
         let Some(path) = path(argument) else {
-            eprintln!("From where? /load FILE");
+            tell("From where? /load FILE");
             return Ok(());
         };
         let (system, conversation) = Conversation::load(&path)?;
         let n = conversation.messages().len();
         let about = if system.is_some() { "with" } else { "without" };
-        eprintln!("Loaded {n} messages {about} a system prompt from `{}`.", path.display());
+        tell(&format!("Loaded {n} messages {about} a system prompt from `{}`.", path.display()));
         self.settings.answer.system = system;
         self.conversation = conversation;
         self.n_token = 0;
@@ -336,11 +334,11 @@ impl<'a> Session<'a> {
             self.settings.answer.system = Some(text.to_owned());
         }
         match &self.settings.answer.system {
-            Some(system) => eprintln!("system = {}", crate::terminal::escaped(system)),
-            None => eprintln!("There is no system prompt; /system TEXT sets one."),
+            Some(system) => tell(&format!("system = {}", crate::terminal::escaped(system))),
+            None => tell("There is no system prompt; /system TEXT sets one."),
         }
         if !self.chat {
-            eprintln!("It has no effect: texts are continued as is.");
+            tell("It has no effect: texts are continued as is.");
         }
     }
 
@@ -353,9 +351,9 @@ impl<'a> Session<'a> {
         match changed {
             Ok((settings, demands, said)) => {
                 (self.settings, self.demands) = (settings, demands);
-                eprintln!("{}", one_line(&said));
+                tell(&one_line(&said));
             }
-            Err(mistake) => eprintln!("{}", one_line(&mistake)),
+            Err(mistake) => tell(&one_line(&mistake)),
         }
     }
 
@@ -363,7 +361,7 @@ impl<'a> Session<'a> {
     pub(super) fn show(&mut self) {
         let info = self.engine.info();
         let device = self.engine.device();
-        let row = |name: &str, value: &str| eprintln!("{name:<18} {}", one_line(value));
+        let row = |name: &str, value: &str| tell(&format!("{name:<18} {}", one_line(value)));
         row("model", &format!("{} ({})", info.file, info.description));
         row("device", &format!("{} ({})", device.name, device.driver));
         let (n_message, n_dropped) = (self.conversation.messages().len(), self.conversation.n_dropped());
@@ -405,12 +403,12 @@ impl<'a> Session<'a> {
             Some(path) => Ok(Next::Model(path)),
             None => {
                 let info = self.engine.info();
-                eprintln!(
+                tell(&format!(
                     "{}: {} ({})",
                     one_line(&info.file),
                     one_line(&info.description),
                     bytes(info.n_byte)
-                );
+                ));
                 Ok(Next::Input)
             }
         }
@@ -422,7 +420,7 @@ impl<'a> Session<'a> {
         self.files.clear();
         self.engine.clear();
         self.n_token = 0;
-        eprintln!("Conversation cleared.");
+        tell("Conversation cleared.");
     }
 }
 

@@ -7,7 +7,7 @@ use chaski::Source;
 use super::Session;
 use crate::load::{self, Loaded};
 use crate::model_names::Role;
-use crate::ui::one_line;
+use crate::ui::{one_line, tell};
 use crate::{failure, options};
 
 impl Session<'_> {
@@ -56,7 +56,7 @@ impl Session<'_> {
 
     fn keep_model(&self, e: &anyhow::Error) {
         let _ = failure::report(e, self.ui);
-        eprintln!("The chat goes on with `{}`.", one_line(&self.engine.info().file));
+        tell(&format!("The chat goes on with `{}`.", one_line(&self.engine.info().file)));
     }
 
     /// Unloads the model before it loads the other one; if that fails, loads the old one again.
