@@ -20,12 +20,13 @@ use crate::turns::ChatPrompt;
 /// Renders messages in one of the ways that templates have.
 pub(crate) type Render = fn(&ChatTemplate, &[Message], &TemplateOptions) -> Result<Rendered, TemplateError>;
 
-/// The prompt of a conversation, as text and tokens; uses the tool template if there are tools.
+/// The prompt of a conversation, as text and tokens; uses the tool template if there are tools. A text that certainly has
+/// more tokens than `limit` is refused.
 pub(crate) fn prompt(
-    tokenizer: &Tokenizer,
-    templates: &ChatTemplates,
+    ModelText { tokenizer, templates }: &ModelText,
     messages: &[Message],
     options: &TemplateOptions,
+    limit: usize,
     render: Render,
 ) -> Result<ChatPrompt, Error> {
     let template = templates.get(!options.tools.is_empty()).map_err(ModelError::from)?;
@@ -39,7 +40,8 @@ pub(crate) fn prompt(
         rendered.data.clear();
     }
     let rendered = strip_added_special_traced(rendered, tokenizer);
-    let tokens = tokenizer.encode_traced(&rendered, AddSpecial::Yes).map_err(ModelError::from)?;
+    let tokens =
+        tokenizer.within(limit).encode_traced(&rendered, AddSpecial::Yes).map_err(ModelError::from)?;
     Ok(ChatPrompt { text: rendered.text, tokens, n_dropped: 0 })
 }
 

@@ -1,8 +1,8 @@
 //! Text embeddings and logits: requests without an answer.
 
 use chaski_models::serve::{EmbedRequest, LogitsRequest, PromptLogprobsRequest, Readings, ServeError};
-use chaski_models::{EmbedOptions, Embedding, ModelError};
-use chaski_text::{AddSpecial, Logprobs, ParseSpecial};
+use chaski_models::{EmbedOptions, Embedding};
+use chaski_text::Logprobs;
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -64,10 +64,9 @@ impl Engine {
         texts: &[impl AsRef<str>],
         options: &EmbedOptions,
     ) -> Result<Vec<Embedding>, Error> {
-        let tokens = |text: &str| self.tokenizer().encode(text, AddSpecial::Yes, ParseSpecial::Yes);
-        let texts: Result<Vec<_>, _> = texts.iter().map(|text| tokens(text.as_ref())).collect();
-        let request = EmbedRequest::new(texts.map_err(ModelError::from)?, *options);
         let (handle, driver) = self.service();
+        let texts: Result<Vec<_>, _> = texts.iter().map(|text| handle.encode(text.as_ref())).collect();
+        let request = EmbedRequest::new(texts?, *options);
         Ok(driver.results(handle.embed(request)?).await?)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chaski_models::serve::{self, Load, Request};
 use chaski_models::{GenerateOptions, Model, Runner};
 use chaski_runtime::gpu::{ExpertReads, Gpu, GpuModel, Memory, MemoryItem};
-use chaski_text::{AddSpecial, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer};
+use chaski_text::{ChatTemplate, Message, TemplateOptions, Tokenizer};
 use serde_json::Value;
 
 use crate::chat::{Conversation, ModelText};
@@ -200,13 +200,22 @@ impl Engine {
         self.gpu().and_then(|g| g.pipeline_cache())
     }
 
+    /// The tokens of a text to continue; special tokens in it are parsed. A text that is certainly longer than the context
+    /// is refused before it is tokenized ([`Tokenizer::within`]).
+    ///
+    /// # Errors
+    /// [`Error::Model`] for such a text, or for a model without a tokenizer.
+    pub fn encode(&self, prompt: &str) -> Result<Vec<u32>, Error> {
+        Ok(self.handle.encode(prompt)?)
+    }
+
     /// Continues a text verbatim; special tokens in it are parsed.
     ///
     /// # Errors
-    /// [`Error::Model`] for a model without a tokenizer; [`Error::Serve`] for a text longer than the context.
+    /// As [`Self::encode`]; [`Error::Serve`] for a text longer than the context.
     pub fn generate(&mut self, prompt: &str, options: GenerateOptions) -> Result<Generation<'_>, Error> {
-        let tokens = self.text.tokenizer.encode(prompt, AddSpecial::Yes, ParseSpecial::Yes);
-        self.generate_tokens(&tokens.map_err(chaski_models::ModelError::from)?, options)
+        let tokens = self.encode(prompt)?;
+        self.generate_tokens(&tokens, options)
     }
 
     /// Continues a sequence of tokens; a prefix in the KV cache is not run again.

@@ -5,7 +5,7 @@ use chaski_models::{ModelError, PoolingError};
 use chaski_runtime::RuntimeError;
 #[cfg(feature = "constraint")]
 use chaski_text::CallGrammarError;
-use chaski_text::ConstraintError;
+use chaski_text::{ConstraintError, TokenizerError};
 use ggml_format::SourceError;
 
 /// An error of the engine. Display prints one frame; `source()` returns the next.
@@ -151,7 +151,9 @@ fn code_of_model(e: &ModelError) -> Option<&'static str> {
         | ModelError::Pooling(PoolingError::NoScores)
         | ModelError::Constraint(ConstraintError::FeatureDisabled) => "unsupported",
         ModelError::Template(_) => "template",
-        ModelError::Context { .. } => "context_overflow",
+        ModelError::Context { .. } | ModelError::Tokenizer(TokenizerError::TooLong { .. }) => {
+            "context_overflow"
+        }
         ModelError::KvType(_)
         | ModelError::Constraint(_)
         | ModelError::Lora(_)
@@ -193,6 +195,8 @@ mod tests {
         }
         let long = ServeError::Refused(Refused::Context { found: 9, limit: 8 });
         assert_eq!(Error::Serve(long).code(), "context_overflow");
+        let long = ModelError::from(TokenizerError::TooLong { at_least: 9, limit: 8 });
+        assert_eq!(Error::Model(long).code(), "context_overflow");
         let full = RuntimeError::Limit { what: "tokens of the sequence", found: 9, limit: 8 };
         assert_eq!(Error::Runtime(full).code(), "context_overflow");
         assert_eq!(Error::Model(ModelError::Context { found: 9, limit: 8 }).code(), "context_overflow");

@@ -111,8 +111,13 @@ impl Handle {
         Ok(self.generate_tokens(Request::new(self.encode(prompt)?, options))?)
     }
 
-    fn encode(&self, prompt: &str) -> Result<Vec<u32>, ModelError> {
-        Ok(self.text.tokenizer.encode(prompt, AddSpecial::Yes, ParseSpecial::Yes)?)
+    /// The tokens of a text to continue; special tokens in it are parsed. A text that is certainly longer than the context
+    /// is refused before it is tokenized ([`Tokenizer::within`]).
+    ///
+    /// # Errors
+    /// [`ModelError::Tokenizer`] for such a text, or for a model without a tokenizer.
+    pub fn encode(&self, prompt: &str) -> Result<Vec<u32>, ModelError> {
+        Ok(self.text.tokenizer.within(self.n_ctx()).encode(prompt, AddSpecial::Yes, ParseSpecial::Yes)?)
     }
 
     /// Queues a conversation. If it leaves too little of the context for an answer, its oldest turns are dropped,
@@ -197,17 +202,34 @@ impl Handle {
     /// # Errors
     /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be parsed, or rejects the messages.
     pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<ChatPrompt, Error> {
-        let render = ChatTemplate::render_traced;
-        chat::prompt(&self.text.tokenizer, &self.text.templates, messages, options, render)
+        self.chat_prompt_within(messages, options, usize::MAX)
+    }
+
+    /// The same, but a text that certainly has more than `limit` tokens is refused before it is tokenized
+    /// ([`Tokenizer::within`]).
+    ///
+    /// # Errors
+    /// As [`Self::chat_prompt`]; [`Error::Model`] with the code `context_overflow`.
+    pub fn chat_prompt_within(
+        &self,
+        messages: &[Message],
+        options: &TemplateOptions,
+        limit: usize,
+    ) -> Result<ChatPrompt, Error> {
+        chat::prompt(&self.text, messages, options, limit, ChatTemplate::render_traced)
     }
 
     /// The prompt of a conversation whose last message, the assistant's, is continued.
     ///
     /// # Errors
-    /// As [`Self::chat_prompt`], and if the last message is another's.
-    pub fn open_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<ChatPrompt, Error> {
-        let render = ChatTemplate::render_open;
-        chat::prompt(&self.text.tokenizer, &self.text.templates, messages, options, render)
+    /// As [`Self::chat_prompt_within`], and if the last message is another's.
+    pub fn open_prompt_within(
+        &self,
+        messages: &[Message],
+        options: &TemplateOptions,
+        limit: usize,
+    ) -> Result<ChatPrompt, Error> {
+        chat::prompt(&self.text, messages, options, limit, ChatTemplate::render_open)
     }
 
     /// The prompt of a conversation, without the oldest turns if it leaves too little of the context for an answer, and
@@ -221,12 +243,13 @@ impl Handle {
         template: &TemplateOptions,
         options: &GenerateOptions,
     ) -> Result<ChatPrompt, Error> {
-        let prompt = |messages: &[Message]| self.chat_prompt(messages, template);
+        let limit = self.handle.n_ctx();
+        let prompt = |messages: &[Message]| self.chat_prompt_within(messages, template, limit);
         if options.drop_turns {
-            return Room::new(self.handle.n_ctx(), options).fit(messages, prompt);
+            return Room::new(limit, options).fit(messages, prompt);
         }
         let prompt = prompt(messages)?;
-        let (found, limit) = (prompt.tokens.len(), self.handle.n_ctx());
+        let found = prompt.tokens.len();
         if found > limit {
             return Err(ServeError::from(Refused::Context { found, limit }).into());
         }

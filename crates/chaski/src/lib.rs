@@ -66,7 +66,8 @@ pub mod text {
         AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, CHATML, CallChoice, CallGrammarError,
         ChatTemplate, ChatTemplates, Constraint, Content, FimTokens, Grammar, LocalTime, Logprobs, Message,
         Mirostat, ParseSpecial, RenderSpecial, Rendered, SamplerKind, SamplerParams, TemplateOptions,
-        Tokenizer, ToolCall, builtin_template, builtin_template_names, byte_to_char, strip_added_special,
+        Tokenizer, ToolCall, Within, builtin_template, builtin_template_names, byte_to_char,
+        strip_added_special,
     };
 }
 
@@ -100,7 +101,7 @@ pub mod errors {
     pub use chaski_models::{KvTypeError, LoraError, ModelError, PoolingError, SessionError};
     pub use chaski_runtime::plan::PlanError;
     pub use chaski_runtime::{FormatError, RuntimeError};
-    pub use chaski_text::ConstraintError;
+    pub use chaski_text::{ConstraintError, TokenizerError};
 }
 
 /// Experts that others compute ([`EngineBuilder::experts`]), and computing those of others.

@@ -2,7 +2,7 @@
 
 use chaski_models::serve::{RankBy, RankRequest, Readings, ServeError};
 use chaski_models::{Model, ModelError, PoolingError};
-use chaski_text::{AddSpecial, ParseSpecial, Rendered, Tokenizer, TokenizerError};
+use chaski_text::{AddSpecial, ParseSpecial, Rendered, Tokenizer, TokenizerError, Within};
 use ggml_format::{ArrayView, ByteSource, Metadata};
 
 use crate::engine::Engine;
@@ -48,10 +48,10 @@ impl Ranker {
     /// The tokens for a document. Control tokens in it and in the query are text.
     ///
     /// # Errors
-    /// [`TokenizerError::NoText`] for a model without a tokenizer.
+    /// [`TokenizerError::NoText`] for a model without a tokenizer; [`TokenizerError::TooLong`].
     pub fn tokens(
         &self,
-        tokenizer: &Tokenizer,
+        tokenizer: Within<'_>,
         query: &str,
         document: &str,
     ) -> Result<Vec<u32>, TokenizerError> {
@@ -134,10 +134,11 @@ impl Engine {
     /// [`Error::Serve`] for a document that the context has no room for, or if the device fails.
     pub async fn rank(&mut self, query: &str, documents: &[impl AsRef<str>]) -> Result<Vec<f64>, Error> {
         let ranker = Ranker::of(self.model()).ok_or_else(|| ModelError::from(PoolingError::NoScores))?;
-        let tokens = |document: &str| ranker.tokens(self.tokenizer(), query, document);
+        let (handle, driver) = self.service();
+        let tokenizer = handle.tokenizer().within(handle.n_ctx());
+        let tokens = |document: &str| ranker.tokens(tokenizer, query, document);
         let prompts: Result<Vec<_>, _> = documents.iter().map(|d| tokens(d.as_ref())).collect();
         let request = RankRequest::new(prompts.map_err(ModelError::from)?, ranker.by());
-        let (handle, driver) = self.service();
         Ok(driver.results(handle.rank(request)?).await?)
     }
 }

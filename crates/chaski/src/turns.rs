@@ -1,8 +1,8 @@
 //! Conversations longer than the context: their oldest turns are dropped whole.
 
-use chaski_models::GenerateOptions;
 use chaski_models::serve::{Refused, ServeError};
-use chaski_text::Message;
+use chaski_models::{GenerateOptions, ModelError};
+use chaski_text::{Message, TokenizerError};
 
 use crate::error::Error;
 
@@ -50,10 +50,9 @@ impl Room {
         messages: &[Message],
         mut prompt: impl FnMut(&[Message]) -> Result<ChatPrompt, Error>,
     ) -> Result<ChatPrompt, Error> {
-        let whole = prompt(messages)?;
-        let n_token = whole.tokens.len();
+        let (n_token, whole) = counted(prompt(messages))?;
         if n_token <= self.n_prompt {
-            return Ok(whole);
+            return whole;
         }
         let excess = (n_token - self.n_prompt).next_multiple_of(self.step);
         let most = n_token.saturating_sub(excess);
@@ -64,6 +63,18 @@ impl Room {
             return Err(ServeError::from(refused).into());
         }
         Ok(fitted)
+    }
+}
+
+/// Tokens of a prompt, and the prompt; of a text that is refused before it is tokenized, those that are certain.
+type Counted = (usize, Result<ChatPrompt, Error>);
+
+fn counted(prompt: Result<ChatPrompt, Error>) -> Result<Counted, Error> {
+    match prompt {
+        Err(Error::Model(ModelError::Tokenizer(TokenizerError::TooLong { at_least, limit }))) => {
+            Ok((at_least, Err(ModelError::from(TokenizerError::TooLong { at_least, limit }).into())))
+        }
+        prompt => prompt.map(|prompt| (prompt.tokens.len(), Ok(prompt))),
     }
 }
 
@@ -91,28 +102,28 @@ impl<'a> Turns<'a> {
     /// The prompt with at most `most` tokens that drops the fewest turns; that of the last turn if there is none.
     fn drop_until(
         &self,
-        whole: ChatPrompt,
+        whole: Result<ChatPrompt, Error>,
         most: usize,
         mut prompt: impl FnMut(&[Message]) -> Result<ChatPrompt, Error>,
     ) -> Result<ChatPrompt, Error> {
         let mut cut = |n_dropped: usize| {
-            let rest = prompt(&[self.system, &self.rest[n_dropped..]].concat())?;
-            Ok::<_, Error>(ChatPrompt { n_dropped, ..rest })
+            let rest = prompt(&[self.system, &self.rest[n_dropped..]].concat());
+            counted(rest.map(|rest| ChatPrompt { n_dropped, ..rest }))
         };
-        let Some((last, earlier)) = self.cuts.split_last() else { return Ok(whole) };
+        let Some((last, earlier)) = self.cuts.split_last() else { return whole };
         let mut best = cut(*last)?;
         // Fewer turns make fewer tokens, so this is a binary search.
-        let (mut low, mut high) = (0, if best.tokens.len() <= most { earlier.len() } else { 0 });
+        let (mut low, mut high) = (0, if best.0 <= most { earlier.len() } else { 0 });
         while low < high {
             let middle = (low + high) / 2;
             let found = cut(earlier[middle])?;
-            if found.tokens.len() <= most {
+            if found.0 <= most {
                 (best, high) = (found, middle);
             } else {
                 low = middle + 1;
             }
         }
-        Ok(best)
+        best.1
     }
 }
 
@@ -172,6 +183,36 @@ mod tests {
             assert_eq!(e.code(), "context_overflow");
             let n = if roles == "u101" { 101 } else { 110 };
             assert_eq!(e.to_string(), format!("the prompt has {n} tokens, but the context has 100"));
+        }
+    }
+
+    /// As [`count`], but texts with more than 1,000 tokens are refused before they are counted, as twice as short.
+    fn count_within(messages: &[Message]) -> Result<ChatPrompt, Error> {
+        let whole = count(messages)?;
+        let (at_least, limit) = (whole.tokens.len() / 2, 500);
+        if at_least > limit {
+            return Err(ModelError::from(TokenizerError::TooLong { at_least, limit }).into());
+        }
+        Ok(whole)
+    }
+
+    #[test]
+    fn conversations_that_are_not_counted_are_cut_as_others() {
+        let options = GenerateOptions { max_tokens: Some(100), ..GenerateOptions::default() };
+        let fit = |roles: &str| Room::new(500, &options).fit(&messages(roles), count_within);
+        for n_first in [100, 900, 1001, 5000, 1 << 20] {
+            let found = fit(&format!("s10 u{n_first} a100 u100 a50 u100")).unwrap();
+            assert_eq!((found.tokens.len(), found.n_dropped), (260, 2), "{n_first}");
+        }
+        // A last turn that is too long, counted or not.
+        for (n_last, expected) in [
+            (700, "the prompt has 710 tokens, but the context has 500"),
+            (5990, "the text has at least 3000 tokens, but the context has 500"),
+        ] {
+            for before in ["", "u5 a5 ", "u9000 a5 "] {
+                let e = fit(&format!("s10 {before}u{n_last}")).unwrap_err();
+                assert_eq!((e.code(), e.to_string()), ("context_overflow", expected.into()));
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use chaski::Error;
-use chaski::errors::{ModelError, PlanError, RuntimeError};
+use chaski::errors::{ModelError, PlanError, RuntimeError, TokenizerError};
 use chaski::gguf::{GgufError, OpenError, SourceError};
 use chaski::serve::{Refused, ServeError};
 use chaski_hub::{FailureKind, HubError};
@@ -257,6 +257,9 @@ fn model(e: &ModelError) -> Option<(u8, Option<&'static str>)> {
         ModelError::Runtime(e) => runtime(e),
         ModelError::Source(e) => Some(source(e)),
         ModelError::Open(e) => Some(open(e)),
+        ModelError::Tokenizer(TokenizerError::TooLong { .. }) => {
+            Some((FAILED, Some("set a larger context with `-c N`")))
+        }
         ModelError::Tokenizer(_) => Some((NO_MODEL, None)),
         ModelError::Context { .. } => Some((FAILED, Some("set a larger context with `-c N`"))),
         ModelError::Metadata(_)

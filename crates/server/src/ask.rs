@@ -79,7 +79,7 @@ impl Ask {
     /// # Errors
     /// Those of the template and the tokenizer, and prompts longer than the context.
     pub(crate) fn read(&self, served: &Served) -> Result<Vec<Read>, ApiError> {
-        let read = self.read_any(served)?;
+        let read = self.read_within(served, served.facts.n_ctx)?;
         for prompt in &read {
             check_length(prompt.tokens.len(), served.facts.n_ctx)?;
         }
@@ -91,18 +91,18 @@ impl Ask {
     /// # Errors
     /// Those of the template and the tokenizer.
     pub(crate) fn n_prompt(&self, served: &Served) -> Result<usize, ApiError> {
-        Ok(self.read_any(served)?.iter().map(|prompt| prompt.tokens.len()).sum())
+        Ok(self.read_within(served, usize::MAX)?.iter().map(|prompt| prompt.tokens.len()).sum())
     }
 
-    /// The prompts, of any length.
-    fn read_any(&self, served: &Served) -> Result<Vec<Read>, ApiError> {
+    /// The prompts. Texts that certainly have more than `limit` tokens are refused, others may have more.
+    fn read_within(&self, served: &Served, limit: usize) -> Result<Vec<Read>, ApiError> {
         let read = match &self.prompt {
             Prompt::Chat { messages, template } => {
                 let prompt = if self.truncate {
                     let options = GenerateOptions { drop_turns: true, ..self.options.clone() };
                     served.handle()?.fit_prompt(messages, template, &options)?
                 } else {
-                    chat_prompt(served, messages, template)?
+                    chat_prompt(served, messages, template, limit)?
                 };
                 vec![self.after(
                     &served.facts,
@@ -110,7 +110,7 @@ impl Ask {
                 )?]
             }
             Prompt::Texts(texts) => {
-                texts.iter().map(|parts| read_parts(&served.facts, parts)).collect::<Result<_, _>>()?
+                texts.iter().map(|parts| read_parts(&served.facts, parts, limit)).collect::<Result<_, _>>()?
             }
         };
         Ok(read)
@@ -164,7 +164,8 @@ impl Ask {
     }
 }
 
-/// The prompt of a conversation. Without the beginning of an answer, a last message of the assistant is continued.
+/// The prompt of a conversation, unless it certainly has more than `limit` tokens. Without the beginning of an answer, a
+/// last message of the assistant is continued.
 ///
 /// # Errors
 /// Those of the template and the tokenizer.
@@ -172,12 +173,13 @@ pub(crate) fn chat_prompt(
     served: &Served,
     messages: &[Message],
     template: &TemplateOptions,
+    limit: usize,
 ) -> Result<ChatPrompt, ApiError> {
     let is_answer = messages.last().is_some_and(|last| last.role == "assistant");
     let handle = served.handle()?;
     let prompt = match is_answer && !template.add_generation_prompt {
-        true => handle.open_prompt(messages, template)?,
-        false => handle.chat_prompt(messages, template)?,
+        true => handle.open_prompt_within(messages, template, limit)?,
+        false => handle.chat_prompt_within(messages, template, limit)?,
     };
     Ok(prompt)
 }
@@ -191,14 +193,15 @@ fn check_length(found: usize, n_ctx: usize) -> Result<(), ApiError> {
     }
 }
 
-/// The tokens of a text in parts. The first part gets the tokens that the tokenizer adds, unless it is made of tokens.
-pub(crate) fn read_parts(facts: &Arc<Facts>, parts: &[Part]) -> Result<Read, ApiError> {
+/// The tokens of a text in parts, unless one certainly has more than `limit`. The first part gets the tokens that the
+/// tokenizer adds, unless it is made of tokens.
+pub(crate) fn read_parts(facts: &Arc<Facts>, parts: &[Part], limit: usize) -> Result<Read, ApiError> {
     let (mut text, mut tokens) = (String::new(), Vec::new());
     for (i, part) in parts.iter().enumerate() {
         match part {
             Part::Text(part) => {
                 text.push_str(part);
-                tokens.extend(facts.tokens(part, i == 0, true)?);
+                tokens.extend(facts.tokens_within(part, i == 0, true, limit)?);
             }
             Part::Tokens(part) => {
                 tokens.extend(part);

@@ -1,6 +1,6 @@
 //! Errors of requests: what happened, and how each dialect says it.
 
-use chaski::errors::ModelError;
+use chaski::errors::{ModelError, TokenizerError};
 use chaski::serve::{Refused, ServeError};
 use serde_json::{Map, Value, json};
 
@@ -129,9 +129,14 @@ impl ApiError {
 
     /// A prompt longer than the context.
     pub(crate) fn context(found: usize, limit: usize) -> ApiError {
+        ApiError::long("", found, limit)
+    }
+
+    /// The same with a word before the number of tokens.
+    fn long(about: &str, found: usize, limit: usize) -> ApiError {
         // Clients look for either half.
         let message = format!(
-            "prompt is too long: {found} tokens > {limit} maximum; it exceeds the available context size"
+            "prompt is too long: {about}{found} tokens > {limit} maximum; it exceeds the available context size"
         );
         let mut error = ApiError::new(Kind::Context, message);
         error.extra.insert("n_prompt_tokens".into(), found.into());
@@ -189,10 +194,25 @@ impl From<ServeError> for ApiError {
     }
 }
 
+impl From<TokenizerError> for ApiError {
+    fn from(error: TokenizerError) -> ApiError {
+        match error {
+            TokenizerError::TooLong { at_least, limit } => ApiError::long("at least ", at_least, limit),
+            error => ApiError::new(Kind::Invalid, error.to_string()),
+        }
+    }
+}
+
 impl From<chaski::Error> for ApiError {
     fn from(error: chaski::Error) -> ApiError {
-        if let chaski::Error::Serve(ServeError::Refused(Refused::Context { found, limit })) = error {
-            return ApiError::context(found, limit);
+        match error {
+            chaski::Error::Serve(ServeError::Refused(Refused::Context { found, limit })) => {
+                return ApiError::context(found, limit);
+            }
+            chaski::Error::Model(ModelError::Tokenizer(error @ TokenizerError::TooLong { .. })) => {
+                return error.into();
+            }
+            _ => {}
         }
         let kind = match error.code() {
             "busy" => Kind::Full,
@@ -227,6 +247,18 @@ mod tests {
         assert_eq!(
             error.anthropic("r")["error"]["message"],
             "prompt is too long: 900 tokens > 512 maximum; it exceeds the available context size"
+        );
+    }
+
+    #[test]
+    fn a_prompt_that_is_not_tokenized_tells_both_numbers() {
+        let long = ModelError::from(TokenizerError::TooLong { at_least: 900, limit: 512 });
+        let body = ApiError::from(chaski::Error::from(long)).openai(false);
+        assert_eq!(body["error"]["code"], "context_length_exceeded");
+        assert_eq!((&body["error"]["n_prompt_tokens"], &body["error"]["n_ctx"]), (&json!(900), &json!(512)));
+        assert_eq!(
+            body["error"]["message"],
+            "prompt is too long: at least 900 tokens > 512 maximum; it exceeds the available context size"
         );
     }
 

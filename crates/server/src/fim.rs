@@ -57,16 +57,17 @@ impl<'a> Gap<'a> {
         };
         let mut out: Vec<u32> = bos.into_iter().collect();
         self.push_files(facts, fim, &mut out)?;
+        let text = |text: &str| facts.tokens_within(text, false, false, facts.n_ctx);
         let mut before = vec![prefix];
         for part in &self.prefix {
             match part {
-                Part::Text(text) => before.extend(facts.tokens(text, false, false)?),
+                Part::Text(part) => before.extend(text(part)?),
                 Part::Tokens(tokens) => before.extend(tokens),
             }
         }
-        before.extend(facts.tokens(self.begun, false, false)?);
+        before.extend(text(self.begun)?);
         let mut after = vec![suffix];
-        after.extend(facts.tokens(self.suffix, false, false)?);
+        after.extend(text(self.suffix)?);
         let (first, second) = if facts.suffix_first { (after, before) } else { (before, after) };
         out.extend(first.into_iter().chain(second).chain([middle]));
         Ok(vec![Part::Tokens(out)])
@@ -74,7 +75,7 @@ impl<'a> Gap<'a> {
 
     /// Adds the other files, and the head of the one with the gap.
     fn push_files(&self, facts: &Facts, fim: FimTokens, out: &mut Vec<u32>) -> Result<(), ApiError> {
-        let text = |text: &str| facts.tokens(text, false, false);
+        let text = |text: &str| facts.tokens_within(text, false, false, facts.n_ctx);
         if let Some(repo) = fim.repo {
             out.push(repo);
             out.extend(text(PROJECT)?);

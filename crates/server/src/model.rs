@@ -225,24 +225,37 @@ impl Facts {
     /// # Errors
     /// Those of the tokenizer.
     pub(crate) fn tokens(&self, text: &str, special: bool, parse: bool) -> Result<Vec<u32>, ApiError> {
+        self.tokens_within(text, special, parse, usize::MAX)
+    }
+
+    /// The same, but a text that certainly has more than `limit` tokens is refused before it is tokenized.
+    ///
+    /// # Errors
+    /// Those of the tokenizer, and [`Kind::Context`].
+    pub(crate) fn tokens_within(
+        &self,
+        text: &str,
+        special: bool,
+        parse: bool,
+        limit: usize,
+    ) -> Result<Vec<u32>, ApiError> {
         let add = if special { AddSpecial::Yes } else { AddSpecial::No };
         let parse = if parse { ParseSpecial::Yes } else { ParseSpecial::No };
-        let encoded = self.with_tokenizer(|tokenizer| tokenizer.encode(text, add, parse))?;
-        encoded.map_err(|error| ApiError::new(Kind::Invalid, error.to_string()))
+        Ok(self.with_tokenizer(|tokenizer| tokenizer.within(limit).encode(text, add, parse))??)
     }
 
     /// The tokens of a query and a document.
     ///
     /// # Errors
-    /// Those of the tokenizer.
+    /// Those of the tokenizer, and [`Kind::Context`] for texts that are longer than the context for certain.
     pub(crate) fn tokens_of_pair(
         &self,
         ranker: &Ranker,
         query: &str,
         document: &str,
     ) -> Result<Vec<u32>, ApiError> {
-        let encoded = self.with_tokenizer(|tokenizer| ranker.tokens(tokenizer, query, document))?;
-        encoded.map_err(|error| ApiError::new(Kind::Invalid, error.to_string()))
+        let n_ctx = self.n_ctx;
+        Ok(self.with_tokenizer(|tokenizer| ranker.tokens(tokenizer.within(n_ctx), query, document))??)
     }
 
     /// The text of tokens, control tokens included.

@@ -30,7 +30,8 @@ pub use template::{
 };
 pub use tokenizer::{
     AddSpecial, FimTokens, MAX_PRE_EXPRESSION_BYTES, MAX_PRE_EXPRESSIONS, ParseSpecial, RenderSpecial,
-    TokenKind, Tokenizer, TokenizerError, TokenizerSpec, byte_to_char, is_pre_tokenizer, pre_tokenizer_name,
+    TokenKind, Tokenizer, TokenizerError, TokenizerSpec, Within, byte_to_char, is_pre_tokenizer,
+    pre_tokenizer_name,
 };
 
 /// Runs the examples of the readme.

@@ -41,6 +41,8 @@ fn ids_equal_the_reference_for_every_vocabulary() {
         for (text, ids) in texts.iter().zip(&ids) {
             let found = tokenizer.encode(text, AddSpecial::No, ParseSpecial::No).unwrap();
             assert_eq!(&found, ids, "{name}: {text:?}");
+            let within = tokenizer.within(ids.len()).encode(text, AddSpecial::No, ParseSpecial::No);
+            assert_eq!(&within.unwrap(), ids, "{name}: {text:?}");
             let decoded = tokenizer.decode_lossy(&found, RenderSpecial::Yes);
             if LOSSY.contains(&name.as_str()) {
                 let again = tokenizer.encode(&decoded, AddSpecial::No, ParseSpecial::Yes).unwrap();
@@ -80,6 +82,8 @@ proptest! {
                 _ => text.clone(),
             };
             let ids = plain(tokenizer, &text);
+            let within = tokenizer.within(ids.len()).encode(&text, AddSpecial::No, ParseSpecial::No);
+            prop_assert_eq!(within.ok().as_ref(), Some(&ids));
             prop_assert_eq!(tokenizer.decode(&ids, RenderSpecial::Yes), expected.as_bytes(), "{}", name);
         }
     }

@@ -173,7 +173,7 @@ impl WebEngine {
                 (continue_text(generation, sink).await?, tokens.len())
             }
             (None, Some(text), None) => {
-                let tokens = self.tokenize(text, true, true)?;
+                let tokens = self.engine.encode(text).map_err(to_js)?;
                 let generation = self.engine.generate_tokens(&tokens, options).map_err(to_js)?;
                 (continue_text(generation, sink).await?, tokens.len())
             }

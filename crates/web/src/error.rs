@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use chaski::Error;
-use chaski::errors::{ConstraintError, FormatError, ModelError, PlanError, RuntimeError};
+use chaski::errors::{ConstraintError, FormatError, ModelError, PlanError, RuntimeError, TokenizerError};
 use chaski::serve::{Refused, ServeError};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -117,6 +117,9 @@ fn detail(e: &Error) -> Value {
     match e {
         Error::Serve(ServeError::Refused(Refused::Context { found, limit })) => {
             return json!({ "found": found, "limit": limit });
+        }
+        Error::Model(ModelError::Tokenizer(TokenizerError::TooLong { at_least, limit })) => {
+            return json!({ "found": at_least, "limit": limit });
         }
         Error::Serve(ServeError::Busy { found, limit }) => return json!({ "found": found, "limit": limit }),
         _ => {}

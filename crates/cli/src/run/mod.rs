@@ -11,7 +11,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use chaski::text::{AddSpecial, LocalTime, ParseSpecial, RenderSpecial, TemplateOptions};
+use chaski::text::{LocalTime, RenderSpecial, TemplateOptions};
 use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, SamplerParams, Source};
 use serde_json::Value;
 
@@ -329,7 +329,9 @@ fn tokens(
         Prompt::Message(m) if args.chat || !matches!(template, Ok(None)) => {
             let messages = with_system(&args.answer, &[Message::new("user", m)]);
             let options = args.answer.template_options(tools);
-            let prompt = engine.chat_prompt(&messages, &options)?;
+            // The only message cannot be dropped.
+            let whole = GenerateOptions { drop_turns: false, ..GenerateOptions::default() };
+            let prompt = engine.fit_prompt(&messages, &options, &whole)?;
             note_unused_tools(engine, &messages, &options, ui);
             (prompt.tokens.clone(), Some(prompt))
         }
@@ -381,12 +383,9 @@ fn note_broken_template(e: &chaski::Error, ui: &Ui) {
 
 /// The tokens of a text with special tokens; only BOS for an empty text, if the model has one.
 fn encode(engine: &Engine, text: &str) -> anyhow::Result<Vec<u32>> {
-    let tokenizer = engine.tokenizer();
-    let mut tokens = tokenizer
-        .encode(text, AddSpecial::Yes, ParseSpecial::Yes)
-        .map_err(chaski::errors::ModelError::from)?;
+    let mut tokens = engine.encode(text)?;
     if tokens.is_empty() {
-        tokens.extend(tokenizer.bos());
+        tokens.extend(engine.tokenizer().bos());
     }
     anyhow::ensure!(!tokens.is_empty(), "the prompt is empty, and the model has no BOS token");
     Ok(tokens)

@@ -53,6 +53,30 @@ fn a_text_in_place_of_the_model_says_where_it_belongs() {
     assert_eq!(o.status.code(), Some(3), "{}", err(&o));
 }
 
+/// 20 MB as tokens would take more memory than a shell allows here.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_text_that_no_context_holds_is_refused_before_it_is_tokenized() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.txt");
+    std::fs::write(&path, "a".repeat(20_000_000)).unwrap();
+    for args in [
+        &["run", "-c", "512"][..],
+        &["run", "-c", "512", "--chat"],
+        &["embed", "-c", "512", "--pooling", "mean"],
+    ] {
+        let mut limited = std::process::Command::new("sh");
+        limited.args(["-c", "ulimit -v 600000 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_chaski")]);
+        let o = limited.args(args).args(["--device", "cpu", "-f"]).arg(&path).output().unwrap();
+        let said = err(&o);
+        assert_eq!(o.status.code(), Some(1), "{args:?}: {said}");
+        let (n, rest) = said.split_once("error: the text has at least ").unwrap().1.split_once(' ').unwrap();
+        // The longest token of the model has less than 20 bytes.
+        assert!(n.parse::<usize>().unwrap() > 1_000_000, "{said}");
+        assert!(rest.starts_with("tokens, but the context has 512\nhelp: set a larger context"), "{said}");
+    }
+}
+
 #[test]
 fn a_text_that_is_continued_as_it_is_is_noted() {
     let model = fixture();

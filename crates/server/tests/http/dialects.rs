@@ -186,6 +186,41 @@ fn errors_have_the_shape_of_their_dialect() {
 }
 
 #[test]
+fn prompts_that_no_context_holds_are_refused_before_they_are_tokenized() {
+    let mut running = Setup::built_in(1).start();
+    let text = "a".repeat(40_000);
+    let message = json!([{"role": "user", "content": text}]);
+    let opened = json!([{"role": "user", "content": text}, {"role": "assistant", "content": "Well"}]);
+    for (path, body) in [
+        ("/completion", json!({"prompt": text})),
+        ("/v1/completions", json!({"prompt": ["a", text]})),
+        ("/v1/embeddings", json!({"input": ["a", text]})),
+        ("/v1/chat/completions", json!({"messages": message})),
+        ("/v1/chat/completions", json!({"messages": opened, "add_generation_prompt": false})),
+        ("/v1/responses", json!({"input": text})),
+        ("/v1/responses", json!({"input": text, "truncation": "auto"})),
+        ("/v1/messages", json!({"messages": message, "max_tokens": 8})),
+        ("/api/generate", json!({"prompt": text, "raw": true})),
+    ] {
+        let answer = running.post(path, &body);
+        let said =
+            answer.body["error"]["message"].as_str().or(answer.body["error"].as_str()).unwrap_or_default();
+        assert!(
+            answer.status == 400 && said.contains("prompt is too long: at least "),
+            "{path}: {}",
+            answer.body
+        );
+    }
+    // Whoever asks for a number gets that of all tokens.
+    let n = |path, body: Value| running.post(path, &body).body;
+    let counted = n("/tokenize", json!({"content": text}))["tokens"].as_array().map(Vec::len);
+    assert!(counted >= Some(20_000), "{counted:?}");
+    let message = n("/v1/messages/count_tokens", json!({"messages": message}));
+    assert!(message["input_tokens"].as_u64() > counted.map(|n| n as u64), "{message}");
+    running.stop();
+}
+
+#[test]
 fn echoed_prompts_have_the_log_probabilities_of_their_tokens() {
     let running = Setup::built_in(2).start();
     let text = "Once upon a time";

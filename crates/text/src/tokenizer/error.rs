@@ -59,6 +59,14 @@ pub enum TokenizerError {
         /// Value of `tokenizer.ggml.model`.
         model: String,
     },
+    /// A text with more tokens than it may have, of which so many are certain before it is tokenized.
+    #[error("the text has at least {at_least} tokens, but the context has {limit}")]
+    TooLong {
+        /// Tokens that the text certainly has.
+        at_least: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The metadata lacks a key that this kind of tokenizer needs.
     #[error("tokenizer metadata `{key}` is missing")]
     Missing {

@@ -8,6 +8,7 @@ mod bytes;
 mod charsmap;
 mod error;
 mod expression;
+mod limit;
 mod pre;
 mod spec;
 mod special;
@@ -28,6 +29,7 @@ use chaski_jinja::Rendered;
 pub use bytes::byte_to_char;
 pub use error::TokenizerError;
 pub use expression::{MAX_PRE_EXPRESSION_BYTES, MAX_PRE_EXPRESSIONS};
+pub use limit::Within;
 pub use pre::{is_pre_tokenizer, pre_tokenizer_name};
 pub use spec::{FimTokens, TokenizerSpec};
 pub use vocab::TokenKind;
@@ -101,6 +103,8 @@ pub struct Tokenizer {
     /// The token after a pair.
     end_of_pair: Option<u32>,
     suppress: Vec<u32>,
+    /// Bytes of a text that one token represents at most; `None` where it may be any number.
+    n_byte_per_token: Option<usize>,
     /// The vocabulary in the form that constrained output needs, built on first use.
     #[cfg(feature = "constraint")]
     pub(crate) vocab_trie: OnceLock<VocabTrie>,
@@ -214,6 +218,7 @@ impl Tokenizer {
             },
             between: end_of_pair.into_iter().chain(vocab.ids.sep.filter(|_| adds_sep)).collect(),
             end_of_pair,
+            n_byte_per_token: limit::n_byte_per_token(&model, &vocab),
             model,
             suppress: suppress.filter(|&id| id < vocab.n_vocab()).collect(),
             vocab,
@@ -238,7 +243,7 @@ impl Tokenizer {
         add: AddSpecial,
         parse: ParseSpecial,
     ) -> Result<Vec<u32>, TokenizerError> {
-        self.encode_parts(text, add, parse, &[])
+        self.within(usize::MAX).encode(text, add, parse)
     }
 
     /// Converts a pair of texts to ids, as rerankers read a query and a document: BOS, the first text, EOS, the
@@ -253,13 +258,7 @@ impl Tokenizer {
     ///
     /// llama.cpp's server, for rerankers without a template: after a pair in a BERT vocabulary there is no separator.
     pub fn encode_pair(&self, first: &str, second: &str) -> Result<Vec<u32>, TokenizerError> {
-        let bos = self.vocab.ids.bos.filter(|_| self.add_bos);
-        let mut ids: Vec<u32> = bos.into_iter().collect();
-        ids.extend(self.encode(first, AddSpecial::No, ParseSpecial::No)?);
-        ids.extend_from_slice(&self.between);
-        ids.extend(self.encode(second, AddSpecial::No, ParseSpecial::No)?);
-        ids.extend(self.end_of_pair);
-        Ok(ids)
+        self.within(usize::MAX).encode_pair(first, second)
     }
 
     /// Converts a prompt of a chat template to ids. Control tokens are those of the template: in data, such as
@@ -272,7 +271,7 @@ impl Tokenizer {
     ///
     /// [`ChatTemplate::render_traced`]: crate::ChatTemplate::render_traced
     pub fn encode_traced(&self, prompt: &Rendered, add: AddSpecial) -> Result<Vec<u32>, TokenizerError> {
-        self.encode_parts(&prompt.text, add, ParseSpecial::Yes, &prompt.data)
+        self.within(usize::MAX).encode_traced(prompt, add)
     }
 
     fn encode_parts(
@@ -281,10 +280,12 @@ impl Tokenizer {
         add: AddSpecial,
         parse: ParseSpecial,
         data: &[Range<usize>],
+        limit: usize,
     ) -> Result<Vec<u32>, TokenizerError> {
         if let Model::None(model) = &self.model {
             return Err(TokenizerError::NoText { model: model.clone() });
         }
+        self.check_length(text, limit)?;
         let mut ids = Vec::with_capacity(text.len() / 3 + 2);
         if add == AddSpecial::Yes && self.add_bos {
             ids.extend(self.vocab.ids.bos);

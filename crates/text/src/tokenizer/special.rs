@@ -5,6 +5,9 @@ use std::ops::Range;
 use super::vocab::Vocab;
 use super::{ParseSpecial, TokenKind};
 
+/// White space that a special token may remove.
+pub(super) const WHITE: [char; 6] = [' ', '\t', '\n', '\r', '\u{b}', '\u{c}'];
+
 /// A fragment of a text, which is a sequence of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fragment<'t> {
@@ -92,6 +95,11 @@ impl SpecialTokens {
         }
     }
 
+    /// True if a special token removes the white space after it.
+    pub(super) fn strips(&self) -> bool {
+        self.all.tokens.iter().any(|token| token.strips)
+    }
+
     /// Splits `text` at its special tokens.
     ///
     /// Longer tokens are matched first, anywhere in the text; among equal lengths the smaller id; the
@@ -132,7 +140,7 @@ impl SpecialTokens {
         let push_text = |fragments: &mut Vec<Fragment<'t>>, from: usize, to: usize, strips: bool| {
             let mut piece = &text[from..to];
             if strips {
-                piece = piece.trim_start_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);
+                piece = piece.trim_start_matches(WHITE);
             }
             if !piece.is_empty() {
                 fragments.push(Fragment::Text(piece));

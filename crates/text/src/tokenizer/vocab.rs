@@ -300,17 +300,19 @@ impl Vocab {
         self.eog.iter().copied()
     }
 
-    /// Appends one token per byte of `text`: `<0xAB>`, or the token with just this byte. Other bytes are
-    /// dropped.
+    /// Appends one token per byte of `text`. Bytes without a token are dropped.
     pub(super) fn push_bytes(&self, text: &str, out: &mut Vec<u32>) {
+        out.extend(text.bytes().filter_map(|byte| self.byte(byte)));
+    }
+
+    /// The token of a byte: `<0xAB>`, or the token with just this byte.
+    pub(super) fn byte(&self, byte: u8) -> Option<u32> {
         const HEX: &[u8; 16] = b"0123456789ABCDEF";
-        for &byte in text.as_bytes() {
-            let name = [b'<', b'0', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)], b'>'];
-            let name = std::str::from_utf8(&name).expect("ASCII");
-            let plain = [byte];
-            let plain = std::str::from_utf8(&plain).ok();
-            out.extend(self.id(name).or_else(|| plain.and_then(|plain| self.id(plain))));
-        }
+        let name = [b'<', b'0', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)], b'>'];
+        let name = std::str::from_utf8(&name).expect("ASCII");
+        let plain = [byte];
+        let plain = std::str::from_utf8(&plain).ok();
+        self.id(name).or_else(|| plain.and_then(|plain| self.id(plain)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use chaski_text::{
     AddSpecial, ChatTemplate, Constraint, Grammar, LocalTime, Message, ParseSpecial, RenderSpecial,
-    TemplateOptions, Tokenizer, TokenizerSpec,
+    TemplateOptions, Tokenizer, TokenizerSpec, byte_to_char,
 };
 use serde_json::{Map, Value};
 
@@ -70,10 +70,14 @@ pub(crate) fn tokenizer(bytes: &[u8]) {
     let text = String::from_utf8_lossy(rest);
     let (words, text) = text.split_once('\0').unwrap_or((&text, "Hello, World! 123"));
     // Lines of two words are merges.
-    let (merges, tokens): (Vec<String>, Vec<String>) =
+    let (merges, mut tokens): (Vec<String>, Vec<String>) =
         words.lines().map(str::to_owned).partition(|line| line.contains(' '));
-    let n = tokens.len();
     let model = ["llama", "gpt2", "gemma4", "bert", "t5", "test"][usize::from(kind % 6)];
+    if kind / 36 % 2 == 1 {
+        let byte = |byte| if model == "gpt2" { byte_to_char(byte).into() } else { format!("<0x{byte:02X}>") };
+        tokens.extend((0..=255).map(byte));
+    }
+    let n = tokens.len();
     let pre = ["default", "llama-bpe", "qwen2", "tekken", "youtu", "deepseek-llm"][usize::from(kind / 6 % 6)];
     let spec = TokenizerSpec {
         model: model.into(),
@@ -88,6 +92,8 @@ pub(crate) fn tokenizer(bytes: &[u8]) {
     for (special, parse) in [(AddSpecial::No, ParseSpecial::No), (AddSpecial::Yes, ParseSpecial::Yes)] {
         if let Ok(ids) = tokenizer.encode(text, special, parse) {
             let _ = tokenizer.decode_lossy(&ids, RenderSpecial::Yes);
+            // No text is refused for more tokens than it has.
+            assert_eq!(tokenizer.within(ids.len()).encode(text, special, parse).ok(), Some(ids));
         }
     }
 }

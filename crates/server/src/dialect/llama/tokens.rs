@@ -20,7 +20,7 @@ fn piece(facts: &Facts, id: u32) -> Value {
 /// The prompts of a body of `/v1/completions`.
 pub(crate) fn prompts(served: &Served, body: &Value) -> Result<Vec<Read>, ApiError> {
     let prompts = openai::completions::prompts(&Fields::of(body, "")?, "prompt")?;
-    prompts.iter().map(|parts| read_parts(&served.facts, parts)).collect()
+    prompts.iter().map(|parts| read_parts(&served.facts, parts, usize::MAX)).collect()
 }
 
 /// The tokens of a text, or of a conversation.
@@ -80,6 +80,6 @@ pub(crate) fn detokenize(served: &Served, body: &Value) -> Result<Value, ApiErro
 pub(crate) fn chat_prompt(served: &Served, body: &Value) -> Result<(String, Vec<u32>), ApiError> {
     let (ask, _) = openai::chat::ask(body, &served.facts)?;
     let Prompt::Chat { messages, template } = ask.prompt else { unreachable!("chats have conversations") };
-    let prompt = crate::ask::chat_prompt(served, &messages, &template)?;
+    let prompt = crate::ask::chat_prompt(served, &messages, &template, usize::MAX)?;
     Ok((prompt.text, prompt.tokens))
 }

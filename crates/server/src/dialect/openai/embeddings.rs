@@ -54,7 +54,8 @@ pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAs
             let message = format!("`{name}` must have no empty text (text {i})");
             return Err(ApiError::field(name, message));
         }
-        let mut tokens = read_parts(facts, parts)?.tokens;
+        let limit = if cut.is_some() { usize::MAX } else { facts.n_ctx };
+        let mut tokens = read_parts(facts, parts, limit)?.tokens;
         if let Some(most) = cut {
             tokens.truncate(most);
         }
