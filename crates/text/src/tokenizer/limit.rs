@@ -84,8 +84,8 @@ const FORM: usize = 4;
 /// Bytes of a text that one token represents at most.
 ///
 /// `None` where a token may stand for any number: a vocabulary that lacks bytes, whose characters are then left out;
-/// WordPiece, where an unknown word is one token; Unigram, where unknown characters are one, and the file may replace
-/// texts by nothing.
+/// WordPiece, where an unknown word is one token; Unigram, where the file may replace texts by nothing, so that only the
+/// replaced text has a bound.
 pub(super) fn n_byte_per_token(model: &Model, vocab: &Vocab) -> Option<usize> {
     // The other bytes are not in UTF-8.
     let bytes = || (0..=0xF4u8).filter(|byte| !matches!(byte, 0xC0 | 0xC1));
@@ -173,10 +173,17 @@ mod tests {
         // A character without a token is left out; an unknown word is one token, as are unknown characters.
         let lacks = tokenizer("llama", &[], |spec| spec.tokens[usize::from(b'a')] = "none".into());
         assert_eq!(at_least(&lacks, &"a".repeat(1000), 10), None);
-        for model in ["bert", "t5"] {
-            let t = tokenizer(model, &[], |_| ());
-            assert_eq!(at_least(&t, &"\u{301}".repeat(1000), 10), None, "{model}");
-        }
+        let bert = tokenizer("bert", &[], |_| ());
+        assert_eq!(at_least(&bert, &"a".repeat(1000), 10), None);
+        let known = |spec: &mut TokenizerSpec| spec.token_types[0] = 2;
+        let t5 = tokenizer("t5", &["abcdefgh", "a"], known);
+        assert_eq!(at_least(&t5, &"é".repeat(1000), 100), None);
+        assert_eq!(at_least(&t5, &"éa".repeat(800), 100), None);
+        assert_eq!(at_least(&t5, &"éa".repeat(801), 100), Some(101));
+        assert_eq!(at_least(&t5, &"abcdefgh".repeat(100), 100), None);
+        // The unknown token is an ordinary one, so that many of it may become one.
+        let odd = tokenizer("t5", &["a"], |spec| spec.unk = Some(256));
+        assert_eq!(at_least(&odd, &"a".repeat(1000), 10), None);
         // White space after special tokens of Phi-3.
         let phi = tokenizer("llama", &["<|user|>"], |spec| {
             (spec.name, spec.token_types[256]) = (Some("Phi-3".into()), 4);

@@ -299,7 +299,7 @@ impl Tokenizer {
                     Model::Bpe(bpe) => bpe.encode(&self.vocab, text, &mut ids),
                     Model::Gemma4(gemma) => gemma.encode(&self.vocab, text, &mut ids),
                     Model::WordPiece(words) => words.encode(&self.vocab, text, &mut ids),
-                    Model::Unigram(unigram) => unigram.encode(&self.vocab, text, &mut ids),
+                    Model::Unigram(unigram) => unigram.encode(&self.vocab, text, limit, &mut ids)?,
                     Model::None(_) => unreachable!("returned above"),
                 },
             }

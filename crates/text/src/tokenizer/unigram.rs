@@ -65,9 +65,21 @@ impl Unigram {
         })
     }
 
-    /// Appends the ids of `text`.
-    pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
+    /// Appends the ids of `text`, unless there are certainly more than `limit`.
+    pub(super) fn encode(
+        &self,
+        vocab: &Vocab,
+        text: &str,
+        limit: usize,
+        out: &mut Vec<u32>,
+    ) -> Result<(), TokenizerError> {
         let (normal, start) = (self.normalize(text), out.len());
+        if normal.len() > limit {
+            let at_least = out.len() + self.fewest(vocab, &normal);
+            if at_least > limit {
+                return Err(TokenizerError::TooLong { at_least, limit });
+            }
+        }
         let mut seen = Seen::default();
         for word in self.bounds.split(&normal) {
             seen.encode(word, out, |out| self.encode_word(vocab, word, out));
@@ -84,6 +96,21 @@ impl Unigram {
             last = Some(id);
         }
         out.truncate(keep);
+        Ok(())
+    }
+
+    /// Tokens that a text has at least: those of its known characters, if each is of the longest. Unknown ones may all be
+    /// one token.
+    fn fewest(&self, vocab: &Vocab, normal: &str) -> usize {
+        if matched(vocab, self.unk).is_some() {
+            return 0;
+        }
+        let is_known = |c: &char| {
+            let id = vocab.id(c.encode_utf8(&mut [0; 4]));
+            id.and_then(|id| matched(vocab, id)).is_some()
+        };
+        let n_byte: usize = normal.chars().filter(is_known).map(char::len_utf8).sum();
+        n_byte.div_ceil(self.longest.max(1))
     }
 
     /// Applies the table of character replacements and maps spaces to `▁`; adds a space before the text and
