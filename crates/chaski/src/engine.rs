@@ -255,7 +255,8 @@ impl Engine {
     /// [`GenerateOptions::drop_turns`] is set. Leading system messages and the last turn are never dropped.
     ///
     /// # Errors
-    /// As [`Self::chat_prompt`]; [`Error::Serve`] if it is longer than the context, or the last turn alone is.
+    /// As [`Self::chat_prompt`]; an error with the code `context_overflow` if it is longer than the context, or the last turn
+    /// alone is.
     pub fn fit_prompt(
         &self,
         messages: &[Message],

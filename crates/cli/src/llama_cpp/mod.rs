@@ -374,6 +374,7 @@ mod tests {
             ("chaski run -fa m.gguf -mmp 0 --no-mmap", "chaski run m.gguf --no-mmap", 2),
             ("chaski run -b 512 -np=4 --no-warmup --jinja", "chaski run", 4),
             ("chaski serve --reranking m.gguf", "chaski serve m.gguf", 1),
+            ("chaski imatrix --device gpu -ngl 99 m.gguf", "chaski imatrix m.gguf", 2),
         ] {
             let line = expanded(typed).unwrap();
             assert_eq!((words(typed).as_str(), line.notes.len()), (left, n), "{typed}");

@@ -226,6 +226,7 @@ pub(crate) static TABLE: &[Row] = &[
         One,
         "all layers run on the device selected by `--device`",
     ),
+    ignored(&["-dev", "--device"], One, "this command runs on the CPU"),
     ignored(&["-mg", "--main-gpu"], One, "`--device` selects the GPU"),
     ignored(&["-fa", "--flash-attn"], Switch, "flash attention is always on"),
     ignored(&["-b", "--batch-size"], One, "`-ub N` sets the tokens of a prompt that run at once"),
@@ -375,7 +376,8 @@ pub(crate) static TABLE: &[Row] = &[
     refused(
         &["--rpc"],
         One,
-        "other machines are not supported; `--device A,B` uses several GPUs of this one",
+        "servers of llama.cpp are not supported; `chaski worker` computes experts for another machine, and `--device \
+         A,B` uses several GPUs of this one",
     ),
     refused(&["-ot", "--override-tensor"], One, PLACEMENT),
     refused(&["-otd", "--override-tensor-draft", "--spec-draft-override-tensor"], One, PLACEMENT),

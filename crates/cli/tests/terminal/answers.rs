@@ -5,6 +5,11 @@ use std::time::Duration;
 use crate::Home;
 use crate::pty::{widest, write};
 
+/// A text in one line.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn answers_wrap_at_words_and_follow_the_window() {
     let home = Home::new();
@@ -13,7 +18,6 @@ fn answers_wrap_at_words_and_follow_the_window() {
     t.resize(30);
     let narrow = t.line("/regen");
     assert!(widest(&narrow) <= 30 && narrow.lines().count() > 4, "{narrow}");
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(words(&narrow), words(&whole));
     // In the middle of an answer: the second half is narrower.
     t.resize(78);
@@ -82,20 +86,20 @@ fn a_conversation_longer_than_the_context_goes_on() {
     let mut t = home.chat(&["-n", "24", "-c", "128"]);
     t.line("/system Be kind.");
     let question = "Tell me a story about a big dog and a small cat in a red house by the sea.";
-    let all: String = (0..5).map(|_| t.line(question) + "\n").collect();
+    let all = words(&(0..5).map(|_| t.line(question) + "\n").collect::<String>());
     assert!(all.contains("the context of 128 tokens is full: the model no longer sees the "), "{all}");
     let shown = t.line("/show");
     assert!(shown.contains("10 messages, the ") && shown.contains("oldest no longer seen"), "{shown}");
     // An answer that is cut by the end of the context.
     t.line("/set n -1");
     t.line("/set ignore-eos");
-    let cut = t.line(question);
+    let cut = words(&t.line(question));
     assert!(cut.contains("so the answer is cut; the next message goes on without the oldest ones"), "{cut}");
     t.line("/set n 8");
-    assert!(t.line(question).contains("the model no longer sees the 1"));
+    assert!(words(&t.line(question)).contains("the model no longer sees the 1"));
     // A message that is longer than the context: both numbers, and nothing is lost.
     let before = t.line("/show");
-    let long = t.line(&"dog and ".repeat(120));
+    let long = words(&t.line(&"dog and ".repeat(120)));
     assert!(
         long.contains("but the context has 128") && long.contains("The conversation is as it was"),
         "{long}"
@@ -104,7 +108,7 @@ fn a_conversation_longer_than_the_context_goes_on() {
     // Without dropping, the chat says what does not fit.
     t.line("/set no-context-drop");
     t.line("/clear");
-    let answers: Vec<String> = (0..8).map(|_| t.line(question)).collect();
+    let answers: Vec<String> = (0..8).map(|_| words(&t.line(question))).collect();
     assert!(answers.iter().any(|a| a.contains("but the context has 128")), "{answers:?}");
     t.line("/set no-context-drop false");
     assert!(!t.line(question).contains("error"));
@@ -133,7 +137,7 @@ fn messages_break_between_words() {
             ),
         ] {
             assert!(widest(said) <= columns.into() && said.lines().count() > 1, "{columns}: {said}");
-            assert_eq!(said.lines().collect::<Vec<_>>().join(" "), whole, "{columns}");
+            assert_eq!(words(said), whole, "{columns}");
         }
     }
     let mut t = home.command(&["run", "no/such.gguf", "Hello"], 30);

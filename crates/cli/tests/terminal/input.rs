@@ -59,7 +59,7 @@ fn a_long_unmarked_paste_during_an_answer_loses_nothing() {
     // More than what is read ahead and the terminal's own buffer of 4096 bytes hold.
     let lines: Vec<String> = (0..80).map(|i| format!("/system line {i} {}", "x".repeat(80))).collect();
     t.keys(&format!("Hello\r{}\r", lines.join("\r")));
-    t.wait("system = line 79 ");
+    t.wait("system = line 79");
     t.wait("\n>>> ");
     assert_eq!(home.history()[0], "Hello");
     assert_eq!(home.history()[1..], lines);
