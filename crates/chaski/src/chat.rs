@@ -20,8 +20,8 @@ use crate::turns::ChatPrompt;
 /// Renders messages in one of the ways that templates have.
 pub(crate) type Render = fn(&ChatTemplate, &[Message], &TemplateOptions) -> Result<Rendered, TemplateError>;
 
-/// The prompt of a conversation, as text and tokens; uses the tool template if there are tools. A text that certainly has
-/// more tokens than `limit` is refused.
+/// The prompt of a conversation, as text and tokens; uses the tool template if there are tools. A text that certainly
+/// has more tokens than `limit` is refused.
 pub(crate) fn prompt(
     ModelText { tokenizer, templates }: &ModelText,
     messages: &[Message],

@@ -200,8 +200,8 @@ impl Engine {
         self.gpu().and_then(|g| g.pipeline_cache())
     }
 
-    /// The tokens of a text to continue; special tokens in it are parsed. A text that is certainly longer than the context
-    /// is refused before it is tokenized ([`Tokenizer::within`]).
+    /// The tokens of a text to continue; special tokens in it are parsed. A text that is certainly longer than the
+    /// context is refused before it is tokenized ([`Tokenizer::within`]).
     ///
     /// # Errors
     /// [`Error::Model`] for such a text, or for a model without a tokenizer.
@@ -255,8 +255,8 @@ impl Engine {
     /// [`GenerateOptions::drop_turns`] is set. Leading system messages and the last turn are never dropped.
     ///
     /// # Errors
-    /// As [`Self::chat_prompt`]; an error with the code `context_overflow` if it is longer than the context, or the last turn
-    /// alone is.
+    /// As [`Self::chat_prompt`]; an error with the code `context_overflow` if it is longer than the context, or the
+    /// last turn alone is.
     pub fn fit_prompt(
         &self,
         messages: &[Message],

@@ -44,8 +44,8 @@ impl Room {
     /// The choice depends only on the conversation, so a caller may pass all of it each time.
     ///
     /// # Errors
-    /// Those of `prompt`, which may refuse a text as [`TokenizerError::TooLong`]; [`Refused::Context`] if the last turn alone
-    /// is longer than the context.
+    /// Those of `prompt`, which may refuse a text as [`TokenizerError::TooLong`]; [`Refused::Context`] if the last
+    /// turn alone is longer than the context.
     pub(crate) fn fit(
         self,
         messages: &[Message],

@@ -164,8 +164,8 @@ impl Ask {
     }
 }
 
-/// The prompt of a conversation, unless it certainly has more than `limit` tokens. Without the beginning of an answer, a
-/// last message of the assistant is continued.
+/// The prompt of a conversation, unless it certainly has more than `limit` tokens. Without the beginning of an
+/// answer, a last message of the assistant is continued.
 ///
 /// # Errors
 /// Those of the template and the tokenizer.

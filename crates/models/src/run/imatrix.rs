@@ -110,8 +110,8 @@ impl ImatrixProgress<'_> {
 /// Measures the importance of the columns of a model's matrices on a text, divided into disjoint chunks.
 ///
 /// The result names no datasets. `n_mat` returns the number of matrices of a tensor: some experts may never be used.
-/// `progress` is called at the start and after each chunk. Source: llama.cpp's imatrix tool; as there, only matrices of layers are
-/// included, and the output matrix on request.
+/// `progress` is called at the start and after each chunk. Source: llama.cpp's imatrix tool; as there, only matrices
+/// of layers are included, and the output matrix on request.
 ///
 /// # Errors
 /// [`ModelError::NeedsCpu`] for a model on a GPU, [`ModelError::ShortText`] for a text of less than a chunk,

@@ -21,7 +21,8 @@ pub struct Perplexity {
 
 /// Perplexity over disjoint windows of `n_ctx` tokens, at most `max_chunks`; the second half of each is scored.
 ///
-/// `progress` receives the finished windows, all windows, and the value so far, if there is one. Source: llama.cpp's perplexity tool.
+/// `progress` receives the finished windows, all windows, and the value so far, if there is one. Source: llama.cpp's
+/// perplexity tool.
 ///
 /// # Errors
 /// [`ModelError::ShortText`] for a text of less than two windows; device errors.

@@ -1,5 +1,5 @@
-//! Texts that certainly have more tokens than a context are refused before they are tokenized, which takes tens of bytes
-//! of memory for each of theirs.
+//! Texts that certainly have more tokens than a context are refused before they are tokenized, which takes tens of
+//! bytes of memory for each of theirs.
 
 use chaski_jinja::Rendered;
 
@@ -10,8 +10,8 @@ use super::{AddSpecial, Model, ParseSpecial, Tokenizer, TokenizerError, byte_to_
 
 /// A tokenizer of texts that may have a limited number of tokens.
 ///
-/// A text that certainly has more is [`TokenizerError::TooLong`]. The number is that of its bytes by those of the longest
-/// token, so a text may still turn out to have more tokens.
+/// A text that certainly has more is [`TokenizerError::TooLong`]. The number is that of its bytes by those of the
+/// longest token, so a text may still turn out to have more tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct Within<'a> {
     tokenizer: &'a Tokenizer,
@@ -84,8 +84,8 @@ const FORM: usize = 4;
 /// Bytes of a text that one token represents at most.
 ///
 /// `None` where a token may stand for any number: a vocabulary that lacks bytes, whose characters are then left out;
-/// WordPiece, where an unknown word is one token; Unigram, where the file may replace texts by nothing, so that only the
-/// replaced text has a bound.
+/// WordPiece, where an unknown word is one token; Unigram, where the file may replace texts by nothing, so that only
+/// the replaced text has a bound.
 pub(super) fn n_byte_per_token(model: &Model, vocab: &Vocab) -> Option<usize> {
     // The other bytes are not in UTF-8.
     let bytes = || (0..=0xF4u8).filter(|byte| !matches!(byte, 0xC0 | 0xC1));

@@ -99,8 +99,8 @@ impl Unigram {
         Ok(())
     }
 
-    /// Tokens that a text has at least: those of its known characters, if each is of the longest. Unknown ones may all be
-    /// one token.
+    /// Tokens that a text has at least: those of its known characters, if each is of the longest. Unknown ones may
+    /// all be one token.
     fn fewest(&self, vocab: &Vocab, normal: &str) -> usize {
         if matched(vocab, self.unk).is_some() {
             return 0;
