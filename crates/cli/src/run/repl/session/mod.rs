@@ -282,14 +282,11 @@ impl<'a> Session<'a> {
     pub(super) fn read_file(&mut self, argument: &str) -> anyhow::Result<()> {
         let Some(path) = path(argument) else {
             let n = std::mem::take(&mut self.files).len();
-            tell(&format!(
-                "{}",
-                if n > 0 {
-                    "The files are forgotten."
-                } else {
-                    "/read FILE puts a file before the next message."
-                }
-            ));
+            let said = match n {
+                0 => "/read FILE puts a file before the next message.",
+                _ => "The files are forgotten.",
+            };
+            tell(said);
             return Ok(());
         };
         let text = read_text(&path)?;
