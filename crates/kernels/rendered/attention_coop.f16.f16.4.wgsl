@@ -4,13 +4,14 @@ override HEADS: u32 = 1u;
 override HEAD_GROUPS: u32 = 1u;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
+override Y_HALF: bool = false;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> k: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> v: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> step: array<u32>;
 @group(0) @binding(4) var<storage, read> sinks: array<f32>;
-@group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> y: array<vec2<u32>>;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
 override N_SEQ: u32 = 0u;
@@ -54,6 +55,16 @@ fn v_at(cell: u32, i: u32) -> v_unit { return v[cell * (V_ROW / 8u) + i]; }
 fn v_stage(at: u32, x: v_unit) {
     staged[at] = vec4<f16>(vec4<f32>(unpack2x16float(x.x), unpack2x16float(x.y)));
     staged[at + 1u] = vec4<f16>(vec4<f32>(unpack2x16float(x.z), unpack2x16float(x.w)));
+}
+
+// Stores four values, the i-th quad of the buffer.
+fn y_put(i: u32, v: vec4<f32>) {
+    if (Y_HALF) {
+        y[i] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+    } else {
+        y[2u * i] = bitcast<vec2<u32>>(v.xy);
+        y[2u * i + 1u] = bitcast<vec2<u32>>(v.zw);
+    }
 }
 
 override SCALE: f32 = 1.0;
@@ -385,13 +396,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {
         let c = 0u + half * 2u;
         if (live && 4u * c < D) {
-            y[at_y + c] = scores[at_s + 0u + half * 2u] / den;
+            y_put(at_y + c, scores[at_s + 0u + half * 2u] / den);
         }
     }
     {
         let c = 1u + half * 2u;
         if (live && 4u * c < D) {
-            y[at_y + c] = scores[at_s + 1u + half * 2u] / den;
+            y_put(at_y + c, scores[at_s + 1u + half * 2u] / den);
         }
     }
     coopStoreT(o1, &scores[subgroup * 144u + 4u], 9u);
@@ -399,13 +410,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {
         let c = 4u + half * 2u;
         if (live && 4u * c < D) {
-            y[at_y + c] = scores[at_s + 4u + half * 2u] / den;
+            y_put(at_y + c, scores[at_s + 4u + half * 2u] / den);
         }
     }
     {
         let c = 5u + half * 2u;
         if (live && 4u * c < D) {
-            y[at_y + c] = scores[at_s + 5u + half * 2u] / den;
+            y_put(at_y + c, scores[at_s + 5u + half * 2u] / den);
         }
     }
     coopStoreT(o2, &scores[subgroup * 144u + 0u], 9u);
@@ -413,13 +424,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {
         let c = 8u + half * 2u;
         if (live && 4u * c < D) {
-            y[at_y + c] = scores[at_s + 0u + half * 2u] / den;
+            y_put(at_y + c, scores[at_s + 0u + half * 2u] / den);
         }
     }
     {
         let c = 9u + half * 2u;
         if (live && 4u * c < D) {
-            y[at_y + c] = scores[at_s + 1u + half * 2u] / den;
+            y_put(at_y + c, scores[at_s + 1u + half * 2u] / den);
         }
     }
     coopStoreT(o3, &scores[subgroup * 144u + 4u], 9u);
@@ -427,13 +438,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {
         let c = 12u + half * 2u;
         if (live && 4u * c < D) {
-            y[at_y + c] = scores[at_s + 4u + half * 2u] / den;
+            y_put(at_y + c, scores[at_s + 4u + half * 2u] / den);
         }
     }
     {
         let c = 13u + half * 2u;
         if (live && 4u * c < D) {
-            y[at_y + c] = scores[at_s + 5u + half * 2u] / den;
+            y_put(at_y + c, scores[at_s + 5u + half * 2u] / den);
         }
     }
 }

@@ -9,14 +9,14 @@ override SPLITS: u32 = 1u;
 override LEAST: u32 = 0u;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
-
+override Y_HALF: bool = false;
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> v: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> step: array<u32>;
 @group(0) @binding(4) var<storage, read> sinks: array<f32>;
 @group(0) @binding(5) @coherent var<storage, read_write> y: array<vec4<f32>>;
-@group(0) @binding(6) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> out: array<vec2<u32>>;
 @group(0) @binding(7) var<storage, read_write> arrived: array<atomic<u32>>;
 var<workgroup> order: u32;
 const COLS: u32 = 16u;
@@ -90,6 +90,15 @@ fn v_decode8(v: vec4<u32>) -> Eight {
 }
 fn v_get8(cell: u32, c: u32) -> Eight { return v_decode8(v_load8(cell, c)); }
 
+// Stores four values, the i-th quad of the buffer.
+fn out_put(i: u32, v: vec4<f32>) {
+    if (Y_HALF) {
+        out[i] = vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+    } else {
+        out[2u * i] = bitcast<vec2<u32>>(v.xy);
+        out[2u * i + 1u] = bitcast<vec2<u32>>(v.zw);
+    }
+}
 override SCALE: f32 = 1.0;
 // 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
 override SOFTCAP: f32 = 0.0;
@@ -521,7 +530,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             workgroupBarrier();
         }
         if (team == 0u && i0 + tid < n_quad) {
-            out[(col * LDY + head0 * DV) / 4u + i] = o / den;
+            out_put((col * LDY + head0 * DV) / 4u + i, o / den);
         }
     }
 

@@ -6,16 +6,7 @@ use chaski_kernels::ops::rms_norm::RmsNorm;
 
 use super::error::PlanError;
 use super::expand::Expander;
-use super::planned::{Growth, Segment, Slot};
-
-/// The join that is the last dispatch. Its parts stay allocated until the next one, which may read them instead.
-pub(super) struct Joined {
-    call: MulMatJoin,
-    parts: usize,
-    y: Slot,
-    /// Bytes and operations per column.
-    work: (u64, u64),
-}
+use super::planned::{Growth, Joined, Segment, Slot};
 
 impl Expander<'_> {
     /// Pushes a join of `parts`.

@@ -1,5 +1,6 @@
 //! A planned dispatch: what it binds, how its grid grows, and what it costs.
 
+use chaski_kernels::ops::mul_mat_join::MulMatJoin;
 use chaski_kernels::ops::mul_mat_vec::{FewColumns, MulMatVec};
 use chaski_kernels::{Dispatch, Route, step};
 
@@ -176,6 +177,16 @@ impl Planned {
         }
         (!g.contains(&0)).then_some(g)
     }
+}
+
+/// The join of a product's ranges that is the last dispatch. Its parts stay allocated until the next one, which may read
+/// them instead.
+pub(super) struct Joined {
+    pub(super) call: MulMatJoin,
+    pub(super) parts: usize,
+    pub(super) y: Slot,
+    /// Bytes and operations per column.
+    pub(super) work: (u64, u64),
 }
 
 /// Minimum work of a dispatch: each value moved once, products and sums only.
