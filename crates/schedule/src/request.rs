@@ -56,9 +56,9 @@ pub struct Request {
     pub chooser: Chooser,
     /// Group of LoRA scales: only rows of one group share a step, and only its prefixes are shared.
     pub group: u64,
-    /// Requests of a higher priority are admitted first, and preempted last.
+    /// Of one client's requests, those of a higher priority are admitted first, and preempted last.
     pub priority: i32,
-    /// The client: free slots go to the client with the fewest running requests.
+    /// The client: free slots go to the one with the fewest tokens served, prompts and answers.
     pub client: u64,
 }
 

@@ -22,9 +22,9 @@ pub struct EmbedRequest {
     pub options: EmbedOptions,
     /// LoRA scales; `None`: the default scales.
     pub lora: Option<Vec<f32>>,
-    /// Requests of higher priority are served first, and preempted last.
+    /// Of one client's requests, those of higher priority are served first, and preempted last.
     pub priority: i32,
-    /// The client: at equal priority, the client with the fewest running requests is served first.
+    /// The client: the one with the fewest tokens served is next.
     pub client: u64,
 }
 

@@ -30,9 +30,9 @@ pub struct Request {
     pub embeddings: Vec<(usize, Embeddings)>,
     /// Options. The smallest [`GenerateOptions::interval`] of all running requests applies.
     pub options: GenerateOptions,
-    /// Requests of higher priority are served first, and preempted last.
+    /// Of one client's requests, those of higher priority are served first, and preempted last.
     pub priority: i32,
-    /// The client: at equal priority, the client with the fewest running requests is served first.
+    /// The client: the one with the fewest tokens served is next.
     pub client: u64,
     /// The slot in which its state is kept for [`Handle::save_slot`]; `None`: that of its sequence. It changes nothing
     /// else.

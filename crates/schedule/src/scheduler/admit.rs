@@ -21,15 +21,6 @@ impl Scheduler {
         }
     }
 
-    /// The next waiting request: by priority, then by the fewest running requests of its client, then by age.
-    fn first_waiting(&self) -> Option<usize> {
-        let n_running =
-            |client: u64| self.slots.iter().flatten().filter(|r| r.request.client == client).count();
-        let key = |w: &Waiting| (std::cmp::Reverse(w.request.priority), n_running(w.request.client), w.order);
-        let can = |i: &usize| !self.waiting[*i].waits_for_choice;
-        (0..self.waiting.len()).filter(can).min_by_key(|i| key(&self.waiting[*i]))
-    }
-
     /// Starts a request in a free slot, or returns it if there are too few pages.
     fn begin(&mut self, seq: usize, waiting: Waiting, before: &mut Vec<Change>) -> Option<Waiting> {
         let size = self.pool.page();
@@ -83,7 +74,7 @@ impl Scheduler {
         let (id, chooser) = (waiting.request.id, waiting.request.chooser);
         let n_drawn = n_token - waiting.request.prompt.len();
         before.push(Change::Start { seq: slot, id, chooser, n_drawn, n_cached });
-        let Waiting { request, tokens, order, .. } = waiting;
+        let Waiting { request, tokens, order, n_charged, .. } = waiting;
         self.slots[seq] = Some(Running {
             request,
             next_chooser: None,
@@ -92,6 +83,7 @@ impl Scheduler {
             n_named: found.pages.len(),
             table,
             n_sent: n_cached,
+            n_charged: n_charged.max(n_cached),
             n_ahead: 0,
             logits: Logits::Unasked,
             stay: self.n_stay,
@@ -105,10 +97,7 @@ impl Scheduler {
     /// Preempts the least important running request that is not in `kept`. It waits again, and its tokens run again
     /// later. Returns its slot.
     pub(super) fn preempt(&mut self, kept: &[usize]) -> Option<usize> {
-        let rank =
-            |seq: usize| self.slots[seq].as_ref().map(|r| (r.request.priority, std::cmp::Reverse(r.order)));
-        let others = (0..self.slots.len()).filter(|s| self.slots[*s].is_some() && !kept.contains(s));
-        let seq = others.min_by_key(|s| rank(*s))?;
+        let seq = self.by_rank().into_iter().rfind(|seq| !kept.contains(seq))?;
         let mut r = self.slots[seq].take()?;
         // Its known prefix stays cached until the pages are needed, which is soon.
         r.name_pages(&mut self.pool, &mut Vec::new());

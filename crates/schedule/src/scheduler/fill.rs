@@ -1,7 +1,5 @@
 //! Filling a step: the next token of every answer, then chunks of several prompts.
 
-use std::cmp::Reverse;
-
 use super::room::Room;
 use super::running::{Logits, Running};
 use super::{Budget, Scheduler, Sent, UnderWay, Work};
@@ -129,12 +127,12 @@ impl Scheduler {
             |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && !r.is_prompt());
         let mut seqs: Vec<usize> =
             (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(of_group).collect();
-        self.sort(&mut seqs, |r| (Reverse(0), r.last_step));
+        seqs.sort_by_key(|s| self.slots[*s].as_ref().map(|r| r.last_step));
         // Reserve part of the step for prompts, even if answers could fill it.
         let n_prompt = if self.prompts(group).is_empty() { 0 } else { most.div_ceil(4).min(most - 1) };
         seqs.truncate((most - n_prompt).min(n_turn));
         // The most important come first, so that others do not preempt them.
-        self.sort(&mut seqs, |r| (Reverse(r.request.priority), r.order));
+        let seqs: Vec<usize> = self.by_rank().into_iter().filter(|s| seqs.contains(s)).collect();
         let mut kept = Vec::new();
         for seq in seqs {
             if self.slots[seq].is_none() {
@@ -154,19 +152,11 @@ impl Scheduler {
         kept
     }
 
-    /// Sequences of a group with rows of a prompt to send, the oldest first.
+    /// Sequences of a group with rows of a prompt to send, the most important first.
     fn prompts(&self, group: u64) -> Vec<usize> {
         let is_prompt =
             |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && r.is_prompt());
-        let mut seqs: Vec<usize> =
-            (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(is_prompt).collect();
-        self.sort(&mut seqs, |r| (Reverse(r.request.priority), r.order));
-        seqs
-    }
-
-    /// Sorts sequences by a key of their requests.
-    fn sort(&self, seqs: &mut [usize], key: fn(&Running) -> (Reverse<i32>, u64)) {
-        seqs.sort_by_key(|s| self.slots[*s].as_ref().map(key));
+        self.by_rank().into_iter().filter(|s| self.is_ready(*s)).filter(is_prompt).collect()
     }
 
     /// True if a whole prompt fits in the step: the first one always does.
@@ -275,6 +265,7 @@ impl Scheduler {
             work.step.rows.push(Row { seq: seq as u32, pos: pos as u32, components, input, want });
         }
         r.n_sent += n;
+        self.shares.charge(r.request.client, r.charge());
         let n_read = r
             .request
             .reads()
@@ -321,6 +312,7 @@ impl Scheduler {
             let Some(r) = self.slots[*seq].as_mut() else { continue };
             r.n_sent += n;
             r.n_ahead += n;
+            self.shares.charge(r.request.client, r.charge());
         }
         work.step.repeat = n as u32 + 1;
     }

@@ -2,8 +2,10 @@
 
 mod admit;
 mod fill;
+mod rank;
 mod room;
 mod running;
+mod shares;
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,6 +15,7 @@ use crate::request::{Chooser, Read, Refused, Request, RequestId, Turn};
 use crate::step::{Change, Step, Want};
 use room::Room;
 use running::{Logits, Running, Waiting};
+use shares::Shares;
 
 /// Capacities of a scheduler.
 #[derive(Clone, Debug)]
@@ -186,6 +189,7 @@ pub struct Scheduler {
     under_way: VecDeque<UnderWay>,
     /// Ids of all active requests.
     ids: HashSet<RequestId>,
+    shares: Shares,
     /// The last step of each running group.
     turns: Vec<(u64, u64)>,
     /// Counters of submissions, of requests' stays in slots, and of steps.
@@ -221,6 +225,7 @@ impl Scheduler {
             slots: (0..limits.n_seq).map(|_| None).collect(),
             under_way: VecDeque::new(),
             ids: HashSet::new(),
+            shares: Shares::default(),
             turns: Vec::new(),
             n_submitted: 0,
             n_stay: 0,
@@ -256,7 +261,7 @@ impl Scheduler {
             return Err(Refused::Queue { limit: self.limits.max_waiting });
         }
         let turn = Turn(self.n_submitted + 1);
-        self.go_on(request, turn)?;
+        self.queue(request, turn, false)?;
         self.n_submitted += 1;
         Ok(turn)
     }
@@ -268,11 +273,18 @@ impl Scheduler {
     /// [`Refused`]; other requests are not affected.
     pub fn go_on(&mut self, request: Request, turn: Turn) -> Result<(), Refused> {
         self.check(&request)?;
+        self.queue(request, turn, true)
+    }
+
+    /// Queues a request that fits.
+    fn queue(&mut self, request: Request, turn: Turn, has_begun: bool) -> Result<(), Refused> {
         if !self.ids.insert(request.id) {
             return Err(Refused::Id { id: request.id });
         }
+        self.shares.open(request.client);
         let (tokens, order) = (request.prompt.clone(), turn.0);
-        self.waiting.push(Waiting { request, tokens, order, waits_for_choice: false });
+        let waiting = Waiting { request, tokens, order, has_begun, n_charged: 0, waits_for_choice: false };
+        self.waiting.push(waiting);
         Ok(())
     }
 
@@ -298,12 +310,13 @@ impl Scheduler {
     /// Ends a request in any state; `false` if it has ended already. Its pages are free for others at once, and keep
     /// its prefix until they are needed.
     pub fn end(&mut self, id: RequestId) -> bool {
-        if !self.ids.remove(&id) {
+        if !self.ids.contains(&id) {
             return false;
         }
-        self.waiting.retain(|w| w.request.id != id);
-        if let Some(seq) = self.slot_of(id) {
-            self.leave(seq);
+        match (self.slot_of(id), self.waiting.iter().position(|w| w.request.id == id)) {
+            (Some(seq), _) => self.leave(seq),
+            (None, Some(at)) => self.leave_queue(at),
+            (None, None) => {}
         }
         true
     }
@@ -360,7 +373,6 @@ impl Scheduler {
                         let (at, is_last) = (sent.pos, sent.pos + n_row == rows.end);
                         events.push(Event::Rows { id, at, index, n_row, is_last });
                         if is_last {
-                            self.ids.remove(&id);
                             self.leave(sent.seq);
                         }
                     }
@@ -445,8 +457,7 @@ impl Scheduler {
         w.tokens.push(token);
         let end = end_of(&w.request, w.n_chosen(), w.tokens.len(), self.limits.n_ctx);
         if end.is_some() {
-            self.waiting.swap_remove(at);
-            self.ids.remove(&id);
+            self.leave_queue(at);
         }
         Chosen { end, was_guessed: false }
     }
@@ -571,14 +582,22 @@ impl Scheduler {
         let r = self.slots[seq].as_mut()?;
         r.tokens.push(token);
         let event = end_of(&r.request, r.n_chosen(), r.tokens.len(), self.limits.n_ctx)?;
-        self.ids.remove(&r.request.id);
         self.leave(seq);
         Some(event)
     }
 
-    /// Frees a slot; the known content of its pages stays cached.
+    /// Ends a waiting request.
+    fn leave_queue(&mut self, at: usize) {
+        let w = self.waiting.swap_remove(at);
+        self.ids.remove(&w.request.id);
+        self.shares.close(w.request.client);
+    }
+
+    /// Ends a running request and frees its slot; the known content of its pages stays cached.
     fn leave(&mut self, seq: usize) {
         let Some(mut r) = self.slots[seq].take() else { return };
+        self.ids.remove(&r.request.id);
+        self.shares.close(r.request.client);
         r.drop_guess();
         // No later step reads the slot's page table, so it need not be updated.
         r.name_pages(&mut self.pool, &mut Vec::new());

@@ -16,6 +16,10 @@ pub(super) struct Waiting {
     pub(super) tokens: Vec<u32>,
     /// Order of service, kept across preemption.
     pub(super) order: u64,
+    /// It has been in a slot, or goes on.
+    pub(super) has_begun: bool,
+    /// Positions that count as served to its client: none counts twice.
+    pub(super) n_charged: usize,
     /// The caller has its logits and has not chosen yet.
     pub(super) waits_for_choice: bool,
 }
@@ -53,6 +57,8 @@ pub(super) struct Running {
     pub(super) n_named: usize,
     /// Positions sent to the device.
     pub(super) n_sent: usize,
+    /// Positions that count as served to its client, or were cached.
+    pub(super) n_charged: usize,
     /// Tokens that the device has chosen or will choose, unknown to the caller.
     pub(super) n_ahead: usize,
     pub(super) logits: Logits,
@@ -105,6 +111,13 @@ impl Running {
         self.tokens.get(pos).or_else(guess).map_or(Input::Chosen, |t| Input::Token(*t))
     }
 
+    /// Positions sent that did not count as served before.
+    pub(super) fn charge(&mut self) -> usize {
+        let n = self.n_sent.saturating_sub(self.n_charged);
+        self.n_charged += n;
+        n
+    }
+
     /// Drops unconfirmed drafts and the rows sent for them.
     pub(super) fn drop_guess(&mut self) {
         self.n_sent = self.n_sent.min(self.tokens.len());
@@ -127,6 +140,8 @@ impl Running {
             request: Request { chooser, ..self.request },
             tokens: self.tokens,
             order: self.order,
+            has_begun: true,
+            n_charged: self.n_charged,
             waits_for_choice,
         }
     }

@@ -3,6 +3,7 @@
 
 mod cases;
 mod device;
+mod fairness;
 mod random;
 mod trial;
 

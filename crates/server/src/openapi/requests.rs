@@ -115,7 +115,11 @@ const OPENAI: [Field; 5] = [
     may("stream_options", Kind::Object(stream_options), "Options of the stream"),
     may("n", Kind::Integer(1, 8), "Answers to each prompt"),
     may("best_of", Kind::Integer(1, 8), "The same where `n` is absent"),
-    may("priority", Kind::Integer(-1000, 1000), "More than 0 lets other requests pass"),
+    may(
+        "priority",
+        Kind::Integer(-1000, 1000),
+        "Of a key's requests, the one with the lowest is served first",
+    ),
 ];
 
 const STOP: Field = may("stop", TEXTS, "Texts at which the answer ends; at most 16");

@@ -110,11 +110,10 @@ fn stream_options(fields: &Fields<'_>) -> Result<(bool, bool, bool), ApiError> {
     Ok((stream, flag("include_usage")?, flag("continuous_usage_stats")?))
 }
 
-/// The priority for the scheduler, where more is served first. In vLLM's field less is; a request can let others pass,
-/// but not overtake those of other clients.
+/// The priority for the scheduler, where more is served first. In vLLM's field less is.
 fn priority(fields: &Fields<'_>) -> Result<i32, ApiError> {
     let asked = fields.integer("priority", -1000..=1000)?.unwrap_or(0);
-    Ok(-(asked.max(0) as i32))
+    Ok(-(asked as i32))
 }
 
 /// Number of answers.

@@ -55,8 +55,8 @@ fn a_stream_that_fails_ends_with_the_error() {
 }
 
 #[test]
-fn a_request_can_let_others_pass_but_not_overtake_them() {
-    for (asked, expected) in [(json!(7), -7), (json!(-7), 0), (json!(null), 0)] {
+fn the_lowest_priority_is_served_first() {
+    for (asked, expected) in [(json!(7), -7), (json!(-7), 7), (json!(null), 0)] {
         let body = json!({"prompt": "A", "priority": asked});
         assert_eq!(testing::ask(super::completions::ask, &body).0.priority, expected);
     }
