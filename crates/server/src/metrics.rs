@@ -153,14 +153,14 @@ impl Metrics {
             self.add(name, model, n);
         }
         let seconds = |name, time: Duration| self.gauge(name, Vec::new()).increment(time.as_secs_f64());
-        seconds("llamacpp:prompt_seconds_total", stats.ttft);
+        seconds("llamacpp:prompt_seconds_total", stats.prefill());
         seconds("llamacpp:tokens_predicted_seconds_total", stats.decode);
         self.gauge("llamacpp:prompt_tokens_seconds", Vec::new()).set(stats.prompt_rate());
         self.gauge("llamacpp:predicted_tokens_seconds", Vec::new()).set(stats.token_rate());
         let each = stats.decode.as_secs_f64() / stats.n_token.saturating_sub(1).max(1) as f64;
         for (name, value) in [
             ("vllm:time_to_first_token_seconds", stats.ttft.as_secs_f64()),
-            ("vllm:request_prefill_time_seconds", stats.ttft.as_secs_f64()),
+            ("vllm:request_prefill_time_seconds", stats.prefill().as_secs_f64()),
             ("vllm:request_decode_time_seconds", stats.decode.as_secs_f64()),
             ("vllm:e2e_request_latency_seconds", whole.as_secs_f64()),
             ("vllm:request_prompt_tokens", n_prompt as f64),

@@ -106,7 +106,10 @@ pub struct Stats {
     pub n_cached: usize,
     /// Tokens of the answer.
     pub n_token: usize,
-    /// Time to the first token.
+    /// Time in the queue, before its prompt began to run.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub queue: Duration,
+    /// Time to the first token, the queue included.
     pub ttft: Duration,
     /// Time from the first token to the last.
     pub decode: Duration,
@@ -131,9 +134,18 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Time in which the prompt ran, from the end of the queue to the first token.
+    pub fn prefill(&self) -> Duration {
+        // Pages for browsers serve one answer, and do not download the code.
+        #[cfg(target_arch = "wasm32")]
+        return self.ttft;
+        #[cfg(not(target_arch = "wasm32"))]
+        self.ttft.saturating_sub(self.queue)
+    }
+
     /// Prompt tokens per second, including the first sampled token.
     pub fn prompt_rate(&self) -> f64 {
-        self.n_prompt as f64 / self.ttft.as_secs_f64().max(1e-9)
+        self.n_prompt as f64 / self.prefill().as_secs_f64().max(1e-9)
     }
 
     /// Answer tokens per second, after the first.

@@ -124,6 +124,12 @@ impl Writer {
         Ok((token, self.options.logprobs.map(logprobs)))
     }
 
+    /// Records that its prompt begins to run.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn started(&mut self) {
+        self.stats.queue = self.start.elapsed();
+    }
+
     /// Accepts a chosen token: returns the text that is final, or the end.
     pub(crate) fn accept(&mut self, tokenizer: &Tokenizer, token: u32, logprobs: Option<Logprobs>) -> Piece {
         let now = Instant::now();

@@ -149,6 +149,8 @@ impl Served {
         if std::mem::replace(&mut self.has_started, true) {
             return;
         }
+        #[cfg(not(target_arch = "wasm32"))]
+        self.entry.writer.started();
         let n_prompt = self.entry.prompt.len() - n_cached;
         let stats = &mut self.entry.writer.stats;
         (stats.n_prompt, stats.n_cached) = (n_prompt, n_cached);

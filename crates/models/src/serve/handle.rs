@@ -219,6 +219,10 @@ impl Answer {
         match event {
             Event::Started { n_prompt, n_cached, .. } => {
                 (stats.n_prompt, stats.n_cached) = (*n_prompt, *n_cached);
+                #[cfg(not(target_arch = "wasm32"))]
+                {
+                    stats.queue = now;
+                }
             }
             Event::Piece(piece) if piece.token.is_some() => {
                 if stats.n_token == 0 {

@@ -5,9 +5,9 @@ use std::time::Instant;
 use chaski::{ChatEvent, Stats};
 use serde_json::{Value, json};
 
-/// Times in milliseconds and tokens per second.
+/// Times in milliseconds and tokens per second. The time in the queue belongs to neither the prompt nor the answer.
 pub(crate) fn timings(stats: &Stats) -> Value {
-    let (prompt, decode) = (stats.ttft.as_secs_f64() * 1e3, stats.decode.as_secs_f64() * 1e3);
+    let (prompt, decode) = (stats.prefill().as_secs_f64() * 1e3, stats.decode.as_secs_f64() * 1e3);
     let rate = |n: usize, ms: f64| if ms > 0.0 { n as f64 * 1e3 / ms } else { 0.0 };
     let each = |n: usize, ms: f64| if n > 0 { ms / n as f64 } else { 0.0 };
     let mut timings = json!({

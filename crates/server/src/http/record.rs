@@ -76,6 +76,7 @@ impl Record {
                 course.tokens = Some((first, now));
                 course.stats.n_token += 1;
                 (course.stats.ttft, course.stats.decode) = (first - self.start, now - first);
+                course.stats.queue = course.started.unwrap_or(first) - self.start;
             }
             ChatEvent::Finished { finish, stats, .. } => {
                 course.stats = stats.clone();

@@ -190,6 +190,43 @@ fn metrics_count_what_was_asked() {
     }
 }
 
+/// Seconds that a histogram or a counter has summed up.
+fn seconds(metrics: &str, name: &str) -> f64 {
+    let value = metrics.lines().filter(|line| line.starts_with(name)).find_map(|line| line.split(' ').nth(1));
+    value.unwrap_or_else(|| panic!("{name} is not in\n{metrics}")).parse().expect("a number")
+}
+
+#[test]
+fn time_in_the_queue_is_not_the_prompts() {
+    let running = Setup::built_in(1).start();
+    let asked = json!({"prompt": "A fox and a hen", "max_tokens": 2, "ignore_eos": true, "stream": false});
+    let queued = |path: &str, body: &Value| {
+        let open = begin(&running, "/v1/completions", &long(true), 12);
+        let start = Instant::now();
+        let answer = running.post(path, body);
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        drop(open);
+        (answer.body, start.elapsed().as_secs_f64() * 1e3)
+    };
+    let check = |prompt_ms: f64, waited: f64| {
+        assert!(prompt_ms > 0.0 && prompt_ms < waited / 3.0, "{prompt_ms} ms of {waited} are the prompt's");
+    };
+    let (body, waited) = queued("/v1/completions", &asked);
+    check(body["timings"]["prompt_ms"].as_f64().expect("a time"), waited);
+    let options = json!({"num_predict": 2});
+    let asked = json!({"model": "golden", "prompt": "A hen and a fox", "stream": false, "options": options});
+    let (body, waited) = queued("/api/generate", &asked);
+    check(body["prompt_eval_duration"].as_f64().expect("a time") / 1e6, waited);
+    assert!(body["load_duration"].as_f64().expect("a time") / 1e6 > waited / 2.0, "{body}");
+    let text = running.get("/metrics").text;
+    let sum = |name: &str| seconds(&text, &format!("vllm:{name}_seconds_sum"));
+    let (queue, prefill, ttft) =
+        (sum("request_queue_time"), sum("request_prefill_time"), sum("time_to_first_token"));
+    assert!(prefill < queue / 3.0 && (queue + prefill - ttft).abs() < ttft / 5.0, "{queue} {prefill} {ttft}");
+    let llama = seconds(&text, "llamacpp:prompt_seconds_total");
+    assert!((llama - prefill).abs() < 1e-6, "{llama} {prefill}");
+}
+
 #[test]
 fn clients_do_not_choose_the_labels_of_metrics() {
     let mut setup = Setup::built_in(1);

@@ -141,10 +141,10 @@ impl Lines {
             Finish::Length | Finish::Context => "length".into(),
         };
         line["total_duration"] = nanos(total).into();
-        // The model is loaded; here is the time that the request waited for it.
-        line["load_duration"] = nanos(total.saturating_sub(stats.ttft + stats.decode)).into();
+        // The rest: the time that the request waited for the model, be it loaded or for others.
+        line["load_duration"] = nanos(total.saturating_sub(stats.prefill() + stats.decode)).into();
         line["prompt_eval_count"] = told.n_prompt().into();
-        line["prompt_eval_duration"] = nanos(stats.ttft).into();
+        line["prompt_eval_duration"] = nanos(stats.prefill()).into();
         line["eval_count"] = stats.n_token.into();
         line["eval_duration"] = nanos(stats.decode).into();
         if self.form == (Form::Generate { context: true }) {

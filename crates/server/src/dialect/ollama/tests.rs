@@ -160,8 +160,8 @@ fn times_have_units_or_are_seconds() {
 }
 
 fn stats(n_prompt: usize, n_token: usize) -> Stats {
-    let (ttft, decode) = (Duration::from_nanos(2), Duration::from_nanos(4));
-    Stats { ttft, decode, ..testing::stats(n_prompt, 0, n_token) }
+    let [queue, ttft, decode] = [100, 102, 4].map(Duration::from_nanos);
+    Stats { queue, ttft, decode, ..testing::stats(n_prompt, 0, n_token) }
 }
 
 /// The lines of a stream, and the whole answer.
@@ -183,6 +183,10 @@ fn lines_of_reasoning_text_and_a_call_are_as_clients_expect_them() {
     let (lines, _) = answers(chat::ask, &chat_body(json!({})), &parts(), Finish::Stop);
     let last = lines.last().unwrap();
     assert_eq!((&last["prompt_eval_duration"], &last["eval_duration"]), (&json!(2), &json!(4)));
+    // The time in the queue is a part of the rest.
+    let nanos = |name: &str| last[name].as_u64().unwrap();
+    assert_eq!(nanos("load_duration"), nanos("total_duration") - 6);
+    assert!(nanos("load_duration") >= 100);
     assert_covers(&lines.into(), &expected["lines"], "");
 }
 
