@@ -260,14 +260,20 @@ fn constraints_can_be_sent_to_other_threads() {
 }
 
 #[test]
-fn white_space_between_the_parts_of_json_comes_to_an_end() {
+fn white_space_between_the_parts_of_json_has_two_characters_at_most() {
     let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] });
     let grammar = Grammar::JsonSchema(schema.clone());
-    for laid_out in ["{\"a\":1}", "{ \"a\" : 1 }", "{\n    \"a\": 1\n}", "{\r\n\t\"a\": 1\r\n}"] {
+    for laid_out in ["{\"a\":1}", "{ \"a\" : 1 }", "{\n \"a\": 1\n}", "{\n\t\"a\": 1\r\n}"] {
         assert!(takes(&STORYTELLER, &grammar, laid_out), "{laid_out:?}");
     }
+    for space in ["  ", "\n\n", "\n  ", "\r\n ", " \n", "\t", "\n \n"] {
+        for laid_out in
+            [format!("{{{space}\"a\": 1}}"), format!("{{\"a\":{space}1}}"), format!("{{\"a\": 1{space}}}")]
+        {
+            assert!(!takes(&STORYTELLER, &grammar, &laid_out), "{laid_out:?}");
+        }
+    }
     let long = format!("{{{}\"a\": 1}}", " ".repeat(40));
-    assert!(!takes(&STORYTELLER, &grammar, &long));
     let mut free = schema;
     free["x-guidance"] = json!({ "whitespace_flexible": true });
     assert!(takes(&STORYTELLER, &Grammar::JsonSchema(free), &long));

@@ -33,8 +33,8 @@ pub(crate) use space::with_space;
 /// The grammar of the output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Grammar {
-    /// JSON that conforms to this schema. Between its tokens there may be a space, or one or two line endings
-    /// and at most 20 spaces or tabs, unless `whitespace_pattern` or `whitespace_flexible` in the schema's
+    /// JSON that conforms to this schema. Between its tokens there may be a space, or a line ending and a space or
+    /// tab: two characters at most, unless `whitespace_pattern` or `whitespace_flexible` in the schema's
     /// `x-guidance` says otherwise. Objects have the properties that `properties` names, and others only if
     /// `additionalProperties` allows them, as in llama.cpp; a schema with `allOf` is taken as it stands.
     JsonSchema(Value),

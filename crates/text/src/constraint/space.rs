@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-/// White space between two tokens of a well-formatted text, as a regular expression.
+/// White space between two tokens: at most two characters, as a regular expression. A model that may indent fills
+/// its answer with blanks.
 #[cfg(feature = "constraint")]
-const SPACE: &str = r" |(\r?\n){1,2}[ \t]{0,20}";
+const SPACE: &str = r" |\n[ \t]?|\r\n";
 
-/// Limits the white space between two JSON tokens of a schema to that of a well-formatted text. Without the
-/// limit, models generate spaces until their tokens run out.
+/// Limits the white space between two JSON tokens of a schema. Without the limit, models generate spaces until their
+/// tokens run out.
 #[cfg(feature = "constraint")]
 pub(crate) fn with_short_space(schema: &Value) -> Value {
     with_space(schema, SPACE)
