@@ -1,18 +1,60 @@
-//! The vocabulary of constraints: the bytes of every token, in a trie.
+//! The vocabulary of constraints: the bytes of every token, in a trie; and the grammars that were compiled for it.
 //!
 //! The constraint builds it and the tokenizer caches it, so this module is below both.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use llguidance::ParserFactory;
+use llguidance::api::TopLevelGrammar;
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{
     ApproximateTokEnv, INVALID_TOKEN, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie,
 };
+use llguidance::{Matcher, ParserFactory};
+
+/// Most grammars that stay compiled.
+const MAX_GRAMMARS: usize = 64;
+/// Most bytes of their texts together. Compiled, a grammar takes tens of bytes for each byte of its text.
+const MAX_BYTES: usize = 1 << 20;
 
 /// A vocabulary prepared for constraints; it can be shared.
 #[derive(Clone)]
-pub(crate) struct VocabTrie(Arc<ParserFactory>);
+pub(crate) struct VocabTrie(Arc<Prepared>);
+
+struct Prepared {
+    factory: ParserFactory,
+    compiled: Mutex<Compiled>,
+}
+
+/// Compiled grammars by their texts, the last used at the end. None has read anything.
+#[derive(Default)]
+struct Compiled {
+    matchers: VecDeque<(Box<str>, Matcher)>,
+    n_byte: usize,
+}
+
+impl Compiled {
+    fn find(&mut self, text: &str) -> Option<Matcher> {
+        let at = self.matchers.iter().position(|(known, _)| **known == *text)?;
+        let entry = self.matchers.remove(at)?;
+        let matcher = entry.1.deep_clone();
+        self.matchers.push_back(entry);
+        Some(matcher)
+    }
+
+    fn add(&mut self, text: &str, matcher: Matcher) {
+        // Another thread may have been as fast.
+        if text.len() > MAX_BYTES || self.matchers.iter().any(|(known, _)| **known == *text) {
+            return;
+        }
+        self.n_byte += text.len();
+        self.matchers.push_back((text.into(), matcher));
+        while self.matchers.len() > MAX_GRAMMARS || self.n_byte > MAX_BYTES {
+            let oldest = self.matchers.pop_front();
+            self.n_byte -= oldest.map_or(0, |(text, _)| text.len());
+        }
+    }
+}
 
 impl std::fmt::Debug for VocabTrie {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -38,7 +80,7 @@ impl VocabTrie {
         // Libraries do not print; errors name the location, not the whole state.
         factory.quiet();
         factory.limits_mut().verbose_errors = false;
-        Ok(VocabTrie(Arc::new(factory)))
+        Ok(VocabTrie(Arc::new(Prepared { factory, compiled: Mutex::default() })))
     }
 
     /// The word of a control token: grammars refer to it by its text, which no plain text can produce.
@@ -46,8 +88,73 @@ impl VocabTrie {
         [&[TokTrie::SPECIAL_TOKEN_MARKER], text.as_bytes()].concat()
     }
 
-    /// The factory of parsers for this vocabulary.
-    pub(crate) fn parsers(&self) -> &ParserFactory {
-        &self.0
+    /// The matcher of a grammar with this text, compiled by `compile` if it is not known, and the last error of its
+    /// compiler.
+    pub(crate) fn matcher(
+        &self,
+        text: &str,
+        compile: impl FnOnce() -> TopLevelGrammar,
+    ) -> Result<Matcher, String> {
+        let known = || self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(matcher) = known().find(text) {
+            return Ok(matcher);
+        }
+        let matcher = Matcher::new(self.0.factory.create_parser(compile()));
+        match matcher.get_error() {
+            Some(error) => Err(error),
+            None => {
+                known().add(text, matcher.deep_clone());
+                Ok(matcher)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compiled_grammars_are_kept_within_bounds() {
+        let words: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
+        let vocab = VocabTrie::new(&words, &[255]).unwrap();
+        let n_compiled = std::cell::Cell::new(0);
+        let compile = |text: &str, regex: &str| {
+            let top = || {
+                n_compiled.set(n_compiled.get() + 1);
+                TopLevelGrammar::from_regex(regex)
+            };
+            vocab.matcher(text, top)
+        };
+        for _ in 0..2 {
+            let mut matcher = compile("ab", "ab").unwrap();
+            // A text that was begun leaves no trace in the next.
+            assert_eq!(matcher.try_consume_tokens(&[97]).unwrap(), 1);
+        }
+        assert_eq!(n_compiled.get(), 1);
+        // The last used stay.
+        for i in 0..MAX_GRAMMARS - 1 {
+            compile(&format!("x{i}"), "x").unwrap();
+            compile("ab", "ab").unwrap();
+        }
+        assert_eq!(n_compiled.get(), MAX_GRAMMARS);
+        compile("one more", "x").unwrap();
+        compile("ab", "ab").unwrap();
+        assert_eq!(n_compiled.get(), MAX_GRAMMARS + 1);
+        compile("x0", "x").unwrap();
+        assert_eq!(n_compiled.get(), MAX_GRAMMARS + 2);
+        // Texts that are too long stay not, and those that do not compile neither.
+        for _ in 0..2 {
+            compile(&"y".repeat(MAX_BYTES + 1), "y").unwrap();
+            assert!(compile("[", "[").is_err());
+        }
+        assert_eq!(n_compiled.get(), MAX_GRAMMARS + 6);
+        // Together they have at most so many bytes.
+        compile(&"z".repeat(MAX_BYTES - 10), "z").unwrap();
+        compile("ab", "ab").unwrap();
+        compile("a longer text", "ab").unwrap();
+        let known = vocab.0.compiled.lock().unwrap();
+        let texts: Vec<&str> = known.matchers.iter().map(|(text, _)| &**text).collect();
+        assert_eq!((texts, known.n_byte), (vec!["ab", "a longer text"], 15));
     }
 }

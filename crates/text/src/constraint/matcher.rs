@@ -43,6 +43,25 @@ fn vocab_trie(tokenizer: &Tokenizer) -> Result<VocabTrie, ConstraintError> {
     VocabTrie::new(&words, &tokenizer.eog_ids()).map_err(|source| ConstraintError::Vocabulary { source })
 }
 
+/// A grammar for the compiler, and a text that no other has.
+fn top(grammar: &Grammar) -> Result<(TopLevelGrammar, String), ConstraintError> {
+    Ok(match grammar {
+        Grammar::JsonSchema(schema) => {
+            let schema = with_short_space(&closed(schema));
+            let text = format!("schema {schema}");
+            (TopLevelGrammar::from_json_schema(schema), text)
+        }
+        Grammar::Regex(regex) => (TopLevelGrammar::from_regex(regex), format!("regex {regex}")),
+        Grammar::Lark(text) => (TopLevelGrammar::from_lark(text.clone()), format!("lark {text}")),
+        Grammar::Gbnf(text) => {
+            let lark = gbnf::to_lark(text)?;
+            limits::check_translated(&lark)?;
+            let text = format!("lark {lark}");
+            (TopLevelGrammar::from_lark(lark), text)
+        }
+    })
+}
+
 /// Beginnings of llguidance's messages that only its authors understand, and their meanings.
 const MEANINGS: [(&str, &str); 2] = [
     ("NoExtensionBias", "no token of the vocabulary can continue the text"),
@@ -87,25 +106,15 @@ impl std::fmt::Debug for Constraint {
 
 impl Constraint {
     /// Starts a text. The first constraint of a tokenizer prepares its vocabulary, which takes a fraction of
-    /// a second for large vocabularies.
+    /// a second for large vocabularies. The tokenizer keeps the last grammars compiled, 64 of them and texts of 1 MiB
+    /// at most.
     ///
     /// # Errors
     ///
     /// [`ConstraintError::Gbnf`] or [`ConstraintError::Grammar`] if the grammar is invalid or unsupported.
     pub fn new(tokenizer: &Tokenizer, grammar: &Grammar) -> Result<Constraint, ConstraintError> {
         limits::check(grammar)?;
-        let top = match grammar {
-            Grammar::JsonSchema(schema) => {
-                TopLevelGrammar::from_json_schema(with_short_space(&closed(schema)))
-            }
-            Grammar::Regex(regex) => TopLevelGrammar::from_regex(regex),
-            Grammar::Lark(text) => TopLevelGrammar::from_lark(text.clone()),
-            Grammar::Gbnf(text) => {
-                let lark = gbnf::to_lark(text)?;
-                limits::check_translated(&lark)?;
-                TopLevelGrammar::from_lark(lark)
-            }
-        };
+        let (top, text) = top(grammar)?;
         let vocab = match tokenizer.vocab_trie.get() {
             Some(vocab) => vocab,
             None => {
@@ -115,11 +124,8 @@ impl Constraint {
         };
         let error =
             |e: String| ConstraintError::Grammar { kind: grammar.kind(), source: one_line(&e).into() };
-        let matcher = Matcher::new(vocab.parsers().create_parser(top));
-        match matcher.get_error() {
-            Some(e) => Err(error(e)),
-            None => Ok(Constraint { matcher, n_token: 0 }),
-        }
+        let matcher = vocab.matcher(&text, || top).map_err(error)?;
+        Ok(Constraint { matcher, n_token: 0 })
     }
 
     /// Sets the logits of all forbidden tokens to minus infinity; if the text is complete, only tokens that
