@@ -150,6 +150,8 @@ impl Handle {
 
     /// Queues a request whose tokens are those of a conversation's prompt with this text, and these tools. A grammar is
     /// that of the text after the reasoning, if the prompt opens it; with `calls`, the answer consists of such calls.
+    /// Without either, calls of tools with `"strict": true` conform to their schemas
+    /// ([`AnswerSyntax::strict_grammar`]), if the feature `constraint` is on.
     ///
     /// # Errors
     /// As [`Self::generate`]; [`Error::Model`] if the template cannot be parsed; [`Error::Calls`] for calls that the
@@ -163,14 +165,20 @@ impl Handle {
     ) -> Result<Chat, Error> {
         let template = self.template(!tools.is_empty())?;
         let mut syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
+        let mut of_calls = None;
         if let Some(calls) = calls {
             syntax = syntax.or_object();
-            request.options.grammar = Some(self.forced(syntax, text, tools, calls)?);
+            of_calls = Some(self.forced(syntax, text, tools, calls)?);
+        } else if request.options.grammar.is_none() {
+            of_calls = self.strict(syntax, text, tools)?;
         }
+        let has_calls = of_calls.is_some();
+        request.options.grammar = of_calls.or(request.options.grammar);
         let parser = AnswerParser::new(syntax, text, tools);
         let options = &mut request.options;
         options.shown.extend(syntax.marker_tokens(&self.text.tokenizer));
-        if calls.is_none() && options.grammar_after.is_none() {
+        // Grammars of calls have the reasoning, too.
+        if !has_calls && options.grammar_after.is_none() {
             options.grammar_after = parser.reasoning_end().map(String::from);
         }
         Ok(Chat::new(self.generate_tokens(request)?, parser))
@@ -186,6 +194,16 @@ impl Handle {
     ) -> Result<Grammar, Error> {
         let calls = CallChoice { prompt: text.to_owned(), ..calls.clone() };
         Ok(syntax.call_grammar(&self.text.tokenizer, tools, &calls)?)
+    }
+
+    #[cfg(feature = "constraint")]
+    fn strict(&self, syntax: &AnswerSyntax, text: &str, tools: &[Value]) -> Result<Option<Grammar>, Error> {
+        Ok(syntax.strict_grammar(&self.text.tokenizer, tools, text)?)
+    }
+
+    #[cfg(not(feature = "constraint"))]
+    fn strict(&self, _: &AnswerSyntax, _: &str, _: &[Value]) -> Result<Option<Grammar>, Error> {
+        Ok(None)
     }
 
     /// Without constraints, a grammar would only take room in the module of a browser.

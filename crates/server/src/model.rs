@@ -5,12 +5,12 @@ use std::sync::Arc;
 use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
 use chaski::errors::ModelError;
 use chaski::serve::{Load, PromptLogprobsRequest, RankRequest, ServeError};
-use chaski::text::{AddSpecial, Logprobs, ParseSpecial, RenderSpecial, Tokenizer};
+use chaski::text::{AddSpecial, Constraint, Grammar, Logprobs, ParseSpecial, RenderSpecial, Tokenizer};
 use chaski::{Engine, Handle, Ranker, SamplerParams, Speculation};
 use serde_json::Value;
 
 use crate::about::About;
-use crate::error::{ApiError, Kind};
+use crate::error::{ApiError, Kind, chain};
 use crate::fields::Fields;
 use crate::loras::Loras;
 use crate::names::{is_called, stem};
@@ -218,6 +218,13 @@ impl Facts {
     pub(crate) fn with_tokenizer<T>(&self, f: impl FnOnce(&Tokenizer) -> T) -> Result<T, ApiError> {
         let missing = || ApiError::new(Kind::Unsupported, "the model has no tokenizer");
         self.tokenizer.as_deref().map(f).ok_or_else(missing)
+    }
+
+    /// Checks that texts can be made to conform to a JSON schema; says why not otherwise.
+    pub(crate) fn check_schema(&self, schema: &Value) -> Result<(), String> {
+        let Some(tokenizer) = &self.tokenizer else { return Ok(()) };
+        let compiled = Constraint::new(tokenizer, &Grammar::JsonSchema(schema.clone()));
+        compiled.map(drop).map_err(|error| chain(&error))
     }
 
     /// The tokens of a text.

@@ -89,6 +89,22 @@ pub(super) fn tool(name: &str, description: Option<&str>, parameters: Option<Val
     json!({"type": "function", "function": function})
 }
 
+/// The field `strict` of a tool: its calls conform to the schema in `schema`.
+///
+/// # Errors
+/// A schema that no answer can be made to conform to.
+pub(super) fn strict(facts: &Facts, tool: &Fields<'_>, schema: &str) -> Result<Option<bool>, ApiError> {
+    let strict = tool.flag("strict")?;
+    if let (Some(true), Some(found)) = (strict, tool.get(schema)) {
+        facts.check_schema(found).map_err(|why| {
+            let (path, name) = (tool.path(schema), tool.path("strict"));
+            let message = format!("`{path}` cannot be kept to, as `{name}` demands: {why}");
+            ApiError { param: Some(path), ..ApiError::new(Kind::Grammar, message) }
+        })?;
+    }
+    Ok(strict)
+}
+
 /// A call in OpenAI's form.
 pub(super) fn call(id: &str, name: &str, arguments: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})

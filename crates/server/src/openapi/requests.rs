@@ -141,7 +141,11 @@ const ENDS: [Field; 5] = [
     ),
 ];
 const TOOLS: [Field; 2] = [
-    may("tools", Kind::List(&Kind::Map), "Functions that the model may call"),
+    may(
+        "tools",
+        Kind::List(&Kind::Map),
+        "Functions that the model may call; calls of one with `strict` conform to its schema",
+    ),
     may(
         "tool_choice",
         Kind::Either(&[Kind::Words(&["none", "auto", "required", "any"]), Kind::Map]),
@@ -273,7 +277,11 @@ fn counted() -> Vec<Field> {
         MESSAGES,
         may("system", Kind::Either(&[Kind::Text, Kind::List(&Kind::Map)]), "The system prompt"),
         may("stop_sequences", TEXTS, "Texts at which the answer ends; at most 16"),
-        may("tools", Kind::List(&Kind::Map), "Functions that the model may call"),
+        may(
+            "tools",
+            Kind::List(&Kind::Map),
+            "Functions that the model may call; calls of one with `strict` conform to its schema",
+        ),
         may("tool_choice", Kind::Object(anthropic_choice), "The functions that the model may or must call"),
         may("thinking", Kind::Object(thinking), "How the model reasons"),
         may("output_config", Kind::Object(output_config), "The form of the answer"),

@@ -18,5 +18,6 @@ mod rerank;
 mod serve;
 mod slots;
 mod speculate;
+mod strict;
 mod tls;
 mod traces;

@@ -132,7 +132,7 @@ fn heard(message: &Fields<'_>, messages: &mut Vec<Message>) -> Result<(), ApiErr
 }
 
 /// The tools in OpenAI's form.
-fn tools(fields: &Fields<'_>) -> Result<Vec<Value>, ApiError> {
+fn tools(fields: &Fields<'_>, facts: &Facts) -> Result<Vec<Value>, ApiError> {
     let tool = |(i, value): (usize, &Value)| {
         let tool = Fields::of(value, format!("tools[{i}]"))?;
         if !matches!(tool.text("type")?, None | Some("custom")) {
@@ -141,14 +141,19 @@ fn tools(fields: &Fields<'_>) -> Result<Vec<Value>, ApiError> {
         }
         let name = tool.need("name", tool.text("name")?)?;
         let schema = tool.need("input_schema", tool.object("input_schema")?)?;
-        Ok(conversation::tool(name, tool.text("description")?, Some(schema.map().clone().into())))
+        let schema = Some(schema.map().clone().into());
+        let mut found = conversation::tool(name, tool.text("description")?, schema);
+        if let Some(strict) = conversation::strict(facts, &tool, "input_schema")? {
+            found["function"]["strict"] = strict.into();
+        }
+        Ok(found)
     };
     fields.list("tools")?.unwrap_or_default().iter().enumerate().map(tool).collect()
 }
 
 /// The tools that are offered, the choice among them, and the permission of several calls.
-fn chosen(fields: &Fields<'_>) -> Result<(Vec<Value>, Choice, bool), ApiError> {
-    let tools = tools(fields)?;
+fn chosen(fields: &Fields<'_>, facts: &Facts) -> Result<(Vec<Value>, Choice, bool), ApiError> {
+    let tools = tools(fields, facts)?;
     let Some(choice) = fields.object("tool_choice")? else { return Ok((tools, Choice::Auto, true)) };
     // A model that has to call goes on calling: several calls are for those who ask for them.
     let parallel = choice.flag("disable_parallel_tool_use")? == Some(false);
@@ -209,7 +214,7 @@ pub(super) fn template(
     messages: &[Message],
     options: &mut GenerateOptions,
 ) -> Result<(TemplateOptions, Option<CallChoice>), ApiError> {
-    let (tools, choice, parallel) = chosen(fields)?;
+    let (tools, choice, parallel) = chosen(fields, facts)?;
     let mut template = conversation::template(facts, messages, tools)?;
     if let Some(thinks) = thinking(fields)? {
         template.enable_thinking = Some(thinks);

@@ -17,7 +17,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     let fields = Fields::of(body, "")?;
     let messages = messages(&fields)?;
     let options = options::options(&fields, facts)?;
-    let (tools, choice) = tools(&fields)?;
+    let (tools, choice) = tools(&fields, facts)?;
     let mut template = conversation::template(facts, &messages, tools)?;
     options::think(&fields, &mut template)?;
     let calls = conversation::force(&fields, &options, choice, false)?;

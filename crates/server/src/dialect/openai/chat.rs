@@ -21,7 +21,7 @@ use crate::sampling;
 pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let fields = Fields::of(body, "")?;
     let messages = messages(&fields)?;
-    let (tools, choice) = tools(&fields)?;
+    let (tools, choice) = tools(&fields, facts)?;
     let mut options = sampling::options(&fields, facts)?;
     options.max_tokens =
         sampling::max_tokens(&fields, &["max_completion_tokens", "max_tokens", "n_predict"], facts)?;

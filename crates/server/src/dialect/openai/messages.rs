@@ -102,7 +102,7 @@ fn check_call(call: &Value, path: &str) -> Result<(), ApiError> {
 }
 
 /// The tools of `tools`, as `tool_choice` narrows them.
-pub(crate) fn tools(fields: &Fields<'_>) -> Result<(Vec<Value>, Choice), ApiError> {
+pub(crate) fn tools(fields: &Fields<'_>, facts: &Facts) -> Result<(Vec<Value>, Choice), ApiError> {
     let list = fields.list("tools")?.unwrap_or_default();
     let mut tools = Vec::new();
     for (i, tool) in list.iter().enumerate() {
@@ -115,6 +115,7 @@ pub(crate) fn tools(fields: &Fields<'_>) -> Result<(Vec<Value>, Choice), ApiErro
         let function = tool_fields.need("function", tool_fields.object("function")?)?;
         function.need("name", function.text("name")?)?;
         function.object("parameters")?;
+        conversation::strict(facts, &function, "parameters")?;
         tools.push(json!({"type": "function", "function": function.map()}));
     }
     chosen(fields, tools)

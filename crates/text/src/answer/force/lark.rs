@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::answer::AnswerSyntax;
 use crate::constraint::with_space;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{TokenKind, Tokenizer};
 
 /// White space around calls, as a regular expression.
 const CALL_SPACE: &str = r" |(\r?\n){1,2}[ \t]{0,4}";
@@ -23,12 +23,14 @@ pub(super) struct Lark {
     controls: Vec<(String, u32)>,
     /// Those that end a generation.
     ends: Vec<u32>,
+    /// All control tokens that do not.
+    others: Vec<u32>,
     names: HashMap<String, String>,
     out: String,
 }
 
 /// A part of a marker.
-enum Piece<'m> {
+pub(super) enum Piece<'m> {
     Text(&'m str),
     Control(u32),
 }
@@ -43,7 +45,9 @@ impl Lark {
         let mut controls: Vec<_> = ids.map(|id| (text(id), id)).collect();
         controls.retain(|(text, _)| !text.is_empty());
         controls.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
-        Lark { controls, ends, names: HashMap::new(), out: String::new() }
+        let is_other = |id: &u32| tokenizer.kind(*id) == Some(TokenKind::Control) && !tokenizer.is_eog(*id);
+        let others = (0..tokenizer.n_vocab() as u32).filter(is_other).collect();
+        Lark { controls, ends, others, names: HashMap::new(), out: String::new() }
     }
 
     /// The grammar of `start`.
@@ -52,7 +56,7 @@ impl Lark {
     }
 
     /// The name of the rule or terminal (upper case) `kind` with this body.
-    fn define(&mut self, kind: &str, attributes: &str, body: &str) -> String {
+    pub(super) fn define(&mut self, kind: &str, attributes: &str, body: &str) -> String {
         let key = format!("{kind}{attributes}: {body}");
         if let Some(name) = self.names.get(&key) {
             return name.clone();
@@ -95,6 +99,24 @@ impl Lark {
     pub(super) fn json(&mut self, schema: &Value) -> String {
         let schema = with_space(schema, ARGUMENT_SPACE);
         self.define("j", "", &format!("%json {schema}"))
+    }
+
+    /// Any control token but those that end a generation and these; empty if there is none.
+    pub(super) fn controls_but(&self, excluded: &[u32]) -> String {
+        let ids: Vec<u32> = self.others.iter().copied().filter(|id| !excluded.contains(id)).collect();
+        let ranges = ids.chunk_by(|a, b| a + 1 == *b).map(|ids| format!("{}-{}", ids[0], ids[ids.len() - 1]));
+        let ranges: Vec<String> = ranges.collect();
+        if ranges.is_empty() { String::new() } else { format!("<[{}]>", ranges.join(",")) }
+    }
+
+    /// The first control token of a marker, and the parts after it.
+    pub(super) fn first_control<'m>(&self, marker: &'m str) -> Option<(u32, Vec<Piece<'m>>)> {
+        let mut pieces = self.pieces(marker).into_iter();
+        let id = pieces.find_map(|piece| match piece {
+            Piece::Control(id) => Some(id),
+            Piece::Text(_) => None,
+        })?;
+        Some((id, pieces.collect()))
     }
 
     /// A marker of the notation: its control tokens as such, the rest as text.
@@ -148,7 +170,7 @@ impl Lark {
     }
 }
 
-fn written(piece: &Piece<'_>) -> String {
+pub(super) fn written(piece: &Piece<'_>) -> String {
     match piece {
         Piece::Text(text) => quoted(text),
         Piece::Control(id) => format!("<[{id}]>"),

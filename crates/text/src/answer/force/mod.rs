@@ -2,6 +2,7 @@
 
 mod error;
 mod lark;
+mod strict;
 #[cfg(all(test, feature = "constraint"))]
 mod tests;
 mod tools;
@@ -67,18 +68,7 @@ impl AnswerSyntax {
         }
         let tools = chosen(tools, choice)?;
         let mut writer = Writer { syntax: self, lark: Lark::new(self, tokenizer) };
-        let mut all = Vec::new();
-        for tool in &tools {
-            let call = writer.call(tool).map_err(|fault| match fault {
-                Fault::Name => CallGrammarError::Name { name: tool.name.clone(), syntax: self.name() },
-                Fault::Argument(key) => {
-                    CallGrammarError::Argument { tool: tool.name.clone(), key, syntax: self.name() }
-                }
-                Fault::Schema(what) => CallGrammarError::Schema { tool: tool.name.clone(), what },
-            })?;
-            all.push(writer.lark.rule(&call));
-        }
-        let call = writer.lark.rule(&all.join(" | "));
+        let call = writer.any_of(&tools, Writer::call)?;
         let calls = writer.calls(&call, choice.parallel);
         let reasoning = writer.reasoning(choice);
         let space = writer.lark.space();
@@ -92,6 +82,25 @@ struct Writer<'s> {
 }
 
 impl Writer<'_> {
+    /// A call of one of `tools`, each written by `call`.
+    fn any_of(
+        &mut self,
+        tools: &[Tool],
+        call: fn(&mut Self, &Tool) -> Result<String, Fault>,
+    ) -> Result<String, CallGrammarError> {
+        let syntax = self.syntax.name();
+        let mut all = Vec::new();
+        for tool in tools {
+            let call = call(self, tool).map_err(|fault| match fault {
+                Fault::Name => CallGrammarError::Name { name: tool.name.clone(), syntax },
+                Fault::Argument(key) => CallGrammarError::Argument { tool: tool.name.clone(), key, syntax },
+                Fault::Schema(what) => CallGrammarError::Schema { tool: tool.name.clone(), what },
+            })?;
+            all.push(self.lark.rule(&call));
+        }
+        Ok(self.lark.rule(&all.join(" | ")))
+    }
+
     /// A call of `tool` without the markers around all calls.
     fn call(&mut self, tool: &Tool) -> Result<String, Fault> {
         match &self.syntax.calls.form {
@@ -286,22 +295,57 @@ impl Writer<'_> {
             Header::Yes(n, Target::Tool(read)) if read == tool.name && n == sample.len() => {}
             _ => return Err(Fault::Name),
         }
+        let (name, channel) = (quoted(&tool.name), self.lark.marker(harmony::CHANNEL));
+        let to = format!("\" to=functions.\" {name}");
+        let rest = self.message_after_name(tool);
+        Ok(format!("({channel} \"commentary\" {to} | {to} {channel} \"commentary\") {rest}"))
+    }
+
+    /// A message of arguments after the name of the tool.
+    fn message_after_name(&mut self, tool: &Tool) -> String {
         let lark = &mut self.lark;
-        let name = quoted(&tool.name);
-        let [channel, constrain, message] =
-            [harmony::CHANNEL, harmony::CONSTRAIN, harmony::MESSAGE].map(|marker| lark.marker(marker));
+        let [constrain, message] = [harmony::CONSTRAIN, harmony::MESSAGE].map(|marker| lark.marker(marker));
         let (end, _) = lark.last_marker(harmony::CALL);
         let (json, space) = (lark.json(&tool.schema), lark.space());
-        let to = format!("\" to=functions.\" {name}");
         let kind = format!("(\" \"? {constrain} \"json\" | \" json\")?");
         let end = if end.is_empty() { String::new() } else { format!("{space} {end}") };
-        Ok(format!(
-            "({channel} \"commentary\" {to} | {to} {channel} \"commentary\") {kind} {message} {space} {json} {end}"
-        ))
+        format!("{kind} {message} {space} {json} {end}")
     }
 
     /// One or more calls with the markers around them.
     fn calls(&mut self, call: &str, is_parallel: bool) -> String {
+        let calls = &self.syntax.calls;
+        let space = self.lark.space();
+        match calls.form {
+            // A message ends the generation.
+            Form::Harmony => return call.to_owned(),
+            Form::Object { alone: true, .. } => {
+                let open = self.lark.marker(calls.open);
+                let open = if open.is_empty() { open } else { format!("({open} {space})?") };
+                return format!("{open} {}", self.objects(call, is_parallel));
+            }
+            _ => {}
+        }
+        let (rest, is_end) = self.block_after_marker(call, is_parallel);
+        let block = format!("{} {rest}", self.lark.marker(calls.open));
+        match is_parallel && !is_end {
+            true => {
+                let block = self.lark.rule(&block);
+                format!("{block} ({space} {block})*")
+            }
+            false => block,
+        }
+    }
+
+    /// Objects that are calls without a marker.
+    fn objects(&mut self, call: &str, is_parallel: bool) -> String {
+        let space = self.lark.space();
+        let more = if is_parallel { format!("({space} \";\" {space} {call})*") } else { String::new() };
+        format!("{call} {more}")
+    }
+
+    /// A block of calls after the marker that opens it; true if nothing can follow it.
+    fn block_after_marker(&mut self, call: &str, is_parallel: bool) -> (String, bool) {
         let calls = &self.syntax.calls;
         let space = self.lark.space();
         let more = |separator: &str| match is_parallel {
@@ -309,13 +353,6 @@ impl Writer<'_> {
             false => call.to_owned(),
         };
         let inside = match calls.form {
-            // A message ends the generation.
-            Form::Harmony => return call.to_owned(),
-            Form::Object { alone: true, .. } => {
-                let open = self.lark.marker(calls.open);
-                let open = if open.is_empty() { open } else { format!("({open} {space})?") };
-                return format!("{open} {}", more(&format!("\";\" {space}")));
-            }
             Form::Python => format!("\"[\" {space} {} {space} \"]\"", more(&format!("\",\" {space}"))),
             Form::Object { .. } | Form::NameIsKey => {
                 let list = format!("\"[\" {space} {} {space} \"]\"", more(&format!("\",\" {space}")));
@@ -333,16 +370,8 @@ impl Writer<'_> {
         let (close, is_end) =
             if is_closed { (String::new(), false) } else { self.lark.last_marker(calls.close) };
         let close = if close.is_empty() { close } else { format!("{space} {close}") };
-        let block = format!("{} {space} {inside} {close}", self.lark.marker(calls.open));
-        let has_next =
-            is_parallel && !is_end && !(calls.close.is_empty() && matches!(calls.form, Form::Object { .. }));
-        match has_next {
-            true => {
-                let block = self.lark.rule(&block);
-                format!("{block} ({space} {block})*")
-            }
-            false => block,
-        }
+        let is_open = calls.close.is_empty() && matches!(calls.form, Form::Object { .. });
+        (format!("{space} {inside} {close}"), is_end || is_open)
     }
 
     /// The reasoning before the calls.

@@ -1,5 +1,7 @@
 //! Random texts of the grammars are read back as the calls that were allowed.
 
+mod strict;
+
 use serde_json::{Value, json};
 
 use super::{CallChoice, CallGrammarError};
@@ -114,9 +116,20 @@ impl Draws {
 
 /// A text of random tokens that the grammar allows; after `n_free` of them, those that close something are preferred.
 fn walk(tokenizer: &Tokenizer, grammar: &Grammar, seed: u64, n_free: usize) -> String {
+    walk_on(tokenizer, grammar, &[], seed, n_free)
+}
+
+/// The same after the tokens in `begun`.
+fn walk_on(tokenizer: &Tokenizer, grammar: &Grammar, begun: &[u32], seed: u64, n_free: usize) -> String {
     let mut constraint = Constraint::new(tokenizer, grammar).unwrap_or_else(|e| panic!("{e:?}: {grammar:?}"));
     let mut draws = Draws(seed);
     let mut text = Vec::new();
+    for id in begun {
+        constraint
+            .accept(*id)
+            .unwrap_or_else(|e| panic!("{e:?}: {grammar:?}: {}", String::from_utf8_lossy(&text)));
+        text.extend(spelled(tokenizer, *id));
+    }
     for n_token in 0.. {
         assert!(n_token < 2000, "{grammar:?} does not end: {}", String::from_utf8_lossy(&text));
         let is_late = n_token >= n_free;
@@ -136,12 +149,17 @@ fn walk(tokenizer: &Tokenizer, grammar: &Grammar, seed: u64, n_free: usize) -> S
         }
         let id = ids[draws.below(ids.len())];
         constraint.accept(id).unwrap();
-        match tokenizer.kind(id) {
-            Some(TokenKind::Control) => text.extend(tokenizer.token_text(id).unwrap().bytes()),
-            _ => text.extend(&*tokenizer.token_bytes(id, RenderSpecial::No)),
-        }
+        text.extend(spelled(tokenizer, id));
     }
     String::from_utf8(text).unwrap()
+}
+
+/// The text of a token, also of a control token.
+fn spelled(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
+    match tokenizer.kind(id) {
+        Some(TokenKind::Control) => tokenizer.token_text(id).unwrap().into(),
+        _ => tokenizer.token_bytes(id, RenderSpecial::No).into_owned(),
+    }
 }
 
 /// True if `value` conforms to `schema`, as far as the schemas of these tests go.
@@ -185,6 +203,12 @@ fn conforms(value: &Value, schema: &Value) -> bool {
 fn read(syntax: &'static AnswerSyntax, tools: &[Value], prompt: &str, text: &str) -> Answer {
     let answer = AnswerParser::new(syntax, prompt, tools).parse(text);
     assert_eq!(answer.content, "", "{}: {text:?}", syntax.name());
+    check_calls(syntax, tools, &answer, text);
+    answer
+}
+
+/// Checks that calls conform to their tools.
+fn check_calls(syntax: &AnswerSyntax, tools: &[Value], answer: &Answer, text: &str) {
     for call in &answer.calls {
         assert!(call.is_valid, "{}: {text:?}", syntax.name());
         let tool = tools.iter().map(|tool| &tool["function"]).find(|tool| tool["name"] == call.name.as_str());
@@ -197,7 +221,6 @@ fn read(syntax: &'static AnswerSyntax, tools: &[Value], prompt: &str, text: &str
         };
         assert!(is_ok, "{}: {} of {text:?}", syntax.name(), call.arguments);
     }
-    answer
 }
 
 /// The number of texts for each grammar.

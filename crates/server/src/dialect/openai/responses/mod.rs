@@ -52,7 +52,7 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
         options.max_tokens = Some(facts.max_tokens.map_or(limit as usize, |most| most.min(limit as usize)));
     }
     options.grammar = format(fields)?;
-    let (tools, choice) = tools(fields)?;
+    let (tools, choice) = tools(fields, facts)?;
     let mut template = conversation::template(facts, &messages, tools)?;
     reasoning(fields, &mut template)?;
     // A model that has to call goes on calling: several calls are for those who ask for them.
@@ -69,7 +69,7 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
 }
 
 /// The tools, which are flat here, in the form of chats.
-fn tools(fields: &Fields<'_>) -> Result<(Vec<Value>, Choice), ApiError> {
+fn tools(fields: &Fields<'_>, facts: &Facts) -> Result<(Vec<Value>, Choice), ApiError> {
     let tool = |(i, value): (usize, &Value)| {
         let tool = Fields::of(value, format!("tools[{i}]"))?;
         if tool.need("type", tool.text("type")?)? != "function" {
@@ -78,7 +78,7 @@ fn tools(fields: &Fields<'_>) -> Result<(Vec<Value>, Choice), ApiError> {
         let name = tool.need("name", tool.text("name")?)?;
         let parameters = tool.object("parameters")?.map(|schema| schema.map().clone().into());
         let mut found = conversation::tool(name, tool.text("description")?, parameters);
-        if let Some(strict) = tool.flag("strict")? {
+        if let Some(strict) = conversation::strict(facts, &tool, "parameters")? {
             found["function"]["strict"] = strict.into();
         }
         Ok(found)
