@@ -109,6 +109,12 @@ pub struct ServerConfig {
     pub max_body: usize,
     /// Time until the first token; `None` for no limit.
     pub request_timeout: Option<Duration>,
+    /// Time in which a request for answers waits for its first place; `None` for no limit.
+    pub max_queue_time: Option<Duration>,
+    /// Tokens of prompts that wait for a model; `None` for no limit. One request is taken whatever its prompt.
+    pub max_queued_tokens: Option<usize>,
+    /// Tokens of a prompt, if less than the context.
+    pub max_prompt: Option<usize>,
     /// Answer requests for unknown models; by default if there are neither keys nor a second model.
     pub any_model: Option<bool>,
     /// Models that can be loaded. It is called at the start, when a request names an unknown model, and when the list
@@ -159,6 +165,9 @@ impl Default for ServerConfig {
             cors_origins: Vec::new(),
             max_body: 32 << 20,
             request_timeout: None,
+            max_queue_time: None,
+            max_queued_tokens: None,
+            max_prompt: None,
             any_model: None,
             offers: None,
             models_max: None,

@@ -14,12 +14,15 @@ use crate::error::{ApiError, Kind, chain};
 use crate::fields::Fields;
 use crate::loras::Loras;
 use crate::names::{is_called, stem};
+use crate::queue::Queue;
 
 /// A model that answers.
 pub(crate) struct Served {
     pub(crate) facts: Arc<Facts>,
     /// Bytes of memory that it takes.
     pub(crate) n_byte: u64,
+    /// Prompts that wait.
+    pub(crate) queue: Queue,
     handle: Handle,
 }
 
@@ -147,7 +150,7 @@ impl Served {
             loras,
             speculation: options.speculation,
         };
-        Ok(Served { facts: Arc::new(facts), n_byte, handle })
+        Ok(Served { facts: Arc::new(facts), n_byte, queue: Queue::default(), handle })
     }
 
     /// Ends its thread, and frees it; answers that run are waited for.

@@ -91,6 +91,15 @@ pub(crate) struct Args {
     /// Requests that may wait [default: 4 for each of --parallel, at least 16]
     #[arg(long, value_name = "N")]
     max_queue: Option<usize>,
+    /// Tokens of prompts that may wait; one request is taken whatever its prompt [default: any number]
+    #[arg(long, value_name = "N")]
+    max_queued_tokens: Option<usize>,
+    /// Seconds that a request may wait for a place [default: any number]
+    #[arg(long, value_name = "SECONDS")]
+    max_queue_time: Option<u64>,
+    /// Most tokens of a prompt [default: those of the context]
+    #[arg(long, value_name = "N")]
+    max_prompt: Option<usize>,
     /// Name of the model in the API, and further names after commas [default: that of the file]
     #[arg(short, long, value_name = "NAMES")]
     alias: Option<String>,
@@ -316,6 +325,8 @@ impl Args {
         config.autoload = !self.models.no_models_autoload;
         config.max_body = (self.max_body as usize) << 20;
         config.request_timeout = self.request_timeout.map(Duration::from_secs);
+        config.max_queue_time = self.max_queue_time.map(Duration::from_secs);
+        (config.max_queued_tokens, config.max_prompt) = (self.max_queued_tokens, self.max_prompt);
         config.any_model = match (self.any_model, self.no_any_model) {
             (true, _) => Some(true),
             (_, true) => Some(false),

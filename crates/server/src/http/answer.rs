@@ -23,6 +23,7 @@ use crate::dialect::{Dialect, Frame, Ping, Told, Wire, Writer};
 use crate::error::{ApiError, Kind};
 use crate::loras::Using;
 use crate::model::{Called, Served};
+use crate::queue::Waiting;
 use crate::spans::Asked;
 use crate::{clock, ids};
 
@@ -42,6 +43,7 @@ pub(super) struct Queued {
     pub(super) told: Told,
     pub(super) stream: bool,
     asked: Asked,
+    waiting: Option<Waiting>,
 }
 
 /// Reads a body, and queues its answers.
@@ -66,6 +68,14 @@ pub(super) async fn queue(
         Ok((ask, writer, prompts, name.unwrap_or(&model.facts.id).to_owned()))
     })
     .await?;
+    for prompt in &prompts {
+        check_prompt(prompt.tokens.len(), app.config.max_prompt)?;
+    }
+    let n_token = prompts.iter().map(|prompt| prompt.tokens.len()).sum();
+    // Where a place is free, nothing waits for long.
+    let load = served.load();
+    let is_busy = load.n_running + load.n_waiting >= served.facts.n_seq as usize;
+    let waiting = served.queue.add(n_token, app.config.max_queued_tokens.filter(|_| is_busy))?;
     if let Some(n_top) = ask.prompt_logprobs {
         let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
         let priority = ask.priority;
@@ -80,9 +90,23 @@ pub(super) async fn queue(
         let (id, created, facts) = (ids::new(dialect.prefix), clock::now(), served.facts.clone());
         let lora = ask.options.lora.unwrap_or_default();
         let told = Told { id, created, model: name, facts, prompts, n: ask.n, lora };
-        Ok(Queued { answers, writer, told, stream: ask.stream, asked })
+        Ok(Queued { answers, writer, told, stream: ask.stream, asked, waiting: Some(waiting) })
     })
     .await
+}
+
+/// Refuses a prompt that is longer than the server takes.
+fn check_prompt(found: usize, limit: Option<usize>) -> Result<(), ApiError> {
+    match limit.filter(|limit| found > *limit) {
+        Some(limit) => {
+            let message =
+                format!("prompt is too long: {found} tokens > {limit} maximum of this server (--max-prompt)");
+            let mut error = ApiError::new(Kind::Context, message);
+            error.extra.insert("n_prompt_tokens".into(), found.into());
+            Err(error)
+        }
+        None => Ok(()),
+    }
 }
 
 /// Answers a request.
@@ -105,10 +129,10 @@ pub(crate) async fn answer(
     caller.span.named(name);
     let called = served.facts.called(name);
     let load = served.load();
-    let queued = queue(&app, Arc::clone(&served), dialect, caller.client, called, body).await?;
+    let mut queued = queue(&app, Arc::clone(&served), dialect, caller.client, called, body).await?;
     let n_answer = queued.told.n_answer();
     let using = Using::new(served.facts.loras.clone(), &queued.told.lora);
-    let held = Held { open, using, lease: served };
+    let held = Held { open, using, lease: served, waiting: queued.waiting.take() };
     caller.span.asked(queued.asked, &queued.told.id);
     let record = Record::new(app.clone(), caller, real.clone(), start, n_answer, held);
     let mut response = match queued.stream {
@@ -142,11 +166,10 @@ async fn next(
     record: &mut Record,
     has_token: bool,
 ) -> Result<Option<(usize, ChatEvent)>, ApiError> {
-    let event = match record.deadline().filter(|_| !has_token) {
+    let event = match record.deadline(has_token) {
         None => answers.next().await,
-        Some(deadline) => {
-            let late = |_| ApiError::new(Kind::Timeout, "the answer did not begin in time");
-            tokio::time::timeout_at(deadline.into(), answers.next()).await.map_err(late)?
+        Some((deadline, late)) => {
+            tokio::time::timeout_at(deadline.into(), answers.next()).await.map_err(|_| late)?
         }
     };
     if let Some((index, event)) = &event {

@@ -10,8 +10,10 @@ use super::guard::Caller;
 use crate::app::{App, OpenRequest};
 use crate::config::{Answered, Entry};
 use crate::course::Course;
+use crate::error::{ApiError, Kind};
 use crate::loras::Using;
 use crate::models::Lease;
+use crate::queue::Waiting;
 
 /// The course of a request for answers. Answers that have not ended when it is dropped were abandoned.
 pub(super) struct Record {
@@ -19,6 +21,8 @@ pub(super) struct Record {
     caller: Caller,
     model: String,
     start: Instant,
+    /// When it was queued.
+    queued: Instant,
     answers: Vec<Course>,
     gaps: Histogram,
     held: Held,
@@ -30,6 +34,8 @@ pub(super) struct Held {
     pub(super) using: Using,
     #[expect(dead_code, reason = "it keeps the model loaded")]
     pub(super) lease: Lease,
+    /// While all of its prompts wait.
+    pub(super) waiting: Option<Waiting>,
 }
 
 impl Record {
@@ -44,7 +50,7 @@ impl Record {
     ) -> Record {
         let gaps = app.metrics.gaps(&model);
         let answers = vec![Course::default(); n_answer];
-        Record { app, caller, model, start, answers, gaps, held }
+        Record { app, caller, model, start, queued: Instant::now(), answers, gaps, held }
     }
 
     /// Name of the request.
@@ -52,9 +58,18 @@ impl Record {
         &self.caller.id
     }
 
-    /// When the first token has to be there, if there is a limit.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.app.config.request_timeout.map(|limit| self.start + limit)
+    /// When the next event has to be there, and the error if it is not, if there is a limit.
+    pub(super) fn deadline(&self, has_token: bool) -> Option<(Instant, ApiError)> {
+        let config = &self.app.config;
+        let token = config.request_timeout.filter(|_| !has_token).map(|limit| {
+            (self.start + limit, ApiError::new(Kind::Timeout, "the answer did not begin in time"))
+        });
+        let waits = self.answers.iter().all(|course| course.started.is_none() && course.ended.is_none());
+        let place = config.max_queue_time.filter(|_| waits).map(|limit| {
+            let message = format!("the request waited for {} seconds", limit.as_secs_f64());
+            (self.queued + limit, ApiError::new(Kind::Full, message).retry(1))
+        });
+        token.into_iter().chain(place).min_by_key(|(at, _)| *at)
     }
 
     /// Takes note of an event of the answer with this index.
@@ -66,6 +81,7 @@ impl Record {
                 course.started = Some(now);
                 (course.stats.n_prompt, course.stats.n_cached) = (*n_prompt, *n_cached);
                 self.held.using.started();
+                self.held.waiting = None;
                 self.app.metrics.started(&self.model, *n_prompt, *n_cached, now - self.start);
             }
             ChatEvent::Piece(piece) if piece.token.is_some() => {

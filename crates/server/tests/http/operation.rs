@@ -114,6 +114,67 @@ fn a_full_queue_says_when_to_come_again() {
 }
 
 #[test]
+fn tokens_and_time_bound_the_queue_too() {
+    let mut setup = Setup::built_in(1);
+    setup.config.max_queued_tokens = Some(30);
+    setup.config.max_prompt = Some(100);
+    let running = setup.start();
+    let fox = |n: usize| json!({"prompt": vec!["fox"; n].join(" "), "max_tokens": 1, "stream": true});
+    let long = begin(&running, "/v1/completions", &long(true), 12);
+    // One waits whatever its prompt, and others while there is room.
+    let waits = begin(&running, "/v1/completions", &fox(60), 0);
+    wait_until("one waits", Duration::from_secs(20), || {
+        running.get("/metrics").text.lines().any(|line| line == "llamacpp:requests_deferred 1")
+    });
+    let refused = running.post("/v1/completions", &fox(1));
+    assert_eq!((refused.status, refused.body["error"]["code"].as_str()), (429, Some("server_overloaded")));
+    assert!(
+        refused.headers.contains_key("retry-after") && refused.text.contains("tokens wait"),
+        "{}",
+        refused.text
+    );
+    let message = running.post(
+        "/v1/messages",
+        &json!({"model": "golden", "max_tokens": 1, "messages": [{"role": "user", "content": "A"}]}),
+    );
+    assert_eq!((message.status, message.body["error"]["type"].as_str()), (529, Some("overloaded_error")));
+    let refused = running.post("/v1/completions", &fox(200));
+    assert_eq!(
+        (refused.status, refused.body["error"]["code"].as_str()),
+        (400, Some("context_length_exceeded"))
+    );
+    assert!(refused.text.contains("> 100 maximum"), "{}", refused.text);
+    drop((long, waits));
+    wait_until("there is room", Duration::from_secs(5), || {
+        running.post("/v1/completions", &fox(1)).status == 200
+    });
+}
+
+#[test]
+fn nobody_waits_longer_for_a_place_than_allowed() {
+    let mut setup = Setup::built_in(1);
+    setup.config.max_queue_time = Some(Duration::from_millis(20));
+    let running = setup.start();
+    // It runs longer than others may wait.
+    let first = begin(&running, "/v1/completions", &long(true), 12);
+    for stream in [false, true] {
+        let refused = running.post("/v1/completions", &long(stream));
+        assert_eq!(
+            (refused.status, refused.body["error"]["code"].as_str()),
+            (429, Some("server_overloaded"))
+        );
+        assert!(
+            refused.headers.contains_key("retry-after") && refused.text.contains("waited"),
+            "{}",
+            refused.text
+        );
+    }
+    drop(first);
+    wait_until("there is room", Duration::from_secs(5), || n_busy(&running) == 0);
+    assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1})).status, 200);
+}
+
+#[test]
 fn only_known_names_and_origins_may_ask() {
     let running = Setup::built_in(1).start();
     let get =
