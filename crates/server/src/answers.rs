@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use chaski::serve::{Answer, Event};
 use chaski::text::{Answer as Text, AnswerEvent, Logprobs};
 use chaski::{Chat, ChatEvent, Finish, Stats};
+use crate::parts::Parts;
 use futures_util::stream::{SelectAll, Stream, StreamExt as _};
 
 /// Events with the index of their answer, each in order. Dropping it ends all answers within a step.
@@ -22,22 +23,26 @@ struct One {
 }
 
 enum Events {
-    Chat(Box<Chat>),
-    /// An answer without parts: all of it is content. The text so far, and the content of the last piece.
+    /// An answer in a conversation. Where it `has_to_call`, all content is notation of calls that were cut before
+    /// their names.
+    Chat {
+        chat: Box<Chat>,
+        has_to_call: bool,
+    },
+    /// An answer without parts: all of it is content. The content of the last piece.
     Text {
         answer: Box<Answer>,
-        text: String,
         part: Option<String>,
     },
 }
 
 impl Answers {
-    pub(crate) fn push_chat(&mut self, chat: Chat) {
-        self.push(Events::Chat(Box::new(chat)));
+    pub(crate) fn push_chat(&mut self, chat: Chat, has_to_call: bool) {
+        self.push(Events::Chat { chat: Box::new(chat), has_to_call });
     }
 
     pub(crate) fn push_text(&mut self, answer: Answer) {
-        self.push(Events::Text { answer: Box::new(answer), text: String::new(), part: None });
+        self.push(Events::Text { answer: Box::new(answer), part: None });
     }
 
     fn push(&mut self, kind: Events) {
@@ -57,17 +62,27 @@ impl Stream for One {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let index = self.index;
         let event = match &mut self.kind {
-            Events::Chat(chat) => Pin::new(chat.as_mut()).poll_next(cx),
-            Events::Text { answer, text, part } => poll_text(answer, text, part, cx),
+            Events::Chat { chat, has_to_call } => poll_chat(chat, *has_to_call, cx),
+            Events::Text { answer, part } => poll_text(answer, part, cx),
         };
         event.map(|event| event.map(|event| (index, event)))
+    }
+}
+
+/// The next event of a conversation's answer.
+fn poll_chat(chat: &mut Chat, has_to_call: bool, cx: &mut Context<'_>) -> Poll<Option<ChatEvent>> {
+    loop {
+        let event = Pin::new(&mut *chat).poll_next(cx);
+        let is_content = matches!(event, Poll::Ready(Some(ChatEvent::Part(AnswerEvent::Content(_)))));
+        if !(is_content && has_to_call) {
+            return event;
+        }
     }
 }
 
 /// The next event of a text.
 fn poll_text(
     answer: &mut Answer,
-    text: &mut String,
     part: &mut Option<String>,
     cx: &mut Context<'_>,
 ) -> Poll<Option<ChatEvent>> {
@@ -86,13 +101,11 @@ fn poll_text(
             }
             Event::Prompt { n_sent } => ChatEvent::Prompt { n_sent },
             Event::Piece(piece) => {
-                text.push_str(&piece.text);
                 *part = Some(piece.text.clone()).filter(|text| !text.is_empty());
                 ChatEvent::Piece(piece)
             }
             Event::Finished { finish, stats } => {
-                let answer = Text { content: std::mem::take(text), ..Text::default() };
-                ChatEvent::Finished { answer, finish, stats }
+                ChatEvent::Finished { answer: Text::default(), finish, stats }
             }
             Event::Failed { error } => ChatEvent::Failed { error },
             // No other events exist here.
@@ -112,7 +125,7 @@ pub(crate) struct Token {
 /// A whole answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    pub(crate) answer: Text,
+    pub(crate) parts: Parts,
     /// Its tokens, without the one that ended it.
     pub(crate) tokens: Vec<Token>,
     /// How many of them are reasoning.
@@ -128,6 +141,7 @@ pub(crate) struct Gathered {
     tokens: Vec<Token>,
     pub(crate) n_reasoning: usize,
     in_reasoning: bool,
+    parts: Parts,
     /// Statistics so far; times are there at the end.
     pub(crate) stats: Stats,
     pub(crate) outcome: Option<Outcome>,
@@ -147,11 +161,14 @@ impl Gathered {
                     self.tokens.push(Token { id, logprobs: piece.logprobs.clone() });
                 }
             }
-            ChatEvent::Part(part) => self.in_reasoning = matches!(part, AnswerEvent::Reasoning(_)),
-            ChatEvent::Finished { answer, finish, stats } => {
+            ChatEvent::Part(part) => {
+                self.in_reasoning = matches!(part, AnswerEvent::Reasoning(_));
+                self.parts.take(part);
+            }
+            ChatEvent::Finished { finish, stats, .. } => {
                 self.stats = stats.clone();
                 self.outcome = Some(Outcome {
-                    answer: answer.clone(),
+                    parts: std::mem::take(&mut self.parts),
                     tokens: std::mem::take(&mut self.tokens),
                     n_reasoning: self.n_reasoning,
                     finish: *finish,

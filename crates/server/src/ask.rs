@@ -154,7 +154,8 @@ impl Ask {
                         let calls =
                             self.calls.as_ref().map(|calls| CallChoice { may_reason, ..calls.clone() });
                         let (handle, tools) = (served.handle()?, &template.tools);
-                        answers.push_chat(handle.answer_to(request, &prompt.text, tools, calls.as_ref())?);
+                        let chat = handle.answer_to(request, &prompt.text, tools, calls.as_ref())?;
+                        answers.push_chat(chat, calls.is_some());
                     }
                     Prompt::Texts(_) => answers.push_text(served.handle()?.generate_tokens(request)?),
                 }

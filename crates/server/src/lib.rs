@@ -42,6 +42,7 @@ mod model;
 mod models;
 mod names;
 mod openapi;
+mod parts;
 mod queue;
 mod sampling;
 mod server;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chaski::text::{Answer, AnswerEvent, ToolCall};
+use chaski::text::{Answer, AnswerEvent};
 use chaski::{ChatEvent, DeviceChoice, Engine, Finish, Source, Stats};
 use serde_json::Value;
 
@@ -70,24 +70,11 @@ pub(crate) fn call(name: &str, arguments: &[&str]) -> Vec<AnswerEvent> {
 pub(crate) fn events(parts: &[AnswerEvent], finish: Finish, stats: Stats) -> Vec<ChatEvent> {
     let (n_prompt, n_cached) = (stats.n_prompt, stats.n_cached);
     let mut events = vec![ChatEvent::Started { n_prompt, n_cached, on_cpu: None }];
-    let mut answer = Answer::default();
     for part in parts {
         let piece = chaski::Piece { text: String::new(), token: Some(1), logprobs: None };
         events.extend([ChatEvent::Piece(piece), ChatEvent::Part(part.clone())]);
-        match part {
-            AnswerEvent::Reasoning(text) => answer.reasoning.push_str(text),
-            AnswerEvent::Content(text) => answer.content.push_str(text),
-            AnswerEvent::CallBegin { name } => {
-                answer.calls.push(ToolCall { name: name.clone(), ..ToolCall::default() });
-            }
-            AnswerEvent::Arguments(text) => answer.calls.last_mut().unwrap().arguments.push_str(text),
-            AnswerEvent::CallEnd { is_valid, written } => {
-                answer.calls.last_mut().unwrap().is_valid = *is_valid;
-                answer.content.push_str(written);
-            }
-        }
     }
-    events.push(ChatEvent::Finished { answer, finish, stats });
+    events.push(ChatEvent::Finished { answer: Answer::default(), finish, stats });
     events
 }
 

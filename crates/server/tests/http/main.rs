@@ -3,6 +3,7 @@
 mod cases;
 mod clients;
 mod compare;
+mod cut;
 mod dialects;
 mod embed;
 mod ends;

@@ -13,6 +13,7 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::ids;
 use crate::model::{Facts, Served};
+use crate::parts::{Part, arguments};
 use crate::sampling;
 
 /// Reads a body.
@@ -72,24 +73,16 @@ impl Messages {
     }
 }
 
-/// The blocks of a whole answer, and true if it has calls.
-fn blocks(outcome: &Outcome) -> (Vec<Value>, bool) {
-    let answer = &outcome.answer;
-    let mut blocks = Vec::new();
-    if !answer.reasoning.is_empty() {
-        blocks.push(json!({"type": "thinking", "thinking": answer.reasoning, "signature": SIGNATURE}));
+/// The block of a part of a whole answer.
+fn block(part: &Part) -> Value {
+    match part {
+        Part::Reasoning(text) => json!({"type": "thinking", "thinking": text, "signature": SIGNATURE}),
+        Part::Content(text) => json!({"type": "text", "text": text}),
+        Part::Call(call) => {
+            let input = arguments(&call.arguments);
+            json!({"type": "tool_use", "id": ids::new("toolu_"), "name": call.name, "input": input})
+        }
     }
-    if !answer.content.is_empty() {
-        blocks.push(json!({"type": "text", "text": answer.content}));
-    }
-    let n_text = blocks.len();
-    for call in answer.calls.iter().filter(|call| call.is_valid) {
-        // The arguments of valid calls are objects.
-        let input: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-        blocks.push(json!({"type": "tool_use", "id": ids::new("toolu_"), "name": call.name, "input": input}));
-    }
-    let has_calls = blocks.len() > n_text;
-    (blocks, has_calls)
 }
 
 impl Writer for Messages {
@@ -97,9 +90,9 @@ impl Writer for Messages {
         // A message has one answer.
         let outcome = &outcomes[0];
         let mut message = head(told, usage(told, outcome.stats.n_cached, outcome.stats.n_token));
-        let (blocks, has_calls) = blocks(outcome);
+        let has_calls = outcome.parts.has_valid_call();
         let (reason, sequence) = self.ending(told, outcome.finish, &outcome.stats, has_calls);
-        message["content"] = blocks.into();
+        message["content"] = outcome.parts.iter().map(block).collect();
         message["stop_reason"] = reason.into();
         message["stop_sequence"] = sequence.into();
         message

@@ -196,7 +196,7 @@ fn the_reason_for_the_end_has_the_words_of_the_dialect() {
 }
 
 #[test]
-fn a_broken_call_is_no_reason_to_use_tools() {
+fn a_call_that_was_cut_stays_a_call_and_is_no_reason_to_use_tools() {
     let (_, mut writer) = testing::ask(ask, &body(json!({})));
     let mut parts = vec![AnswerEvent::CallBegin { name: "a".into() }, AnswerEvent::Arguments("{\"x".into())];
     parts.push(AnswerEvent::CallEnd { is_valid: false, written: "<tool_call>{\"x".into() });
@@ -206,7 +206,9 @@ fn a_broken_call_is_no_reason_to_use_tools() {
     assert_eq!(names[names.len() - 3..], ["content_block_stop", "message_delta", "message_stop"]);
     assert_eq!(found[found.len() - 2]["delta"]["stop_reason"], "max_tokens");
     let message = writer.whole(&told("msg_", 4), &[outcome(&events)]);
-    assert_eq!(message["content"], json!([{"type": "text", "text": "<tool_call>{\"x"}]));
+    let block = &message["content"][0];
+    assert_eq!((&block["type"], &block["name"], &block["input"]), (&json!("tool_use"), &json!("a"), &json!({})));
+    assert_eq!((message["content"].as_array().unwrap().len(), &message["stop_reason"]), (1, &json!("max_tokens")));
 }
 
 #[test]

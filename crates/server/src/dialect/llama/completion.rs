@@ -207,7 +207,7 @@ impl Writer for Completion {
     fn whole(&mut self, told: &Told, outcomes: &[Outcome]) -> Value {
         let object = |(index, outcome): (usize, &Outcome)| {
             let ids = outcome.tokens.iter().filter(|_| self.tokens).map(|token| token.id).collect();
-            let text = &outcome.answer.content;
+            let text = &outcome.parts.content();
             let mut value = self.last(told, index, text, ids, outcome.finish, &outcome.stats);
             if self.options.logprobs.is_some() {
                 value["completion_probabilities"] = probabilities(&self.options, told, &outcome.tokens);

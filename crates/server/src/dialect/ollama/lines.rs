@@ -116,14 +116,12 @@ impl Lines {
                 }
                 Vec::new()
             }
-            AnswerEvent::CallEnd { is_valid, written } => match self.call.take().filter(|_| *is_valid) {
+            AnswerEvent::CallEnd { .. } => match self.call.take() {
                 Some(written) => {
                     let call = call(self.n_call, &written.name, &written.arguments);
                     self.n_call += 1;
                     self.frame(told, Said { calls: vec![call], ..Said::default() })
                 }
-                // It is content, as in whole answers.
-                None if !written.is_empty() => self.frame(told, Said { content: written, ..Said::default() }),
                 None => Vec::new(),
             },
             _ => Vec::new(),
@@ -159,10 +157,9 @@ impl Writer for Lines {
     fn whole(&mut self, told: &Told, outcomes: &[Outcome]) -> Value {
         // A request has one answer.
         let outcome = &outcomes[0];
-        let answer = &outcome.answer;
-        let valid = answer.calls.iter().filter(|call| call.is_valid).enumerate();
-        let calls = valid.map(|(i, made)| call(i, &made.name, &made.arguments)).collect();
-        let said = Said { content: &answer.content, thinking: &answer.reasoning, calls };
+        let parts = &outcome.parts;
+        let calls = parts.calls().enumerate().map(|(i, made)| call(i, &made.name, &made.arguments)).collect();
+        let said = Said { content: &parts.content(), thinking: &parts.reasoning(), calls };
         let mut line = self.line(told, said);
         if self.logprobs {
             line["logprobs"] = logprobs::content(&told.facts, &outcome.tokens).into();

@@ -59,8 +59,7 @@ pub(crate) fn keep_alive(fields: &Fields<'_>) -> Result<Option<KeepAlive>, ApiEr
 
 /// A call as messages have it.
 fn call(index: usize, name: &str, arguments: &str) -> Value {
-    // The arguments of valid calls are objects.
-    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let arguments = crate::parts::arguments(arguments);
     json!({
         "id": ids::new("call_"),
         "function": {"index": index, "name": name, "arguments": arguments},

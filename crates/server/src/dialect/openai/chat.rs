@@ -1,7 +1,7 @@
 //! `/v1/chat/completions`.
 
 use chaski::ChatEvent;
-use chaski::text::{Answer, AnswerEvent};
+use chaski::text::{AnswerEvent, ToolCall};
 use serde_json::{Value, json};
 
 use super::messages::{messages, template, tools};
@@ -15,6 +15,7 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::ids;
 use crate::model::Facts;
+use crate::parts::Parts;
 use crate::sampling;
 
 /// Reads a body.
@@ -91,16 +92,17 @@ struct OneAnswer {
 }
 
 /// An answer's message.
-fn message(answer: &Answer, reasoning: bool) -> Value {
-    let calls: Vec<&chaski::text::ToolCall> = answer.calls.iter().filter(|call| call.is_valid).collect();
-    let content = (!answer.content.is_empty() || calls.is_empty()).then_some(&answer.content);
+fn message(parts: &Parts, reasoning: bool) -> Value {
+    let (content, thought) = (parts.content(), parts.reasoning());
+    let calls: Vec<&ToolCall> = parts.calls().collect();
+    let content = (!content.is_empty() || calls.is_empty()).then_some(content);
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
-    if reasoning && !answer.reasoning.is_empty() {
-        message["reasoning_content"] = answer.reasoning.as_str().into();
-        message["reasoning"] = answer.reasoning.as_str().into();
+    if reasoning && !thought.is_empty() {
+        message["reasoning_content"] = thought.as_str().into();
+        message["reasoning"] = thought.into();
     }
     if !calls.is_empty() {
-        let call = |call: &&chaski::text::ToolCall| {
+        let call = |call: &&ToolCall| {
             json!({
                 "id": ids::new("call_"),
                 "type": "function",
@@ -114,11 +116,10 @@ fn message(answer: &Answer, reasoning: bool) -> Value {
 
 impl Chat {
     fn choice(&self, told: &Told, index: usize, outcome: &Outcome) -> Value {
-        let has_calls = outcome.answer.calls.iter().any(|call| call.is_valid);
         let mut choice = json!({
             "index": index,
-            "message": message(&outcome.answer, self.reasoning),
-            "finish_reason": finish_reason(outcome.finish, has_calls),
+            "message": message(&outcome.parts, self.reasoning),
+            "finish_reason": finish_reason(outcome.finish, outcome.parts.has_valid_call()),
             "logprobs": null,
         });
         if let Some(reason) = stop_reason(&outcome.stats, &self.stop) {

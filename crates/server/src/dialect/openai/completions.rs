@@ -168,7 +168,7 @@ impl Writer for Completions {
             let lists = self.logprobs.then(|| logprobs::lists(&told.facts, prompt, tokens, from));
             let mut choice = json!({
                 "index": index,
-                "text": format!("{echoed}{}", outcome.answer.content),
+                "text": format!("{echoed}{}", outcome.parts.content()),
                 "finish_reason": finish_reason(outcome.finish, false),
                 "logprobs": lists,
             });

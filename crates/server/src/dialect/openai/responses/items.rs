@@ -1,9 +1,9 @@
 //! The items of a response.
 
-use chaski::text::Answer;
 use serde_json::{Value, json};
 
 use crate::ids;
+use crate::parts::{Part, Parts};
 
 /// Kinds of items.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -85,18 +85,17 @@ pub(super) const IN_PROGRESS: &str = "in_progress";
 pub(super) const COMPLETED: &str = "completed";
 pub(super) const INCOMPLETE: &str = "incomplete";
 
-/// The items of a whole answer. The last one is not complete if the answer was cut.
-pub(super) fn of_answer(answer: &Answer, is_cut: bool) -> Vec<Value> {
-    let mut items = Vec::new();
-    if !answer.reasoning.is_empty() {
-        items.push(Item::with_text(Kind::Reasoning, "", &answer.reasoning));
-    }
-    if !answer.content.is_empty() {
-        items.push(Item::with_text(Kind::Message, "", &answer.content));
-    }
-    let calls = answer.calls.iter().filter(|call| call.is_valid);
-    items.extend(calls.map(|call| Item::with_text(Kind::Call, &call.name, &call.arguments)));
-    let last = items.len().saturating_sub(1);
-    let status = |i| if is_cut && i == last { INCOMPLETE } else { COMPLETED };
-    items.iter().enumerate().map(|(i, item)| item.json(status(i))).collect()
+/// The items of a whole answer. The last text is not complete if the answer was cut in it.
+pub(super) fn of_answer(parts: &Parts, is_cut: bool) -> Vec<Value> {
+    let last = parts.iter().count().saturating_sub(1);
+    let item = |(i, part): (usize, &Part)| {
+        let (item, is_whole) = match part {
+            Part::Reasoning(text) => (Item::with_text(Kind::Reasoning, "", text), true),
+            Part::Content(text) => (Item::with_text(Kind::Message, "", text), true),
+            Part::Call(call) => (Item::with_text(Kind::Call, &call.name, &call.arguments), call.is_valid),
+        };
+        let is_open = is_cut && i == last && item.kind != Kind::Call;
+        item.json(if is_whole && !is_open { COMPLETED } else { INCOMPLETE })
+    };
+    parts.iter().enumerate().map(item).collect()
 }

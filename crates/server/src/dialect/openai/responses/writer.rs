@@ -175,7 +175,7 @@ impl Writer for Responses {
         // A response has one answer.
         let outcome = &outcomes[0];
         let (status, details) = status(outcome.finish);
-        let output = of_answer(&outcome.answer, status == INCOMPLETE);
+        let output = of_answer(&outcome.parts, status == INCOMPLETE);
         let mut response = self.response(told, status, output);
         response["incomplete_details"] = details;
         response["usage"] = usage(told, &outcome.stats, outcome.n_reasoning);
