@@ -17,6 +17,13 @@ pub(super) struct Begun<S> {
     rest: std::ops::Range<usize>,
 }
 
+impl<S> Begun<S> {
+    /// True for HTTP/2.
+    pub(super) fn is_http2(&self) -> bool {
+        self.first == *PREFACE
+    }
+}
+
 /// Reads until the version is known. The library that serves connections does the same without a limit of time: a
 /// client that sends nothing would stay for ever.
 ///

@@ -1,5 +1,6 @@
 //! Sockets, and the end of a server.
 
+use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,11 +23,9 @@ use tower::ServiceExt as _;
 
 use super::begun::begun;
 use super::guard::Peer;
+use super::paced::{HEAD, Paced, Turned, Turns};
 use super::tls::Acceptor;
 use crate::config::Listen;
-
-/// Time for the head of a request.
-const HEAD: Duration = Duration::from_secs(10);
 
 /// Connections that wait to be accepted, if the system allows as many. One that finds no room tries again after a
 /// second: with the usual 128 a burst delays all clients.
@@ -156,7 +155,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 fn server() -> Builder<TokioExecutor> {
     let mut server = Builder::new(TokioExecutor::new());
     // Some clients look for names as others write them.
-    server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).title_case_headers(true);
+    server.http1().header_read_timeout(None).title_case_headers(true);
     server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(60));
     server
 }
@@ -190,10 +189,23 @@ impl Connection {
         };
         // A client that sends nothing in time is gone.
         let Ok(Ok(stream)) = stream else { return };
-        let service = TowerToHyperService::new(router.map_request(move |mut request: Request<Incoming>| {
+        let named = move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
             request
-        }));
+        };
+        if stream.is_http2() {
+            let service = TowerToHyperService::new(router.map_request(named));
+            let connection = server.serve_connection(TokioIo::new(stream), service).into_owned();
+            let _ = open.watch(connection).await;
+            return;
+        }
+        let turns = Turns::default();
+        let stream = Paced::new(stream, turns.clone());
+        let service = tower::service_fn(move |request: Request<Incoming>| {
+            let (turn, answered) = (turns.begin(), router.clone().oneshot(named(request)));
+            async move { Ok::<_, Infallible>(answered.await?.map(|body| Turned::new(body, turn))) }
+        });
+        let service = TowerToHyperService::new(service);
         let connection = server.serve_connection(TokioIo::new(stream), service).into_owned();
         let _ = open.watch(connection).await;
     }

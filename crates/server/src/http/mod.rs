@@ -12,6 +12,7 @@ mod llama;
 mod loras;
 mod models;
 mod ollama;
+mod paced;
 mod page;
 mod readings;
 mod record;

@@ -229,6 +229,37 @@ fn a_server_that_ends_lets_answers_end() {
 }
 
 #[test]
+fn a_connection_may_be_idle_between_requests() {
+    let running = Setup::built_in(1).start();
+    let mut stream = TcpStream::connect(running.address()).expect("the server listens");
+    let mut half = TcpStream::connect(running.address()).expect("the server listens");
+    for (stream, head) in [
+        (&mut stream, "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+        // The second head begins, and does not go on.
+        (&mut half, "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\nGET /liv"),
+    ] {
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("sockets have timeouts");
+        stream.write_all(head.as_bytes()).expect("it takes requests");
+    }
+    let ok = |stream: &mut TcpStream| {
+        let mut buffer = [0; 4096];
+        let n = stream.read(&mut buffer).expect("the connection is open");
+        String::from_utf8_lossy(&buffer[..n]).into_owned()
+    };
+    assert!(ok(&mut stream).starts_with("HTTP/1.1 200") && ok(&mut half).starts_with("HTTP/1.1 200"));
+    thread::sleep(Duration::from_secs(9));
+    half.write_all(b"ez").expect("it is open");
+    thread::sleep(Duration::from_millis(2500));
+    stream.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("it is open");
+    assert!(ok(&mut stream).starts_with("HTTP/1.1 200"), "a pause of 11 s ends no connection");
+    // A head has ten seconds from its first byte.
+    half.write_all(b" HT").expect("it may be open");
+    let start = Instant::now();
+    let rest = ok(&mut half);
+    assert!(rest.is_empty() && start.elapsed() < Duration::from_secs(11), "{rest}: {:?}", start.elapsed());
+}
+
+#[test]
 fn metrics_count_what_was_asked() {
     let running = Setup::built_in(1).start();
     for _ in 0..2 {
