@@ -3,8 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
+use tokio::sync::watch;
+
 use crate::config::{Entry, ServerConfig};
 use crate::error::{ApiError, Kind};
+use crate::http::tls::Acceptor;
 use crate::keys::Key;
 use crate::limits::{Counted, Limits};
 use crate::metrics::Metrics;
@@ -24,8 +27,14 @@ pub(crate) struct App {
     pub(crate) is_draining: AtomicBool,
     /// No new requests are taken.
     pub(crate) is_closed: AtomicBool,
+    /// True once answers that have not ended are cut.
+    cut: watch::Sender<bool>,
+    /// Nobody has to notice that the server ends: without requests it does so at once.
+    pub(crate) is_hurried: AtomicBool,
     /// Told when the server is to end.
     pub(crate) stop: tokio::sync::Notify,
+    /// Certificates of the sockets.
+    pub(crate) acceptors: Vec<Arc<Acceptor>>,
     pub(crate) limits: Arc<Limits>,
     /// Requests for answers that have not ended.
     pub(crate) n_open: Arc<AtomicUsize>,
@@ -50,7 +59,10 @@ impl App {
             own_hosts: RwLock::default(),
             is_draining: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            cut: watch::Sender::new(false),
+            is_hurried: AtomicBool::new(false),
             stop: tokio::sync::Notify::new(),
+            acceptors: Vec::new(),
             limits: Arc::new(Limits::new(config.key_limits)),
             n_open: Arc::default(),
             spans: Spans::new(&config),
@@ -90,6 +102,29 @@ impl App {
         Ok(OpenRequest { n_open: self.n_open.clone(), counted })
     }
 
+    /// Ends the answers that have not ended with an error.
+    pub(crate) fn cut(&self) {
+        self.cut.send_replace(true);
+    }
+
+    /// The result of `f`, unless the server ends before.
+    ///
+    /// # Errors
+    /// [`Kind::Draining`], and those of `f`.
+    pub(crate) async fn unless_cut<T>(
+        &self,
+        f: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
+        let mut cut = self.cut.subscribe();
+        tokio::select! {
+            biased;
+            found = f => found,
+            _ = cut.wait_for(|cut| *cut) => {
+                Err(ApiError::new(Kind::Draining, "the server ended before the answer did").retry(1))
+            }
+        }
+    }
+
     /// True if requests run, but no token has come for longer than the configuration allows.
     pub(crate) fn is_stalled(&self) -> bool {
         let is_busy = self.models.loaded().iter().any(|served| served.load().n_running > 0);
@@ -108,7 +143,7 @@ impl App {
     /// [`Kind::Loading`] before the server is ready; [`Kind::Model`] for an unknown name; [`Kind::Timeout`] if loading
     /// it takes too long for a request; that it cannot be loaded.
     pub(crate) async fn model(&self, name: Option<&str>) -> Result<Lease, ApiError> {
-        let get = self.models.get(name, self.takes_any());
+        let get = self.unless_cut(self.models.get(name, self.takes_any()));
         match self.config.request_timeout {
             None => get.await,
             Some(limit) => {

@@ -139,9 +139,10 @@ pub struct ServerConfig {
     pub slot_save_path: Option<PathBuf>,
     /// Offer `/props`.
     pub props: bool,
-    /// After the signal to end: time in which requests are still taken, so that routers notice.
+    /// After the signal to end: time in which requests are still taken, so that routers notice. Also without requests,
+    /// unless nobody has to notice ([`Control::hurry`](crate::Control::hurry)).
     pub drain_delay: Duration,
-    /// After that: time in which those that run may end.
+    /// After that: time in which those that run may end, while new ones are refused.
     pub drain_timeout: Duration,
     /// Open requests without a step for this long mean that the server is not healthy.
     pub stall: Duration,

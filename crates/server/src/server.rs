@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chaski::Engine;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::app::App;
 use crate::config::{Entry, Listen, ServerConfig};
@@ -78,6 +78,17 @@ impl Control {
         self.0.models.refresh();
     }
 
+    /// An end that comes need not be noticed by routers: without requests the server ends at once, and not after
+    /// [`ServerConfig::drain_delay`].
+    pub fn hurry(&self) {
+        self.0.is_hurried.store(true, Ordering::Relaxed);
+    }
+
+    /// Reads the files of certificates again; files that cannot be used change nothing.
+    pub fn renew_certificates(&self) {
+        self.0.acceptors.iter().for_each(|acceptor| acceptor.renew());
+    }
+
     /// Puts other keys in force, for requests from now on. Without any, everybody may ask.
     pub fn set_keys(&self, keys: Vec<Key>) {
         self.0.set_keys(keys);
@@ -97,7 +108,7 @@ impl Server {
     /// # Errors
     /// [`BindError`] for an address that is in use or not permitted, and for certificates that cannot be used.
     pub async fn bind(config: ServerConfig) -> Result<Server, BindError> {
-        let mut sockets = Vec::new();
+        let (mut sockets, mut acceptors) = (Vec::new(), Vec::new());
         for listen in &config.listen {
             let failed = |source| BindError { listen: name(listen), source };
             let tls = config
@@ -107,9 +118,11 @@ impl Server {
                 .transpose()
                 .map_err(failed)?
                 .map(Arc::new);
+            acceptors.extend(tls.clone());
             sockets.push(Socket::bind(listen, tls).await.map_err(failed)?);
         }
-        let app = App::new(config);
+        let mut app = App::new(config);
+        app.acceptors = acceptors;
         let addresses = sockets.iter().filter_map(Socket::address).map(|address| address.ip());
         let mut own: Vec<String> = addresses.map(|address| address.to_string()).collect();
         own.extend(host_name());
@@ -136,8 +149,9 @@ impl Server {
     }
 
     /// Serves until `stop` is ready, or an operator says so (`/admin/drain`), and then until the last answer has ended:
-    /// first routers see that it is not ready any more ([`ServerConfig::drain_delay`]), then nothing new is taken, and
-    /// what runs may end ([`ServerConfig::drain_timeout`]). Dropping the future ends it at once.
+    /// first routers see that it is not ready any more ([`ServerConfig::drain_delay`]), then new requests are refused,
+    /// and what runs may end ([`ServerConfig::drain_timeout`]). What has not ended then ends with an error. Dropping the
+    /// future ends it at once.
     ///
     /// Returns true if all answers ended by themselves.
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
@@ -155,19 +169,20 @@ impl Server {
             () = app.stop.notified() => {}
         }
         app.is_draining.store(true, Ordering::Relaxed);
-        if app.n_open.load(Ordering::Relaxed) > 0 {
+        if app.n_open.load(Ordering::Relaxed) > 0 || !app.is_hurried.load(Ordering::Relaxed) {
             sleep(app.config.drain_delay).await;
         }
         app.is_closed.store(true, Ordering::Relaxed);
+        let all_ended = idle(&app, app.config.drain_timeout).await;
+        if !all_ended {
+            let n = app.n_open.load(Ordering::Relaxed);
+            app.log(&Entry::Note(format!("{n} requests are cut: they did not end in time")));
+            app.cut();
+            // Their clients are told, unless they read nothing.
+            idle(&app, TOLD).await;
+        }
         // The sockets are closed in any case.
         let _ = sender.send(true);
-        let deadline = Instant::now() + app.config.drain_timeout;
-        let ended = timeout_at(deadline, async {
-            while app.n_open.load(Ordering::Relaxed) > 0 {
-                sleep(Duration::from_millis(10)).await;
-            }
-        });
-        let all_ended = ended.await.is_ok();
         let idle = Instant::now() + Duration::from_secs(1);
         let _ = timeout_at(idle, async { while serving.join_next().await.is_some() {} }).await;
         loading.abort();
@@ -178,12 +193,21 @@ impl Server {
             free(&app).await;
         }
         app.spans.end().await;
-        if !all_ended {
-            let n = app.n_open.load(Ordering::Relaxed);
-            app.log(&Entry::Note(format!("{n} answers were cut: they did not end in time")));
-        }
         all_ended
     }
+}
+
+/// Time for the last words to requests that are cut.
+const TOLD: Duration = Duration::from_secs(2);
+
+/// Waits until no request for an answer is open; false if that takes too long.
+async fn idle(app: &App, limit: Duration) -> bool {
+    let ended = timeout(limit, async {
+        while app.n_open.load(Ordering::Relaxed) > 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    });
+    ended.await.is_ok()
 }
 
 /// Keeps measurements small, whether or not somebody reads them. Never ready.

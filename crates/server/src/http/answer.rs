@@ -166,12 +166,15 @@ async fn next(
     record: &mut Record,
     has_token: bool,
 ) -> Result<Option<(usize, ChatEvent)>, ApiError> {
-    let event = match record.deadline(has_token) {
-        None => answers.next().await,
-        Some((deadline, late)) => {
-            tokio::time::timeout_at(deadline.into(), answers.next()).await.map_err(|_| late)?
+    let in_time = async {
+        match record.deadline(has_token) {
+            None => Ok(answers.next().await),
+            Some((deadline, late)) => {
+                tokio::time::timeout_at(deadline.into(), answers.next()).await.map_err(|_| late)
+            }
         }
     };
+    let event = record.app().unless_cut(in_time).await?;
     if let Some((index, event)) = &event {
         record.event(*index, event);
     }

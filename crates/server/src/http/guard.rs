@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::extract::{Extension, MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::IntoResponse as _;
 
@@ -70,6 +71,7 @@ pub(crate) struct Peer(pub(crate) Option<IpAddr>);
 pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response<Body> {
     let start = std::time::Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let version = request.version();
     let id = request_id(request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
     let mut caller = Caller {
@@ -114,6 +116,10 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
             header::ACCESS_CONTROL_EXPOSE_HEADERS,
             HeaderValue::from_static("x-request-id, x-chaski-model, retry-after, traceparent"),
         );
+    }
+    // Clients with connections that stay open go elsewhere; HTTP/2 says so by itself.
+    if app.is_closed.load(Ordering::Relaxed) && version < Version::HTTP_2 {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     let status = response.status().as_u16();
     let route = route.as_ref().map(MatchedPath::as_str);

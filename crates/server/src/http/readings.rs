@@ -16,7 +16,7 @@ const SIGN: Duration = Duration::from_secs(1);
 /// # Errors
 /// Those of the model; [`Kind::Timeout`] if they are not there in the time for a first token.
 pub(super) async fn wait<T>(app: &App, served: &Served, readings: Readings<T>) -> Result<Vec<T>, ApiError> {
-    let results = with_signs(app, served, readings);
+    let results = app.unless_cut(with_signs(app, served, readings));
     match app.config.request_timeout {
         None => results.await,
         Some(limit) => {

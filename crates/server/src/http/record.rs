@@ -53,6 +53,10 @@ impl Record {
         Record { app, caller, model, start, queued: Instant::now(), answers, gaps, held }
     }
 
+    pub(super) fn app(&self) -> &App {
+        &self.app
+    }
+
     /// Name of the request.
     pub(super) fn request(&self) -> &str {
         &self.caller.id

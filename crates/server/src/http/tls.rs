@@ -65,18 +65,26 @@ impl Acceptor {
         }
     }
 
+    /// Reads the files, changed or not.
+    pub(crate) fn renew(&self) {
+        self.read(&mut self.now.lock().unwrap_or_else(|e| e.into_inner()));
+    }
+
+    fn read(&self, now: &mut Now) {
+        now.stamp = stamp(&self.files);
+        match config(&self.files) {
+            Ok(config) => now.config = Arc::new(config),
+            Err(error) => self.note(format!("the certificates in force stay: {error}")),
+        }
+    }
+
     /// The certificates; those of the files if they have changed and can be read.
     fn config(&self) -> Arc<rustls::ServerConfig> {
         let mut now = self.now.lock().unwrap_or_else(|e| e.into_inner());
         if now.looked.elapsed() >= LOOK {
             now.looked = Instant::now();
-            let stamp = stamp(&self.files);
-            if stamp != now.stamp {
-                now.stamp = stamp;
-                match config(&self.files) {
-                    Ok(config) => now.config = Arc::new(config),
-                    Err(error) => self.note(format!("the certificates in force stay: {error}")),
-                }
+            if stamp(&self.files) != now.stamp {
+                self.read(&mut now);
             }
         }
         now.config.clone()

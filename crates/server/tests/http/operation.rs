@@ -229,6 +229,68 @@ fn a_server_that_ends_lets_answers_end() {
 }
 
 #[test]
+fn an_idle_server_waits_until_routers_have_noticed() {
+    let mut setup = Setup::built_in(1);
+    setup.config.drain_delay = Duration::from_millis(1500);
+    let mut running = setup.start();
+    let start = Instant::now();
+    running.stop();
+    wait_until("routers are told", Duration::from_secs(1), || running.get("/health").status == 503);
+    assert_eq!(running.get("/livez").status, 200);
+    // Requests are still taken.
+    assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 2})).status, 200);
+    wait_until("it ends", Duration::from_secs(10), || running.has_ended());
+    assert!(start.elapsed() >= Duration::from_millis(1500), "{:?}", start.elapsed());
+}
+
+#[test]
+fn answers_that_do_not_end_in_time_end_with_an_error() {
+    let mut setup = Setup::built_in(4);
+    setup.config.drain_timeout = Duration::from_millis(700);
+    let mut running = setup.start();
+    // A text that takes longer, in each dialect.
+    let schema = json!({"type": "string", "minLength": 2000});
+    let format = json!({"type": "json_schema", "name": "a", "schema": schema});
+    let messages = json!([{"role": "user", "content": "Once"}]);
+    let bodies = [
+        ("/v1/completions", json!({"prompt": "Once", "json_schema": schema, "stream": true})),
+        ("/v1/messages", json!({"model": "golden", "max_tokens": 500, "messages": messages,
+            "output_config": {"format": format}, "stream": true})),
+        ("/v1/responses", json!({"input": "Once", "text": {"format": format}, "stream": true})),
+        ("/api/generate", json!({"model": "golden", "prompt": "Once", "format": schema})),
+    ];
+    let mut streams = bodies.map(|(path, body)| (path, begin(&running, path, &body, 12)));
+    let mut whole = begin(&running, "/v1/completions", &json!({"prompt": "Once", "json_schema": schema}), 0);
+    wait_until("all wait or run", Duration::from_secs(20), || running.get("/load").body["server_load"] == 5);
+    running.stop();
+    // New requests are refused, and their connections closed.
+    wait_until("it refuses", Duration::from_secs(5), || {
+        let refused = running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1}));
+        let is_refused = refused.status == 503;
+        if is_refused {
+            assert_eq!(refused.body["error"]["code"], "draining");
+            assert!(refused.headers.contains_key("retry-after"));
+            assert_eq!(refused.headers["connection"], "close");
+        }
+        is_refused
+    });
+    let mut text = String::new();
+    whole.read_to_string(&mut text).expect("it is told");
+    assert!(text.starts_with("HTTP/1.1 503") && text.contains("\"draining\""), "{text}");
+    for (path, stream) in &mut streams {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"));
+        let expected = match *path {
+            "/v1/messages" => "event: error\ndata: {",
+            "/v1/responses" => "event: response.failed",
+            "/api/generate" => "{\"error\":\"",
+            _ => "data: {\"error\":{",
+        };
+        assert!(text.contains(expected) && !text.contains("[DONE]"), "{path}: {text}");
+    }
+}
+
+#[test]
 fn a_connection_may_be_idle_between_requests() {
     let running = Setup::built_in(1).start();
     let mut stream = TcpStream::connect(running.address()).expect("the server listens");

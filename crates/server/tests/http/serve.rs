@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use chaski::gguf::OwnedValue;
 use chaski::kernels::ActivationPrecision;
@@ -97,6 +98,7 @@ impl Setup {
     pub(crate) fn of(group: &str) -> Setup {
         let mut config = ServerConfig::default();
         config.listen = vec![Listen::Tcp(([127, 0, 0, 1], 0).into())];
+        config.drain_delay = Duration::ZERO;
         let mut setup = Setup {
             model: Some("models/storyteller/storyteller-f16.gguf"),
             template: None,
