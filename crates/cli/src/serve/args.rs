@@ -1,5 +1,6 @@
 //! The options of `chaski serve`.
 
+use std::io::IsTerminal as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -137,7 +138,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEYS", env = "CHASKI_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
     /// File of keys, a line each: KEY, NAME:KEY, or NAME:KEY:admin for one that may load and free models; the key may
-    /// be sha256:HASH; SIGHUP reads it again
+    /// be sha256:HASH; it is read again when it changes, and at SIGHUP
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
     /// Requests that each key may have at once
@@ -266,16 +267,18 @@ impl Args {
         Variables { enable_thinking, extra }
     }
 
-    /// True if keys or the list of models can change while the server runs.
-    #[cfg(unix)]
-    pub(crate) fn has_files(&self) -> bool {
-        self.has_key_file() || self.models.dir.is_some() || self.models.preset.is_some()
+    /// True if SIGHUP means to read files again: where there are any that can change, and where no terminal can be
+    /// closed.
+    pub(crate) fn renews(&self) -> bool {
+        let models = &self.models;
+        let has_files =
+            self.key_file().is_some() || self.tls_cert.is_some() || models.dir.is_some() || models.preset.is_some();
+        has_files || !(std::io::stdin().is_terminal() || std::io::stderr().is_terminal())
     }
 
-    /// True if keys can change while the server runs.
-    #[cfg(unix)]
-    pub(crate) fn has_key_file(&self) -> bool {
-        self.api_key_file.is_some()
+    /// The file of keys, which can change while the server runs.
+    pub(crate) fn key_file(&self) -> Option<&Path> {
+        self.api_key_file.as_deref()
     }
 
     /// The keys of clients; those of the file as it is now.

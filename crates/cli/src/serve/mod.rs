@@ -11,14 +11,16 @@ mod signals;
 mod spans;
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use chaski_server::{Control, Server};
 
 pub(crate) use args::Args;
 use models::Catalogue;
-use signals::Signals;
+use signals::{End, Signals};
 
 use crate::config::Again;
 use crate::failure::{FAILED, INTERRUPTED};
@@ -36,7 +38,7 @@ Serves models to programs: the APIs of OpenAI, Anthropic, ollama and llama.cpp's
 Requests run side by side: prompts and answers of several clients in the same steps, up to --parallel of them. A \
 client that leaves ends its request at once.
 
-Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once. SIGHUP: the keys and the list of models are read again.";
+Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once. SIGHUP: keys, certificates and the list of models are read again.";
 
 pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow::Result<()> {
     let mut config = args.config(ui)?;
@@ -54,7 +56,7 @@ pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow:
         (Signals::new()?, Signals::new()?)
     };
     // A download at the start has handlers that end the process.
-    interrupt::leave_to_server(args.has_files());
+    interrupt::leave_to_server(args.renews());
     announce(&server, catalogue.example().as_deref(), has_page, ui);
     let control = server.control();
     let is_loaded = Arc::new(AtomicBool::new(false));
@@ -80,7 +82,15 @@ pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow:
 
 /// Serves until a signal. One that comes while the model is loaded ends the process: nobody waits for answers.
 async fn serve(server: Server, mut first: Signals, is_loaded: Arc<AtomicBool>) {
-    server.run(first.next()).await;
+    let control = server.control();
+    let stop = async {
+        // Routers need time to notice a SIGTERM; somebody at a terminal waits for the end.
+        let is_by_hand = first.next().await == End::Interrupt;
+        if is_by_hand || !is_loaded.load(Ordering::Relaxed) {
+            control.hurry();
+        }
+    };
+    server.run(stop).await;
     if !is_loaded.load(Ordering::Relaxed) {
         leave(0);
     }
@@ -129,29 +139,89 @@ fn load_first(catalogue: &Catalogue, args: &Args, control: &Control, ui: &Ui) ->
     Ok(())
 }
 
-/// Reads the files of keys and models again at each SIGHUP, if there are any. One that cannot be read changes nothing.
-/// Without them, the signal ends the process, as when its terminal is closed. Never ready.
+/// Reads keys, certificates and the list of models again at each SIGHUP, and keys also when their file changes. What
+/// cannot be read changes nothing. A server without files ends with its terminal. Never ready.
 async fn renew(args: &Args, catalogue: &Catalogue, control: &Control, ui: &Ui) {
-    #[cfg(unix)]
-    if args.has_files() {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut hangup) = signal(SignalKind::hangup()) {
-            while hangup.recv().await.is_some() {
-                if args.has_key_file() {
+    let mut keys = KeyFile::new(args);
+    let mut looks = tokio::time::interval(LOOK);
+    let mut hangup = Hangup::new(args);
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {
+                if keys.has_changed() {
                     renew_keys(args, control, ui);
                 }
+            }
+            () = hangup.next() => {
+                if keys.is_there() {
+                    renew_keys(args, control, ui);
+                }
+                control.renew_certificates();
                 catalogue.try_again();
                 control.refresh();
             }
         }
     }
+}
+
+/// The file of keys is looked at as often as this.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The file of keys, and when it last changed.
+struct KeyFile<'a> {
+    path: Option<&'a Path>,
+    stamp: Option<(SystemTime, u64)>,
+}
+
+impl<'a> KeyFile<'a> {
+    fn new(args: &'a Args) -> KeyFile<'a> {
+        let mut file = KeyFile { path: args.key_file(), stamp: None };
+        file.has_changed();
+        file
+    }
+
+    fn is_there(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// True if it is another than at the last look. One that is gone for a moment, while it is replaced, is not.
+    fn has_changed(&mut self) -> bool {
+        let about = self.path.and_then(|path| std::fs::metadata(path).ok());
+        let stamp = about.and_then(|about| Some((about.modified().ok()?, about.len())));
+        stamp.is_some() && std::mem::replace(&mut self.stamp, stamp) != stamp
+    }
+}
+
+/// SIGHUP, where it does not end the server.
+struct Hangup {
+    #[cfg(unix)]
+    signal: Option<tokio::signal::unix::Signal>,
+}
+
+impl Hangup {
+    #[cfg(unix)]
+    fn new(args: &Args) -> Hangup {
+        use tokio::signal::unix::{SignalKind, signal};
+        Hangup { signal: args.renews().then(|| signal(SignalKind::hangup()).ok()).flatten() }
+    }
+
     #[cfg(not(unix))]
-    let _ = (args, catalogue, control, ui);
-    std::future::pending().await
+    fn new(_: &Args) -> Hangup {
+        Hangup {}
+    }
+
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        if let Some(signal) = &mut self.signal
+            && signal.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending().await
+    }
 }
 
 /// Reads the file of keys again.
-#[cfg(unix)]
 fn renew_keys(args: &Args, control: &Control, ui: &Ui) {
     match args.keys() {
         // A server that others can reach does not open itself.

@@ -2,6 +2,16 @@
 
 use std::io;
 
+/// Signals that end it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    #[cfg(unix)]
+    Terminate,
+}
+
 /// Ctrl-C and SIGTERM. It counts from when it is made, so it comes before the first line that tells of the server.
 #[cfg(unix)]
 pub(super) struct Signals {
@@ -23,11 +33,11 @@ impl Signals {
         })
     }
 
-    /// Ready at the next one.
-    pub(super) async fn next(&mut self) {
+    /// The next one.
+    pub(super) async fn next(&mut self) -> End {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => End::Interrupt,
+            _ = self.terminate.recv() => End::Terminate,
         }
     }
 }
@@ -46,11 +56,12 @@ impl Signals {
         Ok(Signals)
     }
 
-    /// Ready at the next one.
-    pub(super) async fn next(&mut self) {
+    /// The next one.
+    pub(super) async fn next(&mut self) -> End {
         if tokio::signal::ctrl_c().await.is_err() {
             // Without signals it runs until it is killed.
             std::future::pending::<()>().await;
         }
+        End::Interrupt
     }
 }

@@ -126,21 +126,23 @@ fn a_server_without_its_page_tells_of_none() {
     }
 }
 
+/// The status of a request with this key.
+fn status(server: &Server, key: &str) -> String {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let head = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    write!(stream, "{head}authorization: Bearer {key}\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text.split(' ').nth(1).unwrap().to_owned()
+}
+
 #[test]
 fn keys_are_read_again_at_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("keys");
     std::fs::write(&file, "ann:old\n").unwrap();
     let mut server = start(&["--api-key-file", file.to_str().unwrap()]);
-    let status = |key: &str| {
-        let mut stream = TcpStream::connect(&server.address).unwrap();
-        let head = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
-        write!(stream, "{head}authorization: Bearer {key}\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text.split(' ').nth(1).unwrap().to_owned()
-    };
-    assert_eq!((status("old").as_str(), status("new").as_str()), ("200", "401"));
+    assert_eq!((status(&server, "old").as_str(), status(&server, "new").as_str()), ("200", "401"));
     let hang_up = |text: &str| {
         std::fs::write(&file, text).unwrap();
         let sent = Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status().unwrap();
@@ -148,10 +150,10 @@ fn keys_are_read_again_at_a_signal() {
     };
     hang_up("bob:new\n");
     let begin = Instant::now();
-    while status("new") != "200" {
+    while status(&server, "new") != "200" {
         assert!(begin.elapsed() < Duration::from_secs(10), "the keys stay");
     }
-    assert_eq!(status("old"), "401");
+    assert_eq!(status(&server, "old"), "401");
     hang_up("carl:sha256:12\n");
     let mut line = String::new();
     while !line.contains("the keys in force stay") {
@@ -368,11 +370,53 @@ fn a_stream_goes_on_after_a_pause_of_the_process() {
 }
 
 #[test]
-fn a_server_without_files_ends_with_its_terminal() {
-    use std::os::unix::process::ExitStatusExt as _;
-    let mut server = start(&[]);
-    signal(&server, "-HUP");
-    assert_eq!(server.child.wait().unwrap().signal(), Some(1));
+fn a_server_without_files_and_terminal_survives_sighup() {
+    let mut command = serve(&["--api-key", "a"]);
+    command.stdin(Stdio::null());
+    let mut server = started(command);
+    for _ in 0..3 {
+        signal(&server, "-HUP");
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(ask(&server, "GET", "/health", "").starts_with("HTTP/1.1 200"));
+    }
+    // An idle server ends at once when it is interrupted; a SIGTERM gives routers time.
+    let begin = Instant::now();
+    signal(&server, "-INT");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn an_idle_server_gives_routers_time_to_notice_its_end() {
+    let mut server = start(&["--drain-delay", "2"]);
+    let begin = Instant::now();
+    signal(&server, "-TERM");
+    while ask(&server, "GET", "/readyz", "").starts_with("HTTP/1.1 200") {
+        assert!(begin.elapsed() < Duration::from_secs(1), "it is ready");
+    }
+    // Requests are still taken.
+    let answer = ask(&server, "POST", "/v1/completions", "{\"prompt\": \"A\", \"max_tokens\": 2}");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    assert!(begin.elapsed() >= Duration::from_secs(2), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn keys_are_read_again_when_their_file_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys");
+    std::fs::write(&file, "ann:old\n").unwrap();
+    let server = start(&["--api-key-file", file.to_str().unwrap()]);
+    assert_eq!(status(&server, "new"), "401");
+    // As editors replace a file.
+    std::fs::write(folder.path().join("other"), "bob:newer\n").unwrap();
+    std::fs::rename(folder.path().join("other"), &file).unwrap();
+    let begin = Instant::now();
+    while status(&server, "newer") != "200" {
+        assert!(begin.elapsed() < Duration::from_secs(10), "the keys stay");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(status(&server, "old"), "401");
 }
 
 #[test]
@@ -387,7 +431,7 @@ fn the_service_of_systemd_waits_until_answers_have_ended() {
     let service = std::fs::read_to_string(file).expect("the file is there");
     let stop = service.lines().find_map(|line| line.strip_prefix("TimeoutStopSec="));
     let stop: u64 = stop.expect("it has a limit").parse().expect("in seconds");
-    // Idle connections have a second then, and spans ten.
-    let needed = default("--drain-delay <SECONDS>") + default("--drain-timeout <SECONDS>") + 11;
+    // Clients that are cut have two seconds to be told, idle connections one, and spans ten.
+    let needed = default("--drain-delay <SECONDS>") + default("--drain-timeout <SECONDS>") + 13;
     assert!(stop > needed, "{stop} s, but the server takes {needed} s");
 }
