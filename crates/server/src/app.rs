@@ -95,10 +95,7 @@ impl App {
             return Err(ApiError::new(Kind::Draining, "the server is shutting down").retry(1));
         }
         let counted = key.map(|key| self.limits.begin(key)).transpose()?;
-        // The time without a sign of life begins with work.
-        if self.n_open.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.metrics.sign();
-        }
+        self.n_open.fetch_add(1, Ordering::Relaxed);
         Ok(OpenRequest { n_open: self.n_open.clone(), counted })
     }
 
@@ -125,10 +122,10 @@ impl App {
         }
     }
 
-    /// True if requests run, but no token has come for longer than the configuration allows.
+    /// True if requests of a model are open, but nothing has come of them for longer than the configuration allows.
+    /// Another model that works is no excuse.
     pub(crate) fn is_stalled(&self) -> bool {
-        let is_busy = self.models.loaded().iter().any(|served| served.load().n_running > 0);
-        is_busy && self.metrics.silence() > self.config.stall
+        self.models.loaded().iter().any(|served| served.is_stalled(self.config.stall))
     }
 
     /// True if unknown names of models mean the only one.

@@ -46,6 +46,8 @@ pub struct Access {
     pub status: u16,
     /// From the head of the request to the head of the response.
     pub time: Duration,
+    /// True for work whose only line this is: a request that was refused, or that has results without an answer.
+    pub is_only: bool,
 }
 
 /// An answer that has ended, for a log.
@@ -55,6 +57,10 @@ pub struct Answered {
     pub id: String,
     /// Name of the trace that it is a part of.
     pub trace_id: Option<String>,
+    /// Name of its key, if keys are required.
+    pub key: Option<String>,
+    /// The status of the response.
+    pub status: u16,
     /// Name of the model.
     pub model: String,
     /// Tokens of the prompt.
@@ -144,8 +150,12 @@ pub struct ServerConfig {
     pub drain_delay: Duration,
     /// After that: time in which those that run may end, while new ones are refused.
     pub drain_timeout: Duration,
-    /// Open requests without a step for this long mean that the server is not healthy.
+    /// A model with open requests, of which nothing comes for this long, means that the server is not healthy.
     pub stall: Duration,
+    /// The head of a stream goes at the latest after this, with a comment; until then a failure is a status.
+    pub stream_head: Duration,
+    /// Name of the build, as `system_fingerprint` of answers.
+    pub fingerprint: String,
     /// Status of a full queue: 429, or 503 for routers that expect it.
     pub full_status: u16,
     /// The log.
@@ -183,6 +193,8 @@ impl Default for ServerConfig {
             drain_delay: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(120),
             stall: Duration::from_secs(60),
+            stream_head: Duration::from_secs(5),
+            fingerprint: concat!("chaski-", env!("CARGO_PKG_VERSION")).into(),
             full_status: 429,
             log: None,
             #[cfg(feature = "otlp")]

@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Timeout,
     /// A body that is too large.
     Large,
+    /// A body that is packed in an unknown way.
+    Encoding,
     /// More than a key may ask for.
     Limit,
     /// A full queue.
@@ -81,6 +83,7 @@ impl Kind {
             Kind::Model => same(404, "not_found_error", Some("model_not_found"), "not_found_error"),
             Kind::Timeout => same(408, "timeout_error", Some("request_timeout"), "timeout_error"),
             Kind::Large => same(413, invalid, Some("request_too_large"), "request_too_large"),
+            Kind::Encoding => same(415, invalid, Some("unsupported_encoding"), invalid),
             Kind::Limit => same(429, "rate_limit_error", Some("rate_limit_exceeded"), "rate_limit_error"),
             Kind::Full => Row {
                 anthropic_status: 529,

@@ -42,6 +42,7 @@ mod model;
 mod models;
 mod names;
 mod openapi;
+mod pace;
 mod parts;
 mod queue;
 mod sampling;

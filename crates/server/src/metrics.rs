@@ -2,7 +2,7 @@
 //! and those that they lack.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chaski::Stats;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _};
@@ -38,11 +38,8 @@ fn labels(name: &str, model: &str) -> Vec<Label> {
 pub(crate) struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
-    start: Instant,
     /// Seconds since 1970 at the start.
     started_at: u64,
-    /// Milliseconds from the start to the last sign of life of a model.
-    last: AtomicU64,
     /// Most tokens of a prompt with its answer.
     most: AtomicU64,
 }
@@ -60,9 +57,7 @@ impl Metrics {
         let metrics = Metrics {
             recorder,
             handle,
-            start: Instant::now(),
             started_at: crate::clock::now(),
-            last: AtomicU64::new(0),
             most: AtomicU64::new(0),
         };
         metrics.describe();
@@ -117,16 +112,6 @@ impl Metrics {
         self.add("vllm:prefix_cache_queries_total", model, n_prompt + n_cached);
         self.add("vllm:prefix_cache_hits_total", model, n_cached);
         self.histogram("vllm:request_queue_time_seconds", model).record(waited);
-    }
-
-    /// Time since a model last gave a sign of life.
-    pub(crate) fn silence(&self) -> Duration {
-        self.start.elapsed().saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
-    }
-
-    /// A sign of life of a model.
-    pub(crate) fn sign(&self) {
-        self.last.store(self.start.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
     /// The times between tokens of an answer.

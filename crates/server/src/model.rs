@@ -1,6 +1,7 @@
 //! A loaded model: how to reach it, and what dialects say about it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
 use chaski::errors::ModelError;
@@ -14,6 +15,7 @@ use crate::error::{ApiError, Kind, chain};
 use crate::fields::Fields;
 use crate::loras::Loras;
 use crate::names::{is_called, stem};
+use crate::pace::Pace;
 use crate::queue::Queue;
 
 /// A model that answers.
@@ -23,6 +25,7 @@ pub(crate) struct Served {
     pub(crate) n_byte: u64,
     /// Prompts that wait.
     pub(crate) queue: Queue,
+    pub(crate) pace: Pace,
     handle: Handle,
 }
 
@@ -150,7 +153,8 @@ impl Served {
             loras,
             speculation: options.speculation,
         };
-        Ok(Served { facts: Arc::new(facts), n_byte, queue: Queue::default(), handle })
+        let (queue, pace) = (Queue::default(), Pace::default());
+        Ok(Served { facts: Arc::new(facts), n_byte, queue, pace, handle })
     }
 
     /// Ends its thread, and frees it; answers that run are waited for.
@@ -171,11 +175,12 @@ impl Served {
     /// # Errors
     /// Those of [`Handle::embed`]; [`Kind::Unsupported`] if nothing says how to pool them.
     pub(crate) fn embed(&self, request: EmbedRequest) -> Result<Readings<Embedding>, ApiError> {
+        self.begins();
         self.handle.embed(request).map_err(|error| match &error {
             ServeError::Model(cause) if matches!(**cause, ModelError::Pooling(_)) => {
                 ApiError::new(Kind::Unsupported, format!("{error}, as `--pooling` of the server"))
             }
-            _ => error.into(),
+            _ => self.refusal(error),
         })
     }
 
@@ -187,7 +192,8 @@ impl Served {
         &self,
         request: PromptLogprobsRequest,
     ) -> Result<Readings<Vec<Logprobs>>, ApiError> {
-        Ok(self.handle()?.prompt_logprobs(request)?)
+        self.begins();
+        self.handle()?.prompt_logprobs(request).map_err(|error| self.refusal(error))
     }
 
     /// Queues prompts for their scores.
@@ -195,7 +201,31 @@ impl Served {
     /// # Errors
     /// Those of [`Handle::rank`].
     pub(crate) fn rank(&self, request: RankRequest) -> Result<Readings<f64>, ApiError> {
-        Ok(self.handle.rank(request)?)
+        self.begins();
+        self.handle.rank(request).map_err(|error| self.refusal(error))
+    }
+
+    /// True if requests are open, and nothing has come of them for longer than this.
+    pub(crate) fn is_stalled(&self, limit: Duration) -> bool {
+        let load = self.load();
+        load.n_running + load.n_waiting > 0 && self.pace.silence() > limit
+    }
+
+    /// A sign of life where nothing runs: the time without one begins with work.
+    pub(crate) fn begins(&self) {
+        let load = self.load();
+        if load.n_running + load.n_waiting == 0 {
+            self.pace.sign();
+        }
+    }
+
+    /// The error of a request that it does not take; of a full queue, with the time until there is room.
+    pub(crate) fn refusal(&self, error: impl Into<ApiError>) -> ApiError {
+        let error: ApiError = error.into();
+        match error.kind {
+            Kind::Full => error.retry(self.pace.retry_after(self.facts.n_seq)),
+            _ => error,
+        }
     }
 
     /// Its load.

@@ -199,6 +199,10 @@ pub(crate) struct Args {
     /// Seconds after that in which answers may end
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     drain_timeout: u64,
+    /// Seconds without a sign of life of a model with open requests after which /health says so
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    stall: u64,
     /// Status of a full queue: 429 or 503
     #[arg(long, value_name = "STATUS", default_value_t = 429)]
     #[arg(value_parser = full_status)]
@@ -341,6 +345,8 @@ impl Args {
         config.slot_save_path = self.slot_save_path()?;
         config.drain_delay = Duration::from_secs(self.drain_delay);
         config.drain_timeout = Duration::from_secs(self.drain_timeout);
+        config.stall = Duration::from_secs(self.stall);
+        config.fingerprint = concat!("chaski-", env!("CHASKI_COMMIT")).into();
         config.full_status = self.full_status;
         config.log = Some(log::log(self.log_format, ui));
         #[cfg(feature = "otlp")]

@@ -1,4 +1,4 @@
-//! The log of a server: a line for each answer, and with `-v` for each request.
+//! The log of a server: a line for each answer and each other request for work, and with `-v` for all requests.
 
 use std::sync::Arc;
 
@@ -40,6 +40,11 @@ fn plain(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
+/// The key of a request, if keys are required.
+fn key(name: &Option<String>) -> String {
+    name.as_ref().map(|name| format!(" [{}]", plain(name))).unwrap_or_default()
+}
+
 /// The trace of a request, if it is part of one.
 fn trace(id: &Option<String>) -> String {
     id.as_ref().map(|id| format!(", trace {id}")).unwrap_or_default()
@@ -49,9 +54,10 @@ fn trace(id: &Option<String>) -> String {
 fn text(entry: &Entry, ui: &Ui) -> Option<String> {
     match entry {
         Entry::Answered(a) if !ui.quiet() => Some(format!(
-            "{} {} {}: {} tokens in ({} cached), {} out, first after {:.0} ms ({:.0} in the queue), {:.1}/s, {}{}",
+            "{} {}{} {}: {} tokens in ({} cached), {} out, first after {:.0} ms ({:.0} in the queue), {:.1}/s, {}, {}{}",
             now(),
             plain(&a.id),
+            key(&a.key),
             plain(&a.model),
             a.n_prompt,
             a.n_cached,
@@ -60,10 +66,11 @@ fn text(entry: &Entry, ui: &Ui) -> Option<String> {
             a.queue.as_secs_f64() * 1e3,
             a.rate,
             a.finish,
+            a.status,
             trace(&a.trace_id),
         )),
-        Entry::Access(a) if ui.verbose() => {
-            let key = a.key.as_deref().map(|key| format!(" [{}]", plain(key))).unwrap_or_default();
+        Entry::Access(a) if ui.verbose() || a.is_only && !ui.quiet() => {
+            let key = key(&a.key);
             let time = a.time.as_secs_f64() * 1e3;
             let (id, path) = (plain(&a.id), plain(&a.path));
             let trace = trace(&a.trace_id);
@@ -77,13 +84,15 @@ fn text(entry: &Entry, ui: &Ui) -> Option<String> {
 fn object(entry: &Entry) -> serde_json::Value {
     let time = chrono::Utc::now().to_rfc3339();
     match entry {
-        Entry::Access(Access { id, trace_id, key, method, path, status, time: took }) => json!({
+        Entry::Access(Access { id, trace_id, key, method, path, status, time: took, is_only: _ }) => json!({
             "time": time, "event": "request", "id": id, "trace_id": trace_id, "key": key, "method": method, "path": path,
             "status": status, "seconds": took.as_secs_f64(),
         }),
         Entry::Answered(Answered {
             id,
             trace_id,
+            key,
+            status,
             model,
             n_prompt,
             n_cached,
@@ -94,7 +103,7 @@ fn object(entry: &Entry) -> serde_json::Value {
             finish,
         }) => {
             json!({
-                "time": time, "event": "answer", "id": id, "trace_id": trace_id, "model": model, "prompt_tokens": n_prompt,
+                "time": time, "event": "answer", "id": id, "trace_id": trace_id, "key": key, "status": status, "model": model, "prompt_tokens": n_prompt,
                 "cached_tokens": n_cached, "completion_tokens": n_token, "queue_seconds": queue.as_secs_f64(), "ttft_seconds": ttft.as_secs_f64(),
                 "tokens_per_second": rate, "finish": finish,
             })

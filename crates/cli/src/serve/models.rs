@@ -294,7 +294,9 @@ fn stamp(path: Option<&Path>, args: &Args) -> (u64, u64) {
     let mut hasher = DefaultHasher::new();
     format!("{args:?}").hash(&mut hasher);
     path.hash(&mut hasher);
-    let about = path.and_then(|path| std::fs::metadata(path).ok());
+    // The built-in model is as old as the program.
+    let file = path.map_or_else(|| std::env::current_exe().ok(), |path| Some(path.to_owned()));
+    let about = file.and_then(|file| std::fs::metadata(file).ok());
     let changed = about.and_then(|about| {
         about.len().hash(&mut hasher);
         about.modified().ok()?.duration_since(UNIX_EPOCH).ok()

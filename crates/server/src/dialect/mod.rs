@@ -76,6 +76,8 @@ pub(crate) struct Told {
     pub(crate) created: u64,
     /// Name of the model.
     pub(crate) model: String,
+    /// Name of the build.
+    pub(crate) fingerprint: String,
     pub(crate) facts: Arc<Facts>,
     pub(crate) prompts: Vec<Read>,
     /// Answers to each prompt.
@@ -119,6 +121,3 @@ pub(crate) fn per_answer<T: Default + Clone>(told: &Told, values: &mut Vec<T>) {
         values.resize(told.n_answer(), T::default());
     }
 }
-
-/// The version of this server in `system_fingerprint`.
-pub(crate) const FINGERPRINT: &str = concat!("chaski-", env!("CARGO_PKG_VERSION"));

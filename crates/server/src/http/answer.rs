@@ -33,9 +33,6 @@ const CHANNEL: usize = 256;
 /// A client that takes nothing for this long is gone.
 const STALL: Duration = Duration::from_secs(60);
 
-/// The head of a response goes at the latest after this.
-const HEAD: Duration = Duration::from_secs(5);
-
 /// A request whose answers are queued.
 pub(super) struct Queued {
     pub(super) answers: Answers,
@@ -84,12 +81,14 @@ pub(super) async fn queue(
         let found = wait(app, &served, served.prompt_logprobs(request)?).await?;
         prompts.iter_mut().zip(found).for_each(|(prompt, found)| prompt.logprobs = found);
     }
+    let fingerprint = app.config.fingerprint.clone();
     body::read(move || {
         let asked = Asked::of(&ask);
-        let answers = ask.submit(&served, &prompts, client)?;
+        served.begins();
+        let answers = ask.submit(&served, &prompts, client).map_err(|error| served.refusal(error))?;
         let (id, created, facts) = (ids::new(dialect.prefix), clock::now(), served.facts.clone());
         let lora = ask.options.lora.unwrap_or_default();
-        let told = Told { id, created, model: name, facts, prompts, n: ask.n, lora };
+        let told = Told { id, created, model: name, fingerprint, facts, prompts, n: ask.n, lora };
         Ok(Queued { answers, writer, told, stream: ask.stream, asked, waiting: Some(waiting) })
     })
     .await
@@ -130,11 +129,12 @@ pub(crate) async fn answer(
     let called = served.facts.called(name);
     let load = served.load();
     let mut queued = queue(&app, Arc::clone(&served), dialect, caller.client, called, body).await?;
-    let n_answer = queued.told.n_answer();
+    let n_prompt = queued.told.prompts.iter().flat_map(|prompt| vec![prompt.tokens.len(); queued.told.n]);
+    let n_prompt = n_prompt.collect();
     let using = Using::new(served.facts.loras.clone(), &queued.told.lora);
     let held = Held { open, using, lease: served, waiting: queued.waiting.take() };
     caller.span.asked(queued.asked, &queued.told.id);
-    let record = Record::new(app.clone(), caller, real.clone(), start, n_answer, held);
+    let record = Record::new(app.clone(), caller, real.clone(), start, n_prompt, held);
     let mut response = match queued.stream {
         false => whole(queued, record).await?,
         true => stream(queued, record, dialect.wire, path).await?,
@@ -174,7 +174,8 @@ async fn next(
             }
         }
     };
-    let event = record.app().unless_cut(in_time).await?;
+    let event = record.app().unless_cut(in_time).await;
+    let event = event.inspect_err(|error| record.fails(error))?;
     if let Some((index, event)) = &event {
         record.event(*index, event);
     }
@@ -207,11 +208,13 @@ async fn stream(
 ) -> Result<Response<Body>, ApiError> {
     let (sender, mut receiver) = mpsc::channel::<Bytes>(CHANNEL);
     // A failure before the first token is a status.
-    let first = match tokio::time::timeout(HEAD, next(&mut queued.answers, &mut record, false)).await {
+    let limit = record.app().config.stream_head;
+    let first = match tokio::time::timeout(limit, next(&mut queued.answers, &mut record, false)).await {
         Ok(Ok(Some((_, ChatEvent::Failed { error })))) => return Err(error.into()),
-        Ok(first) => first?,
-        Err(_) => None,
+        Ok(first) => First::Event(first?),
+        Err(_) => First::Late,
     };
+    record.streams();
     let pump = Pump { queued, record, wire, path, sender };
     tokio::spawn(pump.run(first));
     let chunks = futures_util::stream::poll_fn(move |cx| {
@@ -235,19 +238,29 @@ struct Pump {
     sender: mpsc::Sender<Bytes>,
 }
 
+/// What a stream begins with.
+enum First {
+    Event(Option<(usize, ChatEvent)>),
+    /// A sign of life: no event came in time.
+    Late,
+}
+
 /// The client is gone.
 struct Gone;
 
 impl Pump {
-    async fn run(mut self, first: Option<(usize, ChatEvent)>) {
+    async fn run(mut self, first: First) {
         // A client that is gone gets no word of it; the record counts its answers as abandoned.
         let _ = self.send_all(first).await;
     }
 
-    async fn send_all(&mut self, first: Option<(usize, ChatEvent)>) -> Result<(), Gone> {
+    async fn send_all(&mut self, first: First) -> Result<(), Gone> {
         let mut has_token = false;
-        if let Some((index, event)) = first {
-            self.send_event(index, &event).await?;
+        match first {
+            First::Event(None) => {}
+            First::Event(Some((index, event))) => self.send_event(index, &event).await?,
+            First::Late if self.wire == Wire::Lines => {}
+            First::Late => self.send(self.ping()).await?,
         }
         loop {
             let silence = self.wire.ping().unwrap_or(Duration::MAX);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
@@ -17,6 +17,10 @@ const IDLE: Duration = Duration::from_secs(30);
 /// # Errors
 /// [`Kind::Large`], [`Kind::Timeout`], or [`Kind::Invalid`] for a body that cannot be unpacked.
 pub(crate) async fn bytes(mut body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    // One that says so is not read.
+    if usize::try_from(body.size_hint().lower()).is_ok_and(|n| n > limit) {
+        return Err(large(limit));
+    }
     let mut all = BytesMut::new();
     loop {
         let frame = tokio::time::timeout(IDLE, body.frame()).await;
@@ -27,11 +31,14 @@ pub(crate) async fn bytes(mut body: Body, limit: usize) -> Result<Bytes, ApiErro
             .map_err(|error| ApiError::new(Kind::Invalid, format!("the body cannot be read: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         if all.len() + data.len() > limit {
-            let message = format!("the body is larger than {limit} bytes");
-            return Err(ApiError::new(Kind::Large, message));
+            return Err(large(limit));
         }
         all.extend_from_slice(&data);
     }
+}
+
+fn large(limit: usize) -> ApiError {
+    ApiError::new(Kind::Large, format!("the body is larger than {limit} bytes"))
 }
 
 /// A body as JSON, whatever its type says.

@@ -38,8 +38,7 @@ async fn embed(
     }
     let n_token = found.iter().map(|embedding| embedding.n_token).sum();
     open.used(n_token);
-    app.metrics.read(&served.facts.id, n_token, start.elapsed());
-    caller.span.read("embeddings", &served.facts.id, n_token);
+    caller.read(app, "embeddings", &served.facts.id, n_token, start);
     Ok((served, asked, found))
 }
 

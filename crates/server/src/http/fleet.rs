@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::Response;
 use serde_json::{Value, json};
 
+use super::extract::InQuery;
 use super::respond::json as respond;
 use super::status::Which;
 use crate::app::App;
@@ -16,7 +17,7 @@ use crate::model::Served;
 /// As SGLang's routers ask.
 pub(super) async fn server_info(
     State(app): State<Arc<App>>,
-    which: Query<Which>,
+    InQuery(which): InQuery<Which>,
 ) -> Result<Response<Body>, ApiError> {
     let served = which.any_served(&app).await?;
     let (facts, load) = (&served.facts, served.load());
@@ -34,7 +35,7 @@ pub(super) async fn server_info(
 
 pub(super) async fn model_info(
     State(app): State<Arc<App>>,
-    which: Query<Which>,
+    InQuery(which): InQuery<Which>,
 ) -> Result<Response<Body>, ApiError> {
     let facts = which.any_served(&app).await?.facts.clone();
     Ok(respond(&json!({"model_path": facts.file, "tokenizer_path": "", "is_generation": !facts.embeds})))

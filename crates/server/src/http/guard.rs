@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Extension, MatchedPath, Request, State};
@@ -13,7 +14,7 @@ use axum::response::IntoResponse as _;
 use super::page;
 use super::respond::{request_id_header, told};
 use crate::app::App;
-use crate::config::{Access, Entry};
+use crate::config::{Access, Answered, Entry};
 use crate::error::{ApiError, Kind};
 use crate::ids;
 use crate::keys::{Level, find};
@@ -39,12 +40,31 @@ pub(crate) struct Caller {
     pub(crate) trace: Option<Trace>,
     /// Its span, if somebody keeps it.
     pub(crate) span: Span,
+    /// The log has a line of its results, or will have.
+    pub(crate) is_told: Arc<AtomicBool>,
 }
 
 impl Caller {
     /// The key whose limits hold for it, if keys are required.
     pub(crate) fn limited(&self) -> Option<u64> {
         self.key.is_some().then_some(self.client)
+    }
+
+    /// Takes note of results without an answer: embeddings or scores of texts with so many tokens.
+    pub(crate) fn read(&self, app: &App, what: &'static str, model: &str, n_token: usize, start: Instant) {
+        app.metrics.read(model, n_token, start.elapsed());
+        self.span.read(what, model, n_token);
+        self.is_told.store(true, Ordering::Relaxed);
+        app.log(&Entry::Answered(Answered {
+            id: self.id.clone(),
+            trace_id: self.trace.map(|trace| trace.name()),
+            key: self.key.clone(),
+            status: 200,
+            model: model.to_owned(),
+            n_prompt: n_token,
+            finish: "stop",
+            ..Answered::default()
+        }));
     }
 
     /// Refuses a client that is no operator of the server.
@@ -69,7 +89,7 @@ pub(crate) struct Peer(pub(crate) Option<IpAddr>);
 
 /// The outermost layer: it names requests, refuses, answers preflights, and writes errors and the log.
 pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response<Body> {
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let version = request.version();
     let id = request_id(request.headers());
@@ -81,7 +101,9 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         is_admin: false,
         trace: app.spans.trace(Trace::of(request.headers())),
         span: Span::default(),
+        is_told: Arc::default(),
     };
+    let is_told = caller.is_told.clone();
     let admitted = admit(&app, &request, &mut caller);
     let (key, trace) = (caller.key.clone(), caller.trace);
     let is_preflight = method == Method::OPTIONS;
@@ -126,8 +148,9 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     app.metrics.http(route, status);
     span.responded(status);
     let trace_id = trace.map(|trace| trace.name());
-    let access =
-        Access { id, trace_id, key, method: method.to_string(), path, status, time: start.elapsed() };
+    let is_only = method == Method::POST && !is_told.load(Ordering::Relaxed);
+    let (method, time) = (method.to_string(), start.elapsed());
+    let access = Access { id, trace_id, key, method, path, status, time, is_only };
     app.log(&Entry::Access(access));
     response
 }
@@ -159,6 +182,10 @@ fn request_id(headers: &HeaderMap) -> String {
 fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiError> {
     let keys = app.keys();
     let headers = request.headers();
+    // Programs on the way and the server could mean different ones.
+    if headers.get_all(header::HOST).iter().count() > 1 {
+        return Err(ApiError::new(Kind::Invalid, "the request has several headers `host`"));
+    }
     // Probes of routers may name no host, and nobody learns anything from their answers.
     if keys.is_empty() && !api::at(request.uri().path()).any(Operation::is_probe) {
         check_host(app, request)?;
@@ -267,16 +294,37 @@ fn allows_origin(app: &App, origin: &HeaderValue) -> bool {
     listed.iter().any(is_it)
 }
 
+/// Those of the headers that pages may send: the server's, and those of SDKs, such as `x-stainless-os`.
+fn allowed_headers(asked: &str) -> String {
+    const NAMES: [&str; 8] = [
+        "accept",
+        "authorization",
+        "content-type",
+        "traceparent",
+        "tracestate",
+        "x-api-key",
+        "x-request-id",
+        "x-session-id",
+    ];
+    const BEGINNINGS: [&str; 3] = ["anthropic-", "openai-", "x-stainless-"];
+    let is_allowed = |name: &&str| {
+        let name = name.to_ascii_lowercase();
+        NAMES.contains(&&*name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    };
+    asked.split(',').map(str::trim).filter(is_allowed).collect::<Vec<_>>().join(", ")
+}
+
 /// The response to a browser's question before a request.
 fn preflight(asked: &HeaderMap) -> Response<Body> {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
     headers
         .insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE, OPTIONS"));
-    // Clients send headers of their own, such as `x-stainless-os`.
-    let default = HeaderValue::from_static("authorization, content-type, x-api-key, anthropic-version");
-    let wanted = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned().unwrap_or(default);
-    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted);
+    let asked = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
+    let allowed = allowed_headers(asked.unwrap_or("authorization, content-type, x-api-key, anthropic-version"));
+    if let Ok(allowed) = HeaderValue::from_str(&allowed) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
+    }
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
     response
 }

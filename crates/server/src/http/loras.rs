@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Query, Request, State};
+use axum::extract::{Request, State};
 use axum::http::Response;
 use serde_json::json;
 
 use super::body;
+use super::extract::InQuery;
 use super::respond::json as respond;
 use super::status::Which;
 use crate::app::App;
@@ -15,7 +16,7 @@ use crate::error::ApiError;
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    which: Query<Which>,
+    InQuery(which): InQuery<Which>,
 ) -> Result<Response<Body>, ApiError> {
     Ok(respond(&which.served(&app).await?.facts.loras.list()))
 }
@@ -23,7 +24,7 @@ pub(super) async fn list(
 /// Sets the scales of requests that say nothing.
 pub(super) async fn set(
     State(app): State<Arc<App>>,
-    which: Query<Which>,
+    InQuery(which): InQuery<Which>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let served = which.served(&app).await?;

@@ -5,6 +5,7 @@ mod begun;
 mod body;
 mod embeddings;
 mod endpoint;
+mod extract;
 mod fleet;
 mod guard;
 pub(crate) mod listen;

@@ -4,12 +4,13 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::Response;
 use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
 
 use super::body;
+use super::extract::InPath;
 use super::respond::{json as respond, stream_headers};
 use crate::app::App;
 use crate::dialect::openai::models;
@@ -35,7 +36,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Response<Body>, 
 
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    InPath(id): InPath,
 ) -> Result<Response<Body>, ApiError> {
     let missing = ApiError::new(Kind::Model, format!("the model `{id}` does not exist"));
     of_all(app, move |all| models::find(all, &id)).await?.map(|model| respond(&model)).ok_or(missing)

@@ -16,7 +16,7 @@ const SIGN: Duration = Duration::from_secs(1);
 /// # Errors
 /// Those of the model; [`Kind::Timeout`] if they are not there in the time for a first token.
 pub(super) async fn wait<T>(app: &App, served: &Served, readings: Readings<T>) -> Result<Vec<T>, ApiError> {
-    let results = app.unless_cut(with_signs(app, served, readings));
+    let results = app.unless_cut(with_signs(served, readings));
     match app.config.request_timeout {
         None => results.await,
         Some(limit) => {
@@ -26,13 +26,13 @@ pub(super) async fn wait<T>(app: &App, served: &Served, readings: Readings<T>) -
     }
 }
 
-async fn with_signs<T>(app: &App, served: &Served, mut readings: Readings<T>) -> Result<Vec<T>, ApiError> {
+async fn with_signs<T>(served: &Served, mut readings: Readings<T>) -> Result<Vec<T>, ApiError> {
     let mut n_step = served.load().n_step;
     loop {
         let results = tokio::time::timeout(SIGN, &mut readings).await;
         let before = std::mem::replace(&mut n_step, served.load().n_step);
         if n_step != before {
-            app.metrics.sign();
+            served.pace.sign();
         }
         if let Ok(results) = results {
             return Ok(results?);

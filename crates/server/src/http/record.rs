@@ -1,6 +1,7 @@
 //! Measurements of a request.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use chaski::{ChatEvent, Finish};
@@ -24,37 +25,59 @@ pub(super) struct Record {
     /// When it was queued.
     queued: Instant,
     answers: Vec<Course>,
+    /// Tokens of the prompts that do not run yet, by answer.
+    waiting: Vec<Option<usize>>,
+    /// Status of the response: so far that of a client that left.
+    status: u16,
     gaps: Histogram,
     held: Held,
 }
+
+/// Status of a request whose client left before the response, in logs.
+const LEFT: u16 = 499;
 
 /// Held by a request until its last answer has ended.
 pub(super) struct Held {
     pub(super) open: OpenRequest,
     pub(super) using: Using,
-    #[expect(dead_code, reason = "it keeps the model loaded")]
     pub(super) lease: Lease,
     /// While all of its prompts wait.
     pub(super) waiting: Option<Waiting>,
 }
 
 impl Record {
-    /// Begins with the head of a request.
+    /// Begins with the head of a request, for answers to prompts of so many tokens.
     pub(super) fn new(
         app: Arc<App>,
         caller: Caller,
         model: String,
         start: Instant,
-        n_answer: usize,
+        n_prompt: Vec<usize>,
         held: Held,
     ) -> Record {
         let gaps = app.metrics.gaps(&model);
-        let answers = vec![Course::default(); n_answer];
-        Record { app, caller, model, start, queued: Instant::now(), answers, gaps, held }
+        caller.is_told.store(true, Ordering::Relaxed);
+        n_prompt.iter().for_each(|n| held.lease.pace.waits(*n));
+        let answers = vec![Course::default(); n_prompt.len()];
+        let waiting = n_prompt.into_iter().map(Some).collect();
+        let queued = Instant::now();
+        Record { app, caller, model, start, queued, answers, waiting, status: LEFT, gaps, held }
     }
 
     pub(super) fn app(&self) -> &App {
         &self.app
+    }
+
+    /// Its response is a stream, which has begun.
+    pub(super) fn streams(&mut self) {
+        self.status = 200;
+    }
+
+    /// Its response is this error, unless it has begun.
+    pub(super) fn fails(&mut self, error: &ApiError) {
+        if self.status == LEFT {
+            self.status = error.kind.row().status;
+        }
     }
 
     /// Name of the request.
@@ -78,8 +101,11 @@ impl Record {
 
     /// Takes note of an event of the answer with this index.
     pub(super) fn event(&mut self, index: usize, event: &ChatEvent) {
+        self.held.lease.pace.sign();
+        if matches!(event, ChatEvent::Started { .. }) {
+            self.runs(index);
+        }
         let (now, course) = (Instant::now(), &mut self.answers[index]);
-        self.app.metrics.sign();
         match event {
             ChatEvent::Started { n_prompt, n_cached, .. } => {
                 course.started = Some(now);
@@ -104,15 +130,30 @@ impl Record {
                     Finish::Stop | Finish::StopText => "stop",
                     Finish::Length | Finish::Context => "length",
                 };
+                let (n_prompt, n_token) = (stats.n_prompt, stats.n_token);
+                let ran = now - course.started.unwrap_or(now);
+                self.held.lease.pace.ended(n_prompt, n_token, ran);
                 self.app.metrics.finished(&self.model, stats, now - self.start);
+                self.status = 200;
                 self.end(index, finish);
             }
-            ChatEvent::Failed { .. } => self.end(index, "error"),
+            ChatEvent::Failed { error } => {
+                self.fails(&error.clone().into());
+                self.end(index, "error");
+            }
             _ => {}
         }
     }
 
+    /// The prompt of this answer waits no longer.
+    fn runs(&mut self, index: usize) {
+        if let Some(n_prompt) = self.waiting[index].take() {
+            self.held.lease.pace.waited(n_prompt);
+        }
+    }
+
     fn end(&mut self, index: usize, finish: &'static str) {
+        self.runs(index);
         let (now, course) = (Instant::now(), &mut self.answers[index]);
         course.ended = Some((now, finish));
         let stats = &course.stats;
@@ -121,6 +162,8 @@ impl Record {
         self.app.log(&Entry::Answered(Answered {
             id: self.caller.id.clone(),
             trace_id: self.caller.trace.map(|trace| trace.name()),
+            key: self.caller.key.clone(),
+            status: self.status,
             model: self.model.clone(),
             n_prompt: stats.n_prompt + stats.n_cached,
             n_cached: stats.n_cached,

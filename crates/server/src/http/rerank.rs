@@ -64,8 +64,7 @@ async fn scores(
         return Err(ApiError::new(Kind::Internal, "the model's scores are not finite"));
     }
     open.used(n_token);
-    app.metrics.read(&served.facts.id, n_token, start.elapsed());
-    caller.span.read("rerank", &served.facts.id, n_token);
+    caller.read(app, "rerank", &served.facts.id, n_token, start);
     let id = ids::new(prefix);
     Ok(json(&ask.body((&id, clock::now(), &served.facts.id), &scores, n_token)))
 }

@@ -4,15 +4,16 @@ use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Extension, Path, Request, State};
-use axum::http::Response;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderValue, Response, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::routing::{MethodRouter, delete, get, post};
 use bytes::Bytes;
 use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
 use super::endpoint::Endpoint;
+use super::extract::InPath;
 use super::guard::{Caller, admins, guard, mark};
 use super::respond::with_type;
 use super::{body, embeddings, fleet, llama, loras, models, ollama, page, rerank, slots, status};
@@ -129,6 +130,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
         .layer(RequestDecompressionLayer::new())
+        .layer(from_fn(packed))
         .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
 }
@@ -140,8 +142,20 @@ async fn document() -> Response<Body> {
 }
 
 /// Responses are not stored.
-async fn no_response(Path(id): Path<String>) -> ApiError {
+async fn no_response(InPath(id): InPath) -> ApiError {
     ApiError::new(Kind::Path, format!("there is no response `{id}`: the server stores none"))
+}
+
+/// The layer in front of the one that unpacks bodies: it refuses encodings that this one does not know.
+async fn packed(request: Request, next: Next) -> Result<Response<Body>, ApiError> {
+    let mut encodings = request.headers().get_all(header::CONTENT_ENCODING).iter();
+    let is_known = |value: &HeaderValue| matches!(value.as_bytes(), b"gzip" | b"zstd" | b"identity");
+    if let Some(other) = encodings.find(|value| !is_known(value)) {
+        let other = String::from_utf8_lossy(other.as_bytes());
+        let message = format!("bodies in `{other}` cannot be unpacked: gzip, zstd or none");
+        return Err(ApiError::new(Kind::Encoding, message));
+    }
+    Ok(next.run(request).await)
 }
 
 async fn unknown(request: Request) -> Result<Response<Body>, ApiError> {

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
-use axum::extract::{Path as InPath, Query, Request, State};
+use axum::extract::{Request, State};
 use axum::http::Response;
 use chaski::serve::SlotState;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::body;
+use super::extract::{InPath, InQuery};
 use super::respond::json as respond;
 use super::status::Which;
 use crate::app::App;
@@ -34,9 +35,9 @@ pub(super) struct Action {
 /// Saves, restores or erases a slot.
 pub(super) async fn act(
     State(app): State<Arc<App>>,
-    which: Query<Which>,
-    action: Query<Action>,
-    InPath(slot): InPath<String>,
+    InQuery(which): InQuery<Which>,
+    InQuery(action): InQuery<Action>,
+    InPath(slot): InPath,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let Some(folder) = &app.config.slot_save_path else {

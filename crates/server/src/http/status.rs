@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse as _;
 use serde_json::json;
 
+use super::extract::InQuery;
 use super::respond::{json as respond, with_type};
 use crate::app::App;
 use crate::dialect::llama::props;
@@ -79,7 +80,7 @@ impl Which {
 /// The properties of a model; without a name, where there is no default, those of the server.
 pub(super) async fn props(
     State(app): State<Arc<App>>,
-    which: Query<Which>,
+    InQuery(which): InQuery<Which>,
 ) -> Result<Response<Body>, ApiError> {
     if !app.config.props {
         return Err(off("properties", "--props"));
@@ -100,7 +101,7 @@ pub(super) async fn props(
 /// The places of a model; none while it is not loaded.
 pub(super) async fn slots(
     State(app): State<Arc<App>>,
-    which: Query<Which>,
+    InQuery(which): InQuery<Which>,
 ) -> Result<Response<Body>, ApiError> {
     if !app.config.slots {
         return Err(off("slots", "--slots"));

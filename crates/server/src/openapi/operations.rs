@@ -177,7 +177,7 @@ operations! {
     APPLY_TEMPLATE = post(&["/apply-template"], Llama, "The prompt of a conversation", &ask::CHAT_REQUEST, Json(&told::TEMPLATED));
     RENDER = post(&["/v1/chat/completions/render"], Llama, "Prompt and tokens of a conversation, in vLLM's form", &ask::CHAT_REQUEST, Json(&told::RENDERED));
     RENDER_TEXT = post(&["/v1/completions/render"], Llama, "The tokens of prompts, in vLLM's form", &ask::RENDER_REQUEST, Json(&told::RENDERED_PROMPTS));
-    PROPS = Operation { query: &[WHICH], ..get(&["/props"], Llama, "Properties of a model; without a default model, those of the server", Json(&told::PROPS)) };
+    PROPS = Operation { access: Access::Admins, query: &[WHICH], ..get(&["/props"], Llama, "Properties of a model; without a default model, those of the server", Json(&told::PROPS)) };
     SLOTS = Operation { query: &[WHICH, may("fail_on_no_slot", Kind::Text, "Status 503 if all are taken")], ..get(&["/slots"], Llama, "A place for each request that can run at once", Json(&told::SLOTS)) };
     SLOT = Operation { query: &[needs("action", Kind::Words(&["save", "restore", "erase"]), "What to do"), WHICH], access: Access::Admins, ..post(&["/slots/{id}"], Llama, "Saves the state of a slot to a file, restores or erases it", &ask::SLOT_REQUEST, Json(&told::SLOT_DONE)) };
     LORAS = Operation { query: &[WHICH], ..get(&["/lora-adapters"], Llama, "The LoRAs of a model, and the scales of requests that say none", Json(&told::LORAS)) };
@@ -228,7 +228,8 @@ pub(crate) fn at(path: &str) -> impl Iterator<Item = &'static Operation> {
 /// The dialect of a path's errors: that of the operation there, else of one above it; ollama's paths are all below
 /// `/api`.
 pub(crate) fn errors_of(path: &str) -> Errors {
-    let is_above = |pattern: &&str| after(pattern, path).is_some_and(|rest| rest.starts_with('/'));
+    // All paths are below the root.
+    let is_above = |pattern: &&str| **pattern != *"/" && after(pattern, path).is_some_and(|rest| rest.starts_with('/'));
     let above = || ALL.iter().copied().find(|operation| operation.paths.iter().any(is_above));
     let is_ollama = path.strip_prefix("/api").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     match at(path).next().or_else(above) {

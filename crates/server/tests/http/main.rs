@@ -17,6 +17,8 @@ mod operation;
 mod page;
 mod rerank;
 mod serve;
+mod shapes;
+mod signs;
 mod slots;
 mod speculate;
 mod strict;

@@ -244,9 +244,24 @@ fn an_idle_server_waits_until_routers_have_noticed() {
 }
 
 #[test]
+fn a_server_that_ends_refuses_new_requests() {
+    let mut running = Setup::built_in(1).start();
+    let mut reader = begin(&running, "/v1/completions", &long(true), 12);
+    running.stop();
+    wait_until("it refuses", Duration::from_secs(5), || running.get("/health").headers.contains_key("connection"));
+    let refused = running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1}));
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (503, &json!("draining")));
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!(refused.headers["connection"], "close");
+    let mut rest = String::new();
+    reader.read_to_string(&mut rest).expect("the stream ends by itself");
+    assert!(rest.contains("[DONE]"), "{rest}");
+}
+
+#[test]
 fn answers_that_do_not_end_in_time_end_with_an_error() {
     let mut setup = Setup::built_in(4);
-    setup.config.drain_timeout = Duration::from_millis(700);
+    setup.config.drain_timeout = Duration::from_millis(1);
     let mut running = setup.start();
     // A text that takes longer, in each dialect.
     let schema = json!({"type": "string", "minLength": 2000});
@@ -263,17 +278,6 @@ fn answers_that_do_not_end_in_time_end_with_an_error() {
     let mut whole = begin(&running, "/v1/completions", &json!({"prompt": "Once", "json_schema": schema}), 0);
     wait_until("all wait or run", Duration::from_secs(20), || running.get("/load").body["server_load"] == 5);
     running.stop();
-    // New requests are refused, and their connections closed.
-    wait_until("it refuses", Duration::from_secs(5), || {
-        let refused = running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1}));
-        let is_refused = refused.status == 503;
-        if is_refused {
-            assert_eq!(refused.body["error"]["code"], "draining");
-            assert!(refused.headers.contains_key("retry-after"));
-            assert_eq!(refused.headers["connection"], "close");
-        }
-        is_refused
-    });
     let mut text = String::new();
     whole.read_to_string(&mut text).expect("it is told");
     assert!(text.starts_with("HTTP/1.1 503") && text.contains("\"draining\""), "{text}");
@@ -477,6 +481,11 @@ fn an_operator_ends_the_server() {
         let headers = json!({"authorization": format!("Bearer {key}")});
         running.send(&json!({"method": "POST", "path": "/admin/drain", "headers": headers})).status
     };
+    let props = |key: &str| {
+        let headers = json!({"authorization": format!("Bearer {key}")});
+        running.send(&json!({"method": "GET", "path": "/props", "headers": headers})).status
+    };
+    assert_eq!((props("u"), props("o")), (403, 200));
     assert_eq!((drain(&running, "u"), drain(&running, "o")), (403, 200));
     wait_until("it ends", Duration::from_secs(10), || running.has_ended());
     running.stop();

@@ -155,15 +155,12 @@ impl Completion {
         })
     }
 
-    /// The asked fields; the last name of a path is its name.
+    /// The asked fields; each is called by its path.
     fn choose(&self, value: Value) -> Value {
         if self.chosen.is_empty() {
             return value;
         }
-        let field = |path: &String| {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            at(&value, path).map(|value| (name.to_owned(), value.clone()))
-        };
+        let field = |path: &String| at(&value, path).map(|value| (path.clone(), value.clone()));
         Value::Object(self.chosen.iter().filter_map(field).collect())
     }
 

@@ -4,7 +4,6 @@ use chaski::serve::Load;
 use serde_json::{Value, json};
 
 use crate::config::ServerConfig;
-use crate::dialect::FINGERPRINT;
 use crate::model::Facts;
 use crate::sampling;
 
@@ -35,7 +34,7 @@ pub(crate) fn props(facts: &Facts, config: &ServerConfig) -> Value {
         },
         "bos_token": token(ends.0),
         "eos_token": token(ends.1),
-        "build_info": FINGERPRINT,
+        "build_info": config.fingerprint,
         "is_sleeping": false,
     })
 }
@@ -48,7 +47,7 @@ pub(crate) fn asleep(id: &str, config: &ServerConfig) -> Value {
         "endpoint_slots": config.slots,
         "endpoint_props": false,
         "endpoint_metrics": config.metrics,
-        "build_info": FINGERPRINT,
+        "build_info": config.fingerprint,
         "is_sleeping": true,
     })
 }
@@ -62,7 +61,7 @@ pub(crate) fn router(config: &ServerConfig) -> Value {
         "model_alias": "llama-server",
         "model_path": "none",
         "default_generation_settings": {"params": {}, "n_ctx": 0},
-        "build_info": FINGERPRINT,
+        "build_info": config.fingerprint,
     })
 }
 

@@ -183,7 +183,7 @@ pub(super) fn template(
     let extra = fields.object("chat_template_kwargs")?;
     let mut options = conversation::template(facts, messages, tools)?;
     if let Some(extra) = extra {
-        options.extra = extra.map().clone();
+        options.extra.extend(extra.map().clone());
         if let Some(thinks) = extra.flag("enable_thinking")? {
             options.enable_thinking = Some(thinks);
         }

@@ -14,7 +14,7 @@ mod tests;
 use chaski::{Finish, Stats};
 use serde_json::{Map, Value, json};
 
-use super::{FINGERPRINT, Told};
+use super::Told;
 use crate::answers::{Gathered, Outcome};
 use crate::error::ApiError;
 use crate::fields::Fields;
@@ -41,7 +41,7 @@ fn head(told: &Told, object: &str) -> Map<String, Value> {
     head.insert("object".into(), object.into());
     head.insert("created".into(), told.created.into());
     head.insert("model".into(), told.model.as_str().into());
-    head.insert("system_fingerprint".into(), FINGERPRINT.into());
+    head.insert("system_fingerprint".into(), told.fingerprint.as_str().into());
     head
 }
 
