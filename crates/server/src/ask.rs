@@ -1,6 +1,7 @@
 //! The request of all dialects, and its way into the engine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chaski::serve::Request;
 use chaski::text::{CallChoice, Logprobs, TemplateOptions};
@@ -30,6 +31,8 @@ pub(crate) struct Ask {
     pub(crate) before: Vec<u32>,
     /// Log probabilities of the prompts' tokens, with so many of the most probable ones.
     pub(crate) prompt_logprobs: Option<usize>,
+    /// Silence of a stream after which it has a sign of life, if not the dialect's.
+    pub(crate) silence: Option<Duration>,
 }
 
 /// A part of a plain prompt.
@@ -71,6 +74,7 @@ impl Ask {
             truncate: false,
             before: Vec::new(),
             prompt_logprobs: None,
+            silence: None,
         }
     }
 
@@ -110,7 +114,8 @@ impl Ask {
                 )?]
             }
             Prompt::Texts(texts) => {
-                texts.iter().map(|parts| read_parts(&served.facts, parts, limit)).collect::<Result<_, _>>()?
+                let read = |parts: &Vec<Part>| read_parts(&served.facts, parts, limit);
+                texts.iter().map(read).collect::<Result<_, _>>().map_err(|error| error.of_field("prompt"))?
             }
         };
         Ok(read)

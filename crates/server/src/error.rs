@@ -124,6 +124,14 @@ impl ApiError {
         ApiError { param: Some(param.into()), ..ApiError::new(Kind::Invalid, message) }
     }
 
+    /// The same; what is invalid is to be blamed on this field, unless another is.
+    pub(crate) fn of_field(mut self, param: &str) -> ApiError {
+        if self.kind == Kind::Invalid {
+            self.param.get_or_insert_with(|| param.into());
+        }
+        self
+    }
+
     /// The same, after which to try again in so many seconds.
     pub(crate) fn retry(mut self, seconds: u64) -> ApiError {
         self.retry_after = Some(seconds);

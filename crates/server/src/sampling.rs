@@ -81,9 +81,8 @@ pub(crate) fn sampler(fields: &Fields<'_>, facts: &Facts) -> Result<SamplerParam
     }
     params.adaptive_decay =
         fields.number("adaptive_decay", 0.0..=0.99)?.map_or(params.adaptive_decay, |x| x as f32);
-    // Numbers below 0 choose a seed, as in llama.cpp; of others the lowest 32 bits count.
     if let Some(seed) = fields.integer("seed", i64::MIN..=i64::MAX)? {
-        params.seed = (seed >= 0).then_some(seed as u32);
+        params.seed = u64::try_from(seed).ok().map(folded);
     }
     if let Some(version) = fields.integer("mirostat", 0..=2)? {
         params.mirostat = Mirostat::from_version(version);
@@ -100,6 +99,13 @@ pub(crate) fn sampler(fields: &Fields<'_>, facts: &Facts) -> Result<SamplerParam
     params.ignore_eos = fields.flag("ignore_eos")?.unwrap_or(params.ignore_eos);
     params.logit_bias.extend(logit_bias(fields, facts)?);
     Ok(params)
+}
+
+/// A seed in the engine's 32 bits, on which all of its bits have a part; small ones stay what they are. Numbers below 0
+/// choose a seed, as in llama.cpp.
+fn folded(seed: u64) -> u32 {
+    let high = (seed >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (seed ^ high) as u32
 }
 
 fn samplers(fields: &Fields<'_>) -> Result<Option<Vec<SamplerKind>>, ApiError> {
@@ -136,12 +142,13 @@ fn logit_bias(fields: &Fields<'_>, facts: &Facts) -> Result<Vec<(u32, f32)>, Api
         value => value.as_u64().and_then(|id| u32::try_from(id).ok()).map(|id| vec![id]),
     };
     let mut found = Vec::new();
+    let n_vocab = facts.about.n_vocab;
     match fields.get("logit_bias") {
         None => {}
         Some(Value::Object(map)) => {
             for (id, value) in map {
                 let ids = tokens(&Value::String(id.clone())).ok_or_else(wrong)?;
-                let bias = bias(value).ok_or_else(wrong)?;
+                let bias = bias(value).filter(|x| x.abs() <= 100.0 || x.is_infinite()).ok_or_else(wrong)?;
                 found.extend(ids.into_iter().map(|id| (id, bias)));
             }
         }
@@ -154,12 +161,32 @@ fn logit_bias(fields: &Fields<'_>, facts: &Facts) -> Result<Vec<(u32, f32)>, Api
         }
         Some(_) => return Err(wrong()),
     }
-    Ok(found)
+    match found.iter().find(|(id, _)| *id >= n_vocab) {
+        Some((id, _)) => {
+            let message = format!("`logit_bias` has token {id}, outside the vocabulary of {n_vocab} tokens");
+            Err(ApiError::field(fields.path("logit_bias"), message))
+        }
+        None => Ok(found),
+    }
 }
 
 /// Options that all dialects with llama.cpp's names share.
 pub(crate) fn options(fields: &Fields<'_>, facts: &Facts) -> Result<GenerateOptions, ApiError> {
-    Ok(GenerateOptions { grammar: grammar(fields)?, ..unconstrained(fields, "stop", facts)? })
+    let mut options = GenerateOptions { grammar: grammar(fields)?, ..unconstrained(fields, "stop", facts)? };
+    if let Some(keep) = fields.integer("n_keep", -1..=i64::from(u32::MAX))? {
+        options.shift = options.shift.map(|_| usize::try_from(keep).unwrap_or(usize::MAX));
+    }
+    Ok(options)
+}
+
+/// Silence of a stream after which a request wants a sign of life, if it says so.
+pub(crate) fn silence(fields: &Fields<'_>) -> Result<Option<Duration>, ApiError> {
+    let seconds = fields.integer("sse_ping_interval", -1..=86400)?;
+    let time = |seconds: i64| match u64::try_from(seconds) {
+        Ok(1..) => Duration::from_secs(seconds.unsigned_abs()),
+        _ => Duration::MAX,
+    };
+    Ok(seconds.map(time))
 }
 
 /// The same without a constraint; stop strings have this name.
@@ -213,9 +240,11 @@ fn grammar(fields: &Fields<'_>) -> Result<Option<Grammar>, ApiError> {
     for (name, read) in GUIDED {
         let outer = fields.object("structured_outputs")?;
         let short = name.strip_prefix("guided_").unwrap_or(name);
-        let value = fields.get(name).or_else(|| outer.as_ref().and_then(|outer| outer.get(short)));
-        if let Some(value) = value {
-            found.push((name, read(value).ok_or_else(|| fields.wrong(name, "a valid constraint"))?));
+        let own = fields.get(name).map(|value| (fields, name, value));
+        let inner = || outer.as_ref().and_then(|outer| Some((outer, short, outer.get(short)?)));
+        if let Some((fields, its_name, value)) = own.or_else(inner) {
+            let wrong = || fields.wrong(its_name, "a valid constraint");
+            found.push((name, read(value).ok_or_else(wrong)?));
         }
     }
     match found.len() {
@@ -254,6 +283,8 @@ fn response_format(fields: &Fields<'_>) -> Result<Option<Grammar>, ApiError> {
         Some("json_schema") => {
             let outer = format.need("json_schema", format.object("json_schema")?)?;
             let schema = outer.need("schema", outer.object("schema")?)?;
+            outer.text("name")?;
+            outer.flag("strict")?;
             Some(schema.map().clone().into())
         }
         _ => return Err(format.wrong("type", "\"text\", \"json_object\" or \"json_schema\"")),

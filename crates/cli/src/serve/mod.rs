@@ -72,7 +72,7 @@ pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow:
         tokio::select! {
             // A panic has been printed.
             ended = serving => ended.map_or(FAILED, |()| 0),
-            () = async { all.next().await; all.next().await } => INTERRUPTED,
+            _ = async { all.next().await; all.next().await } => INTERRUPTED,
             () = renew(&args, &catalogue, &control, ui) => INTERRUPTED,
         }
     });

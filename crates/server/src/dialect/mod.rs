@@ -26,6 +26,8 @@ pub(crate) type ReadAsk = fn(&Value, &Facts) -> Result<(Ask, Box<dyn Writer>), A
 pub(crate) struct Dialect {
     pub(crate) ask: ReadAsk,
     pub(crate) wire: Wire,
+    /// Requests have to name a model.
+    pub(crate) needs_model: bool,
     /// Beginning of the answers' names.
     pub(crate) prefix: &'static str,
 }

@@ -39,6 +39,8 @@ pub(super) struct Queued {
     pub(super) writer: Box<dyn Writer>,
     pub(super) told: Told,
     pub(super) stream: bool,
+    /// Silence after which a sign of life is due, if not the dialect's.
+    silence: Option<Duration>,
     asked: Asked,
     waiting: Option<Waiting>,
 }
@@ -89,7 +91,8 @@ pub(super) async fn queue(
         let (id, created, facts) = (ids::new(dialect.prefix), clock::now(), served.facts.clone());
         let lora = ask.options.lora.unwrap_or_default();
         let told = Told { id, created, model: name, fingerprint, facts, prompts, n: ask.n, lora };
-        Ok(Queued { answers, writer, told, stream: ask.stream, asked, waiting: Some(waiting) })
+        let (stream, silence, waiting) = (ask.stream, ask.silence, Some(waiting));
+        Ok(Queued { answers, writer, told, stream, silence, asked, waiting })
     })
     .await
 }
@@ -118,11 +121,10 @@ pub(crate) async fn answer(
 ) -> Result<Response<Body>, ApiError> {
     let start = Instant::now();
     let open = app.open(caller.limited())?;
-    let name = match &body["model"] {
-        Value::Null => None,
-        Value::String(name) => Some(name.as_str()),
-        _ => return Err(ApiError::field("model", "`model` must be a string")),
-    };
+    let name = body::model(&body)?;
+    if dialect.needs_model && name.is_none() {
+        return Err(body::no_model());
+    }
     let served = app.model(name).await?;
     let real = served.facts.id.clone();
     caller.span.named(name);
@@ -263,7 +265,7 @@ impl Pump {
             First::Late => self.send(self.ping()).await?,
         }
         loop {
-            let silence = self.wire.ping().unwrap_or(Duration::MAX);
+            let silence = self.queued.silence.or(self.wire.ping()).unwrap_or(Duration::MAX);
             let event = tokio::select! {
                 () = self.sender.closed() => return Err(Gone),
                 event = tokio::time::timeout(silence, next(&mut self.queued.answers, &mut self.record, has_token)) => event,

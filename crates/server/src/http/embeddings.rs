@@ -26,7 +26,7 @@ async fn embed(
     asked: Value,
 ) -> Result<(Lease, EmbedAsk, Vec<Embedding>), ApiError> {
     let (mut open, start) = (app.open(caller.limited())?, Instant::now());
-    let served = app.model(asked["model"].as_str()).await?;
+    let served = app.model(body::model(&asked)?).await?;
     let facts = served.facts.clone();
     let (asked, lora) = body::read(move || Ok((ask(&asked, &facts)?, facts.lora_scales(&asked)?))).await?;
     let request = EmbedRequest::new(asked.inputs.clone(), asked.options);

@@ -24,7 +24,15 @@ async fn of_body(
     f: fn(&Served, &Value) -> Result<Value, ApiError>,
 ) -> Result<Response<Body>, ApiError> {
     let asked = body::json(request.into_body(), app.config.max_body).await?;
-    let lease = app.model(asked["model"].as_str()).await?;
+    answer(app, asked, f).await
+}
+
+async fn answer(
+    app: Arc<App>,
+    asked: Value,
+    f: fn(&Served, &Value) -> Result<Value, ApiError>,
+) -> Result<Response<Body>, ApiError> {
+    let lease = app.model(body::model(&asked)?).await?;
     let served = Arc::clone(&lease);
     Ok(respond(&body::read(move || f(&served, &asked)).await?))
 }
@@ -92,7 +100,11 @@ pub(super) async fn count_message(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    of_body(app, request, anthropic::messages::count_tokens).await
+    let asked = body::json(request.into_body(), app.config.max_body).await?;
+    if body::model(&asked)?.is_none() {
+        return Err(body::no_model());
+    }
+    answer(app, asked, anthropic::messages::count_tokens).await
 }
 
 /// As OpenAI has it for responses.

@@ -31,12 +31,12 @@ struct Endpoint {
 }
 
 static CHAT: Endpoint = Endpoint {
-    dialect: Dialect { ask: chat::ask, wire: Wire::Lines, prefix: "chat-" },
+    dialect: Dialect { ask: chat::ask, wire: Wire::Lines, needs_model: true, prefix: "chat-" },
     only: chat::only,
     empty: ("message", || json!({"role": "assistant", "content": ""})),
 };
 static GENERATE: Endpoint = Endpoint {
-    dialect: Dialect { ask: generate::ask, wire: Wire::Lines, prefix: "gen-" },
+    dialect: Dialect { ask: generate::ask, wire: Wire::Lines, needs_model: true, prefix: "gen-" },
     only: generate::only,
     empty: ("response", || json!("")),
 };
@@ -78,7 +78,10 @@ async fn asked(
 ) -> Result<Response<Body>, ApiError> {
     let path = request.uri().path().to_owned();
     let body = body::json(request.into_body(), app.config.max_body).await?;
-    let name = body["model"].as_str();
+    let name = body::model(&body)?;
+    if name.is_none() {
+        return Err(body::no_model());
+    }
     let stays = keep_alive(&Fields::of(&body, "")?)?;
     let only = (endpoint.only)(&body)?;
     let id = app.model_id(name).await?;

@@ -45,7 +45,7 @@ async fn scores(
     let start = Instant::now();
     let asked = body::json(request.into_body(), app.config.max_body).await?;
     let mut open = app.open(caller.limited())?;
-    let served = app.model(asked["model"].as_str()).await?;
+    let served = app.model(body::model(&asked)?).await?;
     let unable = || ApiError::new(Kind::Unsupported, "this model does not rank documents");
     let ranker = served.facts.ranker.clone().ok_or_else(unable)?;
     let (facts, by) = (served.facts.clone(), ranker.by());

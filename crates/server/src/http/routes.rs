@@ -25,28 +25,32 @@ use crate::openapi::{self as api, Access};
 /// Server-sent events as OpenAI has them.
 const OPENAI: Wire = Wire::Events { ends: true, ping: Ping::Comment };
 
-static CHAT: Dialect = Dialect { ask: openai::chat::ask, wire: OPENAI, prefix: "chatcmpl-" };
-static COMPLETIONS: Dialect = Dialect { ask: openai::completions::ask, wire: OPENAI, prefix: "cmpl-" };
+static CHAT: Dialect = Dialect { ask: openai::chat::ask, wire: OPENAI, needs_model: false, prefix: "chatcmpl-" };
+static COMPLETIONS: Dialect = Dialect { ask: openai::completions::ask, wire: OPENAI, needs_model: false, prefix: "cmpl-" };
 static RESPONSES: Dialect = Dialect {
     ask: openai::responses::ask,
     wire: Wire::Events { ends: false, ping: Ping::Comment },
+    needs_model: false,
     prefix: "resp_",
 };
 static COMPLETION: Dialect = Dialect {
     ask: llama_dialect::completion::ask,
     wire: Wire::Events { ends: false, ping: Ping::Comment },
+    needs_model: false,
     prefix: "cmpl-",
 };
 
 static INFILL: Dialect = Dialect {
     ask: llama_dialect::completion::infill,
     wire: Wire::Events { ends: false, ping: Ping::Comment },
+    needs_model: false,
     prefix: "cmpl-",
 };
 
 static MESSAGES: Dialect = Dialect {
     ask: anthropic::messages::ask,
     wire: Wire::Events { ends: false, ping: Ping::Event },
+    needs_model: true,
     prefix: "msg_",
 };
 

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::error::ApiError;
+use crate::fields::Fields;
+
 /// Values that a field takes.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Kind {
@@ -22,6 +25,8 @@ pub(crate) enum Kind {
     Map,
     /// A value of one of these kinds.
     Either(&'static [Kind]),
+    /// No value but null.
+    Null,
 }
 
 /// An integer without bounds.
@@ -88,7 +93,7 @@ impl Body {
         let mut object = object(&(self.fields)());
         if self.is_chosen {
             object["description"] =
-                "With `response_fields` only these, by the last names of their paths".into();
+                "With `response_fields` only these, by their paths".into();
             object["additionalProperties"] = true.into();
             if let Some(object) = object.as_object_mut() {
                 object.remove("required");
@@ -124,8 +129,43 @@ impl Kind {
             Kind::Either(kinds) => {
                 json!({"anyOf": kinds.iter().map(|kind| kind.schema()).collect::<Vec<_>>()})
             }
+            Kind::Null => json!({"type": "null"}),
         }
     }
+}
+
+/// Reads fields that have no effect, since the server does what their values here say. Others would not be honoured.
+///
+/// # Errors
+/// The path of a field with another value, and what it has to be.
+pub(crate) fn check(fields: &Fields<'_>, known: &[Field]) -> Result<(), ApiError> {
+    for Field { name, kind, .. } in known {
+        match *kind {
+            Kind::Text => drop(fields.text(name)?),
+            Kind::Flag => drop(fields.flag(name)?),
+            Kind::Integer(from, to) => drop(fields.integer(name, from..=to)?),
+            Kind::Number(from, to) => drop(fields.number(name, from..=to)?),
+            Kind::Words(words) => {
+                if fields.text(name)?.is_some_and(|word| !words.contains(&word)) {
+                    return Err(fields.wrong(name, format!("one of {}", words.join(", "))));
+                }
+            }
+            Kind::List(&Kind::Words(words)) => {
+                let is_known = |value: &Value| value.as_str().is_some_and(|word| words.contains(&word));
+                if fields.list(name)?.is_some_and(|list| !list.iter().all(is_known)) {
+                    return Err(fields.wrong(name, format!("a list of {}", words.join(", "))));
+                }
+            }
+            Kind::Null if fields.get(name).is_some() => {
+                return Err(fields.wrong(name, "absent: this server does not do that"));
+            }
+            Kind::Null => {}
+            Kind::Any | Kind::List(_) | Kind::Object(_) | Kind::Map | Kind::Either(_) => {
+                unreachable!("the tables have none of these kinds")
+            }
+        }
+    }
+    Ok(())
 }
 
 fn bounded(kind: &str, from: Option<Value>, to: Option<Value>) -> Value {
@@ -170,7 +210,7 @@ fn or_null(schema: &mut Value) {
     if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
         words.push(Value::Null);
     }
-    if let Some(kind) = schema.get("type").cloned() {
+    if let Some(kind) = schema.get("type").filter(|kind| **kind != "null").cloned() {
         schema["type"] = json!([kind, "null"]);
     }
 }

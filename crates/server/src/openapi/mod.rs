@@ -1,8 +1,8 @@
 //! The API as an OpenAPI document, made of the tables that routes, readers and tests share.
 
-mod field;
+pub(crate) mod field;
 mod operations;
-mod requests;
+pub(crate) mod requests;
 mod responses;
 #[cfg(test)]
 mod tests;

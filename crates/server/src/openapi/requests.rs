@@ -6,6 +6,7 @@ use crate::sampling;
 const ANY_LIST: Kind = Kind::List(&Kind::Any);
 const TEXTS: Kind = Kind::Either(&[Kind::Text, Kind::List(&Kind::Text)]);
 const TOKENS: Kind = Kind::List(&COUNT);
+const MODEL_NEEDED: Field = needs("model", Kind::Text, "Name of a model, or an alias");
 const MODEL: Field = may("model", Kind::Text, "Name of a model, an alias, or absent for the first");
 const STREAM: Field = may("stream", Kind::Flag, "Send the answer in pieces as it is written");
 const MESSAGES: Field = needs(
@@ -45,7 +46,7 @@ fn sampler() -> Vec<Field> {
         sampling::numbers().map(|(name, from, to, about)| may(name, Kind::Number(from, to), about)).collect();
     fields.extend([
         may("adaptive_decay", Kind::Number(0.0, 0.99), "Decay of adaptive-p's mean"),
-        may("seed", INTEGER, "Seed of the random numbers; below 0: another each time"),
+        may("seed", INTEGER, "Seed of the random numbers, of 64 bits; below 0: another each time"),
         may("mirostat", Kind::Integer(0, 2), "Version of Mirostat; 0: off"),
         may("min_keep", Kind::Integer(0, i32::MAX as i64), "Tokens that each sampler keeps at least"),
         may("samplers", TEXTS, "Samplers in their order: names, or their letters as one text"),
@@ -79,7 +80,11 @@ fn guided() -> Vec<Field> {
 const SCHEMA: Field = may("schema", Kind::Map, "A JSON schema");
 
 fn schema() -> Vec<Field> {
-    vec![SCHEMA]
+    vec![
+        SCHEMA,
+        may("name", Kind::Text, "Taken, and without effect"),
+        may("strict", Kind::Flag, "Answers always conform"),
+    ]
 }
 
 fn schema_format() -> Vec<Field> {
@@ -171,9 +176,62 @@ const CHAT: [Field; 13] = [
     RETURN_TOKENS,
 ];
 
+/// Fields of conversations whose values have to be what the server does.
+pub(crate) const CHAT_FIXED: [Field; 9] = [
+    may("reasoning_format", Kind::Words(&["auto", "deepseek"]), "Reasoning goes beside the content"),
+    may("reasoning_budget", Kind::Integer(-1, -1), "Reasoning has no limit of its own; see `reasoning_effort`"),
+    may("modalities", Kind::List(&Kind::Words(&["text"])), "Answers are texts"),
+    may("audio", Kind::Null, "Answers are texts"),
+    may("functions", Kind::Null, "The older form of `tools`"),
+    may("web_search_options", Kind::Null, "The server searches nothing"),
+    may("n_probs", Kind::Integer(0, 0), "Only 0: `logprobs` and `top_logprobs` ask for probabilities"),
+    CACHE_PROMPT,
+    SAFETY,
+];
+
+const CACHE_PROMPT: Field =
+    may("cache_prompt", Kind::Flag, "Prefixes are shared in any case, which changes times and no text");
+const SAFETY: Field = may("safety_identifier", Kind::Text, "Taken, and without effect");
+
+/// Fields of llama-server's completions whose values have to be what the server does.
+pub(crate) const NATIVE_FIXED: [Field; 3] = [
+    may("n", Kind::Integer(1, 1), "Only 1: /v1/completions makes several answers"),
+    may("n_cmpl", Kind::Integer(1, 1), "The same"),
+    CACHE_PROMPT,
+];
+
+/// The same of OpenAI's.
+pub(crate) const COMPLETION_FIXED: [Field; 2] = [
+    may("n_probs", Kind::Integer(0, 0), "Only 0: `logprobs` asks for probabilities"),
+    CACHE_PROMPT,
+];
+
+/// Fields of endpoints with llama.cpp's names.
+const SHIFT: Field = may(
+    "n_keep",
+    Kind::Integer(-1, u32::MAX as i64),
+    "Tokens that stay when the context is shifted; -1: all of the prompt",
+);
+const PING: Field = may(
+    "sse_ping_interval",
+    Kind::Integer(-1, 86400),
+    "Seconds of silence after which a stream has a comment; below 1: never",
+);
+
+fn options() -> Vec<Field> {
+    vec![may("num_ctx", Kind::Integer(1, i64::MAX), "At most the context with which the model was loaded")]
+}
+
 fn chat() -> Vec<Field> {
-    let both = [TIMINGS, PROGRESS, LORA];
-    join([&[MODEL, MESSAGES], &CHAT, &TOOLS, &OPENAI, &ENDS, &sampler(), &CONSTRAINTS, &both])
+    let both = [
+        TIMINGS,
+        PROGRESS,
+        LORA,
+        SHIFT,
+        PING,
+        may("options", Kind::Object(options), "ollama's name of the context's size"),
+    ];
+    join([&[MODEL, MESSAGES], &CHAT, &CHAT_FIXED, &TOOLS, &OPENAI, &ENDS, &sampler(), &CONSTRAINTS, &both])
 }
 
 const PROMPT: Field = needs(
@@ -194,8 +252,10 @@ fn completion() -> Vec<Field> {
             "Log probabilities, and those of so many other tokens in each place",
         ),
         LORA,
+        SHIFT,
+        PING,
     ];
-    join([&[MODEL, PROMPT], &own, &OPENAI, &ENDS, &sampler(), &CONSTRAINTS])
+    join([&[MODEL, PROMPT], &own, &COMPLETION_FIXED, &OPENAI, &ENDS, &sampler(), &CONSTRAINTS])
 }
 
 fn response_format() -> Vec<Field> {
@@ -273,7 +333,7 @@ fn output_config() -> Vec<Field> {
 /// A message without the limit of its answer.
 fn counted() -> Vec<Field> {
     let own = [
-        MODEL,
+        MODEL_NEEDED,
         MESSAGES,
         may("system", Kind::Either(&[Kind::Text, Kind::List(&Kind::Map)]), "The system prompt"),
         may("stop_sequences", TEXTS, "Texts at which the answer ends; at most 16"),
@@ -294,17 +354,14 @@ fn message() -> Vec<Field> {
     join([&[needs("max_tokens", Kind::Integer(1, i64::MAX), "Most tokens of the answer"), LORA], &counted()])
 }
 
-const NATIVE: [Field; 10] = [
+const NATIVE: [Field; 11] = [
     STREAM,
     N_PREDICT,
     MAX_TOKENS,
     may("n_probs", Kind::Integer(0, 100), "Log probabilities of so many tokens in each place"),
     may("post_sampling_probs", Kind::Flag, "Probabilities after all samplers instead of them"),
-    may(
-        "n_keep",
-        Kind::Integer(-1, u32::MAX as i64),
-        "Tokens that stay when the context is shifted; -1: all of the prompt",
-    ),
+    SHIFT,
+    PING,
     may("response_fields", TEXTS, "The fields of the answer to tell, as paths with `/`"),
     RETURN_TOKENS,
     TIMINGS,
@@ -312,7 +369,7 @@ const NATIVE: [Field; 10] = [
 ];
 
 fn native() -> Vec<Field> {
-    join([&[MODEL, PROMPT], &NATIVE, &[PROGRESS], &ENDS, &sampler(), &CONSTRAINTS])
+    join([&[MODEL, PROMPT], &NATIVE, &NATIVE_FIXED, &[PROGRESS], &ENDS, &sampler(), &CONSTRAINTS])
 }
 
 fn infill() -> Vec<Field> {
@@ -323,7 +380,7 @@ fn infill() -> Vec<Field> {
         may("input_extra", Kind::List(&Kind::Map), "Other files: `filename` and `text` of each"),
         may("prompt", Kind::Text, "The beginning of the text in the gap"),
     ];
-    join([&own, &NATIVE, &[PROGRESS], &ENDS, &sampler(), &CONSTRAINTS])
+    join([&own, &NATIVE, &NATIVE_FIXED, &[PROGRESS], &ENDS, &sampler(), &CONSTRAINTS])
 }
 
 const INPUT: Kind = Kind::Either(&[Kind::Text, ANY_LIST, Kind::Map]);
@@ -454,7 +511,7 @@ const OLLAMA: [Field; 10] = [
 fn ollama_chat() -> Vec<Field> {
     join([
         &[
-            MODEL,
+            MODEL_NEEDED,
             may("messages", Kind::List(&Kind::Map), "The conversation; without one the model is only loaded"),
         ],
         &TOOLS,
@@ -464,7 +521,7 @@ fn ollama_chat() -> Vec<Field> {
 
 fn ollama_generate() -> Vec<Field> {
     let own = [
-        MODEL,
+        MODEL_NEEDED,
         may("prompt", Kind::Text, "The question; without one the model is only loaded"),
         may("suffix", Kind::Text, "A text after the gap that the answer fills"),
         may("system", Kind::Text, "The system prompt"),

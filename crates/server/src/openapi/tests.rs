@@ -24,6 +24,7 @@ fn samples(kind: Kind) -> Vec<Value> {
         Kind::List(kind) => samples(*kind).into_iter().map(|value| json!([value])).collect(),
         Kind::Object(fields) => objects(&fields()),
         Kind::Map => vec![json!({})],
+        Kind::Null => vec![Value::Null],
         Kind::Either(kinds) => kinds.iter().flat_map(|kind| samples(*kind)).collect(),
     }
 }

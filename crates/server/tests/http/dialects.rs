@@ -8,7 +8,7 @@ const QUESTION: &str = "Tell me a story about a fox.";
 
 /// A conversation of one question.
 fn question(more: Value) -> Value {
-    let mut body = json!({"messages": [{"role": "user", "content": QUESTION}]});
+    let mut body = json!({"model": "golden", "messages": [{"role": "user", "content": QUESTION}]});
     body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
     body
 }
@@ -85,7 +85,7 @@ fn lines_say_what_whole_answers_do() {
     let options = json!({"temperature": 0, "num_predict": 8});
     for (path, body, at) in [
         ("/api/chat", question(json!({"options": options})), "/message/content"),
-        ("/api/generate", json!({"prompt": QUESTION, "options": options}), "/response"),
+        ("/api/generate", json!({"model": "golden", "prompt": QUESTION, "options": options}), "/response"),
     ] {
         let streamed = running.post(path, &body);
         assert_eq!(kind(&streamed), "application/x-ndjson");
@@ -113,7 +113,7 @@ fn lines_say_what_whole_answers_do() {
 fn a_context_goes_on_where_it_ended() {
     let running = Setup::built_in(1).start();
     let ask = |more: Value| {
-        let mut body = json!({"stream": false, "options": {"temperature": 0, "num_predict": 4}});
+        let mut body = json!({"model": "golden", "stream": false, "options": {"temperature": 0, "num_predict": 4}});
         body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         running.post("/api/generate", &body).body
     };
@@ -177,7 +177,7 @@ fn errors_have_the_shape_of_their_dialect() {
     let (status, body) = said(&running, "POST", "/api/chat", question(json!({"think": 3})));
     assert_eq!((status, body.as_object().map(|body| body.len())), (400, Some(1)), "{body}");
     let long = "fox ".repeat(2000);
-    let (status, body) = said(&running, "POST", "/api/generate", json!({"prompt": long}));
+    let (status, body) = said(&running, "POST", "/api/generate", json!({"model": "golden", "prompt": long}));
     assert_eq!(status, 400);
     assert!(body["error"].as_str().is_some_and(|text| text.contains("maximum")), "{body}");
     let (status, body) =

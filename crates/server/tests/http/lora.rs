@@ -102,7 +102,7 @@ fn requests_of_several_scales_do_not_change_each_other() {
 fn all_dialects_take_loras() {
     let running = setup(2).start();
     let messages = json!([{"role": "user", "content": "Once upon a time"}]);
-    let base = json!({"temperature": 0, "max_tokens": 16, "n_predict": 16, "prompt": "Once upon a time", "messages": messages});
+    let base = json!({"model": "golden", "temperature": 0, "max_tokens": 16, "n_predict": 16, "prompt": "Once upon a time", "messages": messages});
     let field = |path: &str, more: Value| {
         let mut body = base.clone();
         body.as_object_mut().expect("an object").extend(more.as_object().expect("one").clone());

@@ -10,6 +10,7 @@ mod ends;
 mod golden;
 mod hostile;
 mod infill;
+mod known;
 mod lora;
 mod models;
 mod openapi;

@@ -131,7 +131,7 @@ fn the_server_has_the_operations_of_the_document() {
             assert_ne!(running.send(&request).status, 403, "{method} {path}");
         }
     }
-    assert_eq!(n_admin, 5);
+    assert_eq!(n_admin, 6);
 }
 
 /// The types of a schema's values.
@@ -168,15 +168,15 @@ fn values_of_other_types_are_refused_by_name() {
         ("/v1/chat/completions", &[json!({"messages": messages})]),
         ("/v1/completions", &[json!({"prompt": "A"})]),
         ("/v1/responses", &[json!({"input": "A"})]),
-        ("/v1/messages", &[json!({"messages": messages, "max_tokens": 1})]),
-        ("/v1/messages/count_tokens", &[json!({"messages": messages})]),
+        ("/v1/messages", &[json!({"model": "golden", "messages": messages, "max_tokens": 1})]),
+        ("/v1/messages/count_tokens", &[json!({"model": "golden", "messages": messages})]),
         ("/completion", &[json!({"prompt": "A"})]),
         ("/tokenize", &[json!({"content": "A"}), json!({"prompt": "A"}), json!({"messages": messages})]),
         ("/detokenize", &[json!({"tokens": [1]})]),
         ("/v1/completions/render", &[json!({"prompt": "A"})]),
         ("/v1/embeddings", &[json!({"input": "A"}), json!({"content": "A"}), json!({"prompt": "A"})]),
-        ("/api/chat", &[json!({"messages": messages, "stream": false}), json!({})]),
-        ("/api/generate", &[json!({"prompt": "A", "stream": false}), json!({})]),
+        ("/api/chat", &[json!({"model": "golden", "messages": messages, "stream": false}), json!({"model": "golden"})]),
+        ("/api/generate", &[json!({"model": "golden", "prompt": "A", "stream": false}), json!({"model": "golden"})]),
         ("/api/show", &[json!({}), json!({"model": "golden"})]),
     ];
     let mut n = 0;
@@ -269,8 +269,8 @@ fn responses_are_as_the_document_says() {
         ("/v1/responses", json!({"input": "A", "max_output_tokens": 3})),
         ("/v1/responses/input_tokens", json!({"input": "A"})),
         ("/v1/chat/completions/input_tokens", json!({"messages": messages})),
-        ("/v1/messages", json!({"messages": messages, "max_tokens": 3})),
-        ("/v1/messages/count_tokens", json!({"messages": messages})),
+        ("/v1/messages", json!({"model": "golden", "messages": messages, "max_tokens": 3})),
+        ("/v1/messages/count_tokens", json!({"model": "golden", "messages": messages})),
         ("/completion", json!({"prompt": "A", "n_predict": 3, "n_probs": 2, "return_tokens": true})),
         ("/completion", json!({"prompt": ["A", "B"], "n_predict": 3})),
         (
@@ -291,10 +291,10 @@ fn responses_are_as_the_document_says() {
         ("/api/embeddings", json!({"prompt": "A"})),
         (
             "/api/chat",
-            json!({"messages": messages, "stream": false, "logprobs": true, "options": {"num_predict": 3}}),
+            json!({"model": "golden", "messages": messages, "stream": false, "logprobs": true, "options": {"num_predict": 3}}),
         ),
-        ("/api/chat", json!({})),
-        ("/api/generate", json!({"prompt": "A", "stream": false, "options": {"num_predict": 3}})),
+        ("/api/chat", json!({"model": "golden"})),
+        ("/api/generate", json!({"model": "golden", "prompt": "A", "stream": false, "options": {"num_predict": 3}})),
         ("/api/show", json!({"model": "golden"})),
     ];
     for (path, body) in asked {

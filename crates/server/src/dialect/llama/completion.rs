@@ -14,6 +14,8 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fim::Gap;
 use crate::model::Facts;
+use crate::openapi::field::check;
+use crate::openapi::requests::NATIVE_FIXED;
 use crate::sampling;
 
 /// Reads a body.
@@ -41,9 +43,7 @@ fn completion(
     let n_probs = fields.integer("n_probs", 0..=100)?.unwrap_or(0) as usize;
     options.logprobs = (n_probs > 0).then_some(n_probs);
     options.logprobs_after_sampling = fields.flag("post_sampling_probs")?.unwrap_or(false);
-    if let Some(keep) = fields.integer("n_keep", -1..=i64::from(u32::MAX))? {
-        options.shift = options.shift.map(|_| usize::try_from(keep).unwrap_or(usize::MAX));
-    }
+    check(fields, &NATIVE_FIXED)?;
     let writer = Completion {
         options: options.clone(),
         stream: fields.flag("stream")?.unwrap_or(false),
@@ -54,7 +54,8 @@ fn completion(
         answers: Vec::new(),
     };
     let slot = sampling::slot(fields, facts)?;
-    let ask = Ask { stream: writer.stream, slot, ..Ask::new(Prompt::Texts(prompts), options) };
+    let silence = sampling::silence(fields)?;
+    let ask = Ask { stream: writer.stream, slot, silence, ..Ask::new(Prompt::Texts(prompts), options) };
     Ok((ask, Box::new(writer)))
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn detokenize(served: &Served, body: &Value) -> Result<Value, ApiErro
     let list = fields.list("tokens")?.unwrap_or_default();
     let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
     let tokens: Vec<u32> = list.iter().map(id).collect::<Option<_>>().ok_or_else(wrong)?;
-    let text = served.facts.text_of(&tokens)?;
+    let text = served.facts.text_of(&tokens).map_err(|error| error.of_field("tokens"))?;
     Ok(json!({"content": text, "prompt": text}))
 }
 

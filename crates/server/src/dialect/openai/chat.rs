@@ -15,6 +15,8 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::ids;
 use crate::model::Facts;
+use crate::openapi::field::check;
+use crate::openapi::requests::CHAT_FIXED;
 use crate::parts::Parts;
 use crate::sampling;
 
@@ -27,6 +29,11 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     options.max_tokens =
         sampling::max_tokens(&fields, &["max_completion_tokens", "max_tokens", "n_predict"], facts)?;
     options.ends = sampling::ends(&fields, options.max_tokens, facts)?;
+    check(&fields, &CHAT_FIXED)?;
+    if let Some(options) = fields.object("options")? {
+        let most = i64::try_from(facts.n_ctx).unwrap_or(i64::MAX);
+        options.integer("num_ctx", 1..=most)?;
+    }
     let wants_logprobs = fields.flag("logprobs")?.unwrap_or(false);
     let top = fields.integer("top_logprobs", 0..=20)?;
     if top.is_some_and(|top| top > 0) && !wants_logprobs {
@@ -49,6 +56,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         calls,
         priority: priority(&fields)?,
         slot: sampling::slot(&fields, facts)?,
+        silence: sampling::silence(&fields)?,
         ..Ask::new(prompt, options)
     };
     let writer = Chat {

@@ -13,6 +13,8 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fim;
 use crate::model::Facts;
+use crate::openapi::field::check;
+use crate::openapi::requests::COMPLETION_FIXED;
 use crate::sampling;
 
 /// `object` of bodies and chunks.
@@ -38,6 +40,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     if echo && suffix.is_some() {
         return Err(fields.wrong("echo", "false with a `suffix`"));
     }
+    check(&fields, &COMPLETION_FIXED)?;
     options.logprobs = fields.integer("logprobs", 0..=20)?.map(|n| n as usize);
     let (stream, usage, _) = stream_options(&fields)?;
     let (stop, answers) = (options.stop.clone(), Vec::new());
@@ -47,6 +50,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         stream,
         priority: priority(&fields)?,
         slot: sampling::slot(&fields, facts)?,
+        silence: sampling::silence(&fields)?,
         prompt_logprobs: options.logprobs.filter(|_| echo),
         ..Ask::new(Prompt::Texts(prompts), options)
     };

@@ -55,7 +55,8 @@ pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAs
             return Err(ApiError::field(name, message));
         }
         let limit = if cut.is_some() { usize::MAX } else { facts.n_ctx };
-        let mut tokens = read_parts(facts, parts, limit)?.tokens;
+        let read = read_parts(facts, parts, limit).map_err(|error| error.of_field(name))?;
+        let mut tokens = read.tokens;
         if let Some(most) = cut {
             tokens.truncate(most);
         }

@@ -51,6 +51,9 @@ fn message(value: &Value, path: &str) -> Result<Message, ApiError> {
     if content.is_none() && calls.is_empty() && !fields.map().contains_key("content") {
         return Err(fields.need("content", None::<Value>).expect_err("it is missing"));
     }
+    for name in ["name", "tool_call_id", "reasoning_content", "reasoning"] {
+        fields.text(name)?;
+    }
     for (i, call) in calls.iter().enumerate() {
         check_call(call, &format!("{}[{i}]", fields.path("tool_calls")))?;
     }
@@ -93,6 +96,7 @@ pub(super) fn text_of_parts(parts: &[Value], path: &str) -> Result<String, ApiEr
 
 fn check_call(call: &Value, path: &str) -> Result<(), ApiError> {
     let call = Fields::of(call, path)?;
+    call.text("id")?;
     let function = call.need("function", call.object("function")?)?;
     function.need("name", function.text("name")?)?;
     match function.get("arguments") {

@@ -119,11 +119,11 @@ fn priority(fields: &Fields<'_>) -> Result<i32, ApiError> {
 /// Number of answers.
 fn n_answers(fields: &Fields<'_>) -> Result<usize, ApiError> {
     let n = fields.integer("n", 1..=MOST_ANSWERS)?;
-    let n = match n {
-        Some(n) => Some(n),
-        None => fields.integer("best_of", 1..=MOST_ANSWERS)?,
-    };
-    Ok(n.unwrap_or(1) as usize)
+    let best = fields.integer("best_of", 1..=MOST_ANSWERS)?;
+    match (n, best) {
+        (Some(n), Some(best)) if best != n => Err(fields.wrong("best_of", "the same as `n`: all answers are told")),
+        _ => Ok(n.or(best).unwrap_or(1) as usize),
+    }
 }
 
 /// Most answers to a prompt.
