@@ -420,7 +420,7 @@ fn keys_are_read_again_when_their_file_changes() {
 }
 
 #[test]
-fn the_service_of_systemd_waits_until_answers_have_ended() {
+fn the_services_of_systemd_and_kubernetes_wait_until_answers_have_ended() {
     let help = crate::out(&crate::run(&["serve", "--help"]));
     let default = |option: &str| -> u64 {
         let rest = help.split(option).nth(1).expect("it is an option");
@@ -434,4 +434,21 @@ fn the_service_of_systemd_waits_until_answers_have_ended() {
     // Clients that are cut have two seconds to be told, idle connections one, and spans ten.
     let needed = default("--drain-delay <SECONDS>") + default("--drain-timeout <SECONDS>") + 13;
     assert!(stop > needed, "{stop} s, but the server takes {needed} s");
+    // So does that of Kubernetes, and its options and probes are there.
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/kubernetes.yaml");
+    let manifest = std::fs::read_to_string(file).expect("the file is there");
+    let value = |name: &str| manifest.lines().find_map(|line| line.trim().strip_prefix(name)).map(str::trim);
+    let grace = value("terminationGracePeriodSeconds:").expect("it has a limit").parse::<u64>();
+    assert!(grace.expect("in seconds") > needed);
+    let options = manifest.lines().filter_map(|line| line.trim().strip_prefix("- --"));
+    let names: Vec<&str> = options.map(|option| option.split('=').next().unwrap_or(option)).collect();
+    assert!(names.len() > 5, "{names:?}");
+    for name in names {
+        assert!(help.contains(&format!("--{name}")), "{name}");
+    }
+    let server = start(&[]);
+    for probe in manifest.lines().filter_map(|line| line.trim().strip_prefix("httpGet: {path: ")) {
+        let path = probe.split(',').next().expect("a path");
+        assert!(ask(&server, "GET", path, "").starts_with("HTTP/1.1 200"), "{path}");
+    }
 }

@@ -27,31 +27,17 @@ BIN = os.path.dirname(sys.executable)
 KEY = "sk-" + secrets.token_hex(16)
 HEADERS = {"authorization": f"Bearer {KEY}"}
 N_CONVERSATION, N_TURN, N_REQUEST, AT_ONCE = 12, 4, 48, 6
-HAPROXY = """
-global
-  maxconn 1000
-defaults
-  mode http
-  timeout connect 2s
-  timeout client 600s
-  timeout server 600s
-  timeout queue 30s
-  option redispatch
-  retries 3
-  retry-on conn-failure empty-response 503
-  option http-buffer-request
-frontend front
-  bind 127.0.0.1:{port}
-  default_backend servers
-backend servers
-  balance hash hdr(x-session-id)
-  hash-type consistent
-  option httpchk GET /health
-  http-check expect status 200
-  default-server check inter 500ms fall 2 rise 2
-  server a 127.0.0.1:{a}
-  server b 127.0.0.1:{b}
-"""
+DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../../../docs/serving.md")
+
+
+def haproxy(port, a, b):
+    """The recipe of docs/serving.md with these ports."""
+    with open(DOCS, encoding="utf-8") as docs:
+        recipe = docs.read().split("```haproxy\n")[1].split("```")[0]
+    for found, here in [("127.0.0.1:8000", port), ("10.0.0.1:8080", a), ("10.0.0.2:8080", b)]:
+        assert recipe.count(found) == 1, found
+        recipe = recipe.replace(found, f"127.0.0.1:{here}")
+    return recipe
 
 
 def free_port():
@@ -109,7 +95,7 @@ def router(name, a, b, folder):
     if name == "haproxy":
         config = os.path.join(folder, "haproxy.cfg")
         with open(config, "w") as file:
-            file.write(HAPROXY.format(port=port, a=a.port, b=b.port))
+            file.write(haproxy(port, a.port, b.port))
         line = [shutil.which("haproxy"), "-f", config]
     elif name == "sglang-router":
         line = [sys.executable, "-m", "sglang_router.launch_router", *common]
