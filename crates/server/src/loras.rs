@@ -126,12 +126,12 @@ impl Loras {
     }
 
     /// The names of LoRAs that running requests use, and those of waiting ones.
-    pub(crate) fn in_use(&self) -> Option<[Vec<&str>; 2]> {
+    pub(crate) fn in_use(&self) -> [Vec<&str>; 2] {
         let names = |n: fn(&One) -> &AtomicUsize| {
             let used = self.all.iter().filter(|one| n(one).load(Ordering::Relaxed) > 0);
             used.map(|one| one.name.as_str()).collect()
         };
-        (!self.all.is_empty()).then(|| [names(|one| &one.n_running), names(|one| &one.n_waiting)])
+        [names(|one| &one.n_running), names(|one| &one.n_waiting)]
     }
 
     /// Number of LoRAs.

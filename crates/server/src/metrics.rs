@@ -70,6 +70,7 @@ impl Metrics {
     }
 
     fn describe(&self) {
+        // Descriptions have no kind.
         for (name, text) in HELP {
             let (name, text) = (KeyName::from_const_str(name), text.into());
             self.recorder.describe_counter(name, None, text);
@@ -119,8 +120,8 @@ impl Metrics {
         self.histogram("vllm:inter_token_latency_seconds", model)
     }
 
-    /// An answer that has ended by itself.
-    pub(crate) fn finished(&self, model: &str, stats: &Stats, whole: Duration) {
+    /// The tokens of an answer that has ended in any way.
+    pub(crate) fn tokens(&self, model: &str, stats: &Stats) {
         let n_prompt = stats.n_prompt + stats.n_cached;
         for (name, n) in [
             ("vllm:prompt_tokens_total", n_prompt),
@@ -137,6 +138,11 @@ impl Metrics {
         ] {
             self.add(name, model, n);
         }
+    }
+
+    /// An answer that has ended by itself.
+    pub(crate) fn finished(&self, model: &str, stats: &Stats, whole: Duration) {
+        let n_prompt = stats.n_prompt + stats.n_cached;
         let seconds = |name, time: Duration| self.gauge(name, Vec::new()).increment(time.as_secs_f64());
         seconds("llamacpp:prompt_seconds_total", stats.prefill());
         seconds("llamacpp:tokens_predicted_seconds_total", stats.decode);
@@ -201,6 +207,11 @@ impl Metrics {
             cache.push(Label::new("enable_prefix_caching", "True"));
             self.gauge(name, cache).set(1.0);
             self.gauge("chaski_model_loaded", model()).set(1.0);
+            self.gauge("chaski_queue_tokens", model()).set(served.pace.n_waiting_token() as f64);
+            for (what, n_byte) in &served.memory {
+                let labels = [model(), vec![Label::new("kind", *what)]].concat();
+                self.gauge("chaski_gpu_memory_bytes", labels).set(*n_byte as f64);
+            }
             (running, waiting) = (running + load.n_running, waiting + load.n_waiting);
             (steps, rows) = (steps + load.n_step, rows + load.n_row);
         }
@@ -222,7 +233,7 @@ impl Metrics {
 /// vLLM's metric of LoRAs in use: its labels are the value, so it is not one of the recorder, which keeps all labels.
 fn loras_in_use(models: &[std::sync::Arc<Served>]) -> String {
     let line = |served: &std::sync::Arc<Served>| {
-        let [running, waiting] = served.facts.loras.in_use()?.map(|names| names.join(","));
+        let [running, waiting] = served.facts.loras.in_use().map(|names| names.join(","));
         let labels = [
             ("model_name", &*served.facts.id),
             ("engine", "0"),
@@ -233,17 +244,77 @@ fn loras_in_use(models: &[std::sync::Arc<Served>]) -> String {
         let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let label = |(name, value): (&str, &str)| format!("{name}=\"{}\"", escaped(value));
         let labels: Vec<String> = labels.into_iter().map(label).collect();
-        Some(format!("vllm:lora_requests_info{{{}}} {}\n", labels.join(","), crate::clock::now()))
+        format!("vllm:lora_requests_info{{{}}} {}\n", labels.join(","), crate::clock::now())
     };
-    let lines: String = models.iter().filter_map(line).collect();
-    if lines.is_empty() { lines } else { format!("# TYPE vllm:lora_requests_info gauge\n{lines}\n") }
+    let lines: String = models.iter().map(line).collect();
+    let help = "# HELP vllm:lora_requests_info LoRAs that requests use, by name; the value is the time.";
+    format!("{help}\n# TYPE vllm:lora_requests_info gauge\n{lines}\n")
 }
 
-/// Descriptions.
-const HELP: [(&str, &str); 5] = [
+/// The same measurements as OpenMetrics has them: a counter is called by its name without `_total`, and what is one
+/// without that end has no known kind.
+pub(crate) fn openmetrics(text: &str) -> String {
+    let kinds = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"));
+    let counters: std::collections::HashSet<&str> = kinds.collect();
+    let line = |line: &str| {
+        let Some((word, rest)) = line.strip_prefix("# ").and_then(|line| line.split_once(' ')) else {
+            return format!("{line}\n");
+        };
+        let (name, said) = rest.split_once(' ').unwrap_or((rest, ""));
+        match (counters.contains(name), name.strip_suffix("_total")) {
+            (true, Some(short)) => format!("# {word} {short} {said}\n"),
+            (true, None) if word == "TYPE" => format!("# TYPE {name} unknown\n"),
+            _ => format!("{line}\n"),
+        }
+    };
+    let lines = text.lines().filter(|line| !line.is_empty()).map(line);
+    lines.chain(["# EOF\n".to_owned()]).collect()
+}
+
+/// Descriptions of all of them.
+const HELP: [(&str, &str); 44] = [
+    ("chaski_build_info", "The version of the server."),
+    ("chaski_device_losses_total", "Devices that were lost and recovered."),
+    ("chaski_gpu_memory_bytes", "Memory of a loaded model by kind."),
     ("chaski_http_requests_total", "Responses by path and status."),
+    ("chaski_model_loaded", "1 for each model that is loaded."),
+    ("chaski_queue_tokens", "Tokens of prompts that wait."),
     ("chaski_rejected_total", "Refused requests by status."),
-    ("vllm:prompt_tokens_total", "Tokens of prompts, cached ones included."),
-    ("vllm:generation_tokens_total", "Tokens of answers."),
+    ("llamacpp:n_busy_slots_per_decode", "Mean number of rows in a step."),
+    ("llamacpp:n_decode_total", "Steps."),
+    ("llamacpp:n_tokens_max", "Most tokens of a prompt with its answer."),
+    ("llamacpp:predicted_tokens_seconds", "Tokens per second of the last answer."),
+    ("llamacpp:prompt_seconds_total", "Seconds of prompts."),
+    ("llamacpp:prompt_tokens_cached_total", "Tokens of prompts that were cached."),
+    ("llamacpp:prompt_tokens_seconds", "Tokens per second of the last prompt."),
     ("llamacpp:prompt_tokens_total", "Tokens of prompts that were run."),
+    ("llamacpp:requests_deferred", "Requests that wait."),
+    ("llamacpp:requests_processing", "Requests that run."),
+    ("llamacpp:spec_decode_num_accepted_tokens_total", "Tokens of drafts that were accepted."),
+    ("llamacpp:spec_decode_num_draft_tokens_total", "Tokens of drafts."),
+    ("llamacpp:spec_decode_num_drafts_total", "Drafts."),
+    ("llamacpp:tokens_predicted_seconds_total", "Seconds of answers after their first tokens."),
+    ("llamacpp:tokens_predicted_total", "Tokens of answers."),
+    ("vllm:cache_config_info", "Pages of the KV cache, and their size."),
+    ("vllm:e2e_request_latency_seconds", "Time from a request to the end of its answer."),
+    ("vllm:generation_tokens_total", "Tokens of answers."),
+    ("vllm:inter_token_latency_seconds", "Time between tokens."),
+    ("vllm:kv_cache_usage_perc", "Part of the KV cache in use, from 0 to 1."),
+    ("vllm:num_preemptions_total", "Requests that gave up their place for a while."),
+    ("vllm:num_requests_running", "Requests that run."),
+    ("vllm:num_requests_waiting", "Requests that wait."),
+    ("vllm:prefix_cache_hits_total", "Tokens of prompts that were cached."),
+    ("vllm:prefix_cache_queries_total", "Tokens of prompts that were looked for in the cache."),
+    ("vllm:prompt_tokens_total", "Tokens of prompts, cached ones included."),
+    ("vllm:request_decode_time_seconds", "Time from the first token of an answer to its last."),
+    ("vllm:request_generation_tokens", "Tokens of an answer."),
+    ("vllm:request_prefill_time_seconds", "Time of a prompt."),
+    ("vllm:request_prompt_tokens", "Tokens of a prompt."),
+    ("vllm:request_queue_time_seconds", "Time in the queue."),
+    ("vllm:request_success_total", "Answers by the reason of their end."),
+    ("vllm:request_time_per_output_token_seconds", "Mean time of a token after the first."),
+    ("vllm:spec_decode_num_accepted_tokens_total", "Tokens of drafts that were accepted."),
+    ("vllm:spec_decode_num_draft_tokens_total", "Tokens of drafts."),
+    ("vllm:spec_decode_num_drafts_total", "Drafts."),
+    ("vllm:time_to_first_token_seconds", "Time to the first token."),
 ];

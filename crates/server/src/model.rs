@@ -23,6 +23,8 @@ pub(crate) struct Served {
     pub(crate) facts: Arc<Facts>,
     /// Bytes of memory that it takes.
     pub(crate) n_byte: u64,
+    /// The same by kind.
+    pub(crate) memory: Vec<(&'static str, u64)>,
     /// Prompts that wait.
     pub(crate) queue: Queue,
     pub(crate) pace: Pace,
@@ -123,7 +125,9 @@ impl Served {
     /// # Errors
     /// If the system has no thread.
     pub(crate) fn new(engine: Engine, options: ModelOptions) -> Result<Served, chaski::Error> {
-        let n_byte = engine.memory().n_byte();
+        let memory = engine.memory();
+        let n_byte = memory.n_byte();
+        let memory = memory.items.iter().map(|item| (item.what, item.n_byte)).collect();
         let (file, about) = (engine.info().file, About::of(engine.model())?);
         let mut sampler = SamplerParams::default();
         sampler.apply_metadata(engine.model().metadata());
@@ -154,7 +158,7 @@ impl Served {
             speculation: options.speculation,
         };
         let (queue, pace) = (Queue::default(), Pace::default());
-        Ok(Served { facts: Arc::new(facts), n_byte, queue, pace, handle })
+        Ok(Served { facts: Arc::new(facts), n_byte, memory, queue, pace, handle })
     }
 
     /// Ends its thread, and frees it; answers that run are waited for.

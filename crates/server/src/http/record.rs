@@ -158,6 +158,7 @@ impl Record {
         course.ended = Some((now, finish));
         let stats = &course.stats;
         self.held.open.used(stats.n_prompt + stats.n_token);
+        self.app.metrics.tokens(&self.model, stats);
         self.app.metrics.ended(&self.model, finish);
         self.app.log(&Entry::Answered(Answered {
             id: self.caller.id.clone(),

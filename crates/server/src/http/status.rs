@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse as _;
 use serde_json::json;
 
@@ -14,6 +14,7 @@ use super::respond::{json as respond, with_type};
 use crate::app::App;
 use crate::dialect::llama::props;
 use crate::error::{ApiError, Kind};
+use crate::metrics::openmetrics;
 use crate::model::Served;
 
 pub(super) async fn live() -> Response<Body> {
@@ -39,12 +40,22 @@ fn off(what: &str, option: &str) -> ApiError {
     ApiError::new(Kind::Unsupported, format!("this server offers no {what}; start it with `{option}`"))
 }
 
-pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response<Body>, ApiError> {
+/// Measurements, as OpenMetrics has them for those who say that they take it.
+pub(super) async fn metrics(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<Response<Body>, ApiError> {
     if !app.config.metrics {
         return Err(off("metrics", "--metrics"));
     }
-    let mut response =
-        with_type(app.metrics.text(&app.models.loaded()), "text/plain; version=0.0.4; charset=utf-8");
+    let text = app.metrics.text(&app.models.loaded());
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|kinds| kinds.to_str().ok());
+    let mut response = match accepted.into_iter().any(|kinds| kinds.contains("application/openmetrics-text")) {
+        true => {
+            with_type(openmetrics(&text), "application/openmetrics-text; version=1.0.0; charset=utf-8")
+        }
+        false => with_type(text, "text/plain; version=0.0.4; charset=utf-8"),
+    };
     // As llama-server has it, for rates since the start.
     let start = HeaderValue::from(app.metrics.started_at());
     response.headers_mut().insert(HeaderName::from_static("process-start-time-unix"), start);

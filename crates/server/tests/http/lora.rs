@@ -253,5 +253,5 @@ fn loras_that_are_not_there_are_refused() {
     assert!(text.contains("the model has no LoRAs"), "{text}");
     assert_eq!(ask(&plain, json!([])).0, 200);
     assert_eq!(plain.get("/lora-adapters").body, json!([]));
-    assert!(!plain.get("/metrics").text.contains("lora_requests_info"));
+    assert!(plain.get("/metrics").text.contains("max_lora=\"0\""));
 }

@@ -128,3 +128,45 @@ fn each_request_for_work_has_one_line() {
     assert_eq!(running.get("/health").status, 200);
     assert!(lines.lock().expect("no test panics").is_empty());
 }
+
+#[test]
+fn measurements_have_descriptions_and_two_forms() {
+    let running = Setup::built_in(1).start();
+    assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 3})).status, 200);
+    let plain = running.get("/metrics");
+    assert!(plain.headers["content-type"].to_str().is_ok_and(|kind| kind.starts_with("text/plain; version=0.0.4")));
+    let named = |text: &str, word: &str| -> Vec<String> {
+        let rest = text.lines().filter_map(|line| line.strip_prefix("# ")?.strip_prefix(word)?.strip_prefix(' '));
+        let mut names: Vec<String> = rest.filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect();
+        names.sort();
+        names
+    };
+    let names = named(&plain.text, "TYPE");
+    assert_eq!(names, named(&plain.text, "HELP"), "each has a description");
+    for name in ["chaski_queue_tokens", "chaski_gpu_memory_bytes", "vllm:lora_requests_info"] {
+        assert!(names.iter().any(|found| found == name), "{name}");
+    }
+    let headers = json!({"accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1"});
+    let open = running.send(&json!({"method": "GET", "path": "/metrics", "headers": headers}));
+    assert!(open.headers["content-type"].to_str().is_ok_and(|kind| kind.starts_with("application/openmetrics-text")));
+    assert!(open.text.ends_with("# EOF\n") && !open.text.contains("\n\n"));
+    assert!(open.text.contains("# TYPE vllm:generation_tokens counter\n"), "{}", open.text);
+    for line in open.text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")) {
+        assert!(!line.ends_with("_total"), "{line}");
+        assert!(open.text.lines().any(|sample| sample.starts_with(&format!("{line}_total"))), "{line}");
+    }
+}
+
+#[test]
+fn tokens_of_abandoned_answers_count() {
+    let running = Setup::built_in(1).start();
+    let mut body = long();
+    body["stream"] = true.into();
+    drop(begin(&running, "/v1/completions", &body, 30));
+    let count = || {
+        let text = running.get("/metrics").text;
+        let line = text.lines().find_map(|line| line.strip_prefix("llamacpp:tokens_predicted_total "));
+        line.map_or(0, |n| n.parse::<u64>().expect("a number"))
+    };
+    wait_until("they count", Duration::from_secs(10), || count() > 0);
+}
