@@ -44,6 +44,7 @@ mod names;
 mod openapi;
 mod pace;
 mod parts;
+mod places;
 mod queue;
 mod sampling;
 mod server;

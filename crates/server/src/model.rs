@@ -16,6 +16,7 @@ use crate::fields::Fields;
 use crate::loras::Loras;
 use crate::names::{is_called, stem};
 use crate::pace::Pace;
+use crate::places::Places;
 use crate::queue::Queue;
 
 /// A model that answers.
@@ -28,6 +29,7 @@ pub(crate) struct Served {
     /// Prompts that wait.
     pub(crate) queue: Queue,
     pub(crate) pace: Pace,
+    pub(crate) places: Arc<Places>,
     handle: Handle,
 }
 
@@ -137,6 +139,7 @@ impl Served {
         let ranker = Ranker::of(engine.model());
         let loras = Arc::new(Loras::new(engine.loras(), !options.lora_init_without_apply));
         let handle = engine.spawn()?;
+        let places = Arc::new(Places::new(options.n_seq));
         let facts = Facts {
             id: options.id.unwrap_or_else(|| stem(&file).to_owned()),
             aliases: options.aliases,
@@ -158,7 +161,7 @@ impl Served {
             speculation: options.speculation,
         };
         let (queue, pace) = (Queue::default(), Pace::default());
-        Ok(Served { facts: Arc::new(facts), n_byte, memory, queue, pace, handle })
+        Ok(Served { facts: Arc::new(facts), n_byte, memory, queue, pace, places, handle })
     }
 
     /// Ends its thread, and frees it; answers that run are waited for.

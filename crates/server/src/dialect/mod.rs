@@ -9,6 +9,7 @@ pub(crate) mod openai;
 pub(crate) mod timings;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chaski::ChatEvent;
@@ -86,12 +87,19 @@ pub(crate) struct Told {
     pub(crate) n: usize,
     /// Scales of the model's LoRAs; none without LoRAs.
     pub(crate) lora: Vec<f32>,
+    /// The place of each answer, once it runs.
+    pub(crate) slots: Arc<[AtomicUsize]>,
 }
 
 impl Told {
     /// Answers in all.
     pub(crate) fn n_answer(&self) -> usize {
         self.prompts.len() * self.n
+    }
+
+    /// The place of an answer; 0 before it has one.
+    pub(crate) fn slot(&self, index: usize) -> usize {
+        self.slots.get(index).map_or(0, |slot| slot.load(Ordering::Relaxed))
     }
 
     /// Tokens of all prompts.

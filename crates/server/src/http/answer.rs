@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::body;
 use super::guard::Caller;
 use super::readings::wait;
-use super::record::{Held, Record};
+use super::record::{Held, Record, Tasks};
 use super::respond::{error_body, json, stream_headers};
 use crate::answers::{Answers, Gathered};
 use crate::app::App;
@@ -43,6 +43,7 @@ pub(super) struct Queued {
     silence: Option<Duration>,
     asked: Asked,
     waiting: Option<Waiting>,
+    tasks: Tasks,
 }
 
 /// Reads a body, and queues its answers.
@@ -89,10 +90,12 @@ pub(super) async fn queue(
         served.begins();
         let answers = ask.submit(&served, &prompts, client).map_err(|error| served.refusal(error))?;
         let (id, created, facts) = (ids::new(dialect.prefix), clock::now(), served.facts.clone());
+        let tasks = Tasks::new(&ask, &prompts, &facts);
+        let slots = tasks.slots.clone();
         let lora = ask.options.lora.unwrap_or_default();
-        let told = Told { id, created, model: name, fingerprint, facts, prompts, n: ask.n, lora };
+        let told = Told { id, created, model: name, fingerprint, facts, prompts, n: ask.n, lora, slots };
         let (stream, silence, waiting) = (ask.stream, ask.silence, Some(waiting));
-        Ok(Queued { answers, writer, told, stream, silence, asked, waiting })
+        Ok(Queued { answers, writer, told, stream, silence, asked, tasks, waiting })
     })
     .await
 }
@@ -134,7 +137,8 @@ pub(crate) async fn answer(
     let n_prompt = queued.told.prompts.iter().flat_map(|prompt| vec![prompt.tokens.len(); queued.told.n]);
     let n_prompt = n_prompt.collect();
     let using = Using::new(served.facts.loras.clone(), &queued.told.lora);
-    let held = Held { open, using, lease: served, waiting: queued.waiting.take() };
+    let (tasks, waiting) = (queued.tasks.clone(), queued.waiting.take());
+    let held = Held { open, using, lease: served, tasks, waiting };
     caller.span.asked(queued.asked, &queued.told.id);
     let record = Record::new(app.clone(), caller, real.clone(), start, n_prompt, held);
     let mut response = match queued.stream {

@@ -1,20 +1,25 @@
 //! Measurements of a request.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use chaski::{ChatEvent, Finish};
 use metrics::Histogram;
+use serde_json::{Value, json};
 
 use super::guard::Caller;
 use crate::app::{App, OpenRequest};
+use crate::ask::{Ask, Read};
 use crate::config::{Answered, Entry};
 use crate::course::Course;
 use crate::error::{ApiError, Kind};
 use crate::loras::Using;
+use crate::model::Facts;
 use crate::models::Lease;
+use crate::places::{Place, Places};
 use crate::queue::Waiting;
+use crate::sampling;
 
 /// The course of a request for answers. Answers that have not ended when it is dropped were abandoned.
 pub(super) struct Record {
@@ -27,6 +32,7 @@ pub(super) struct Record {
     answers: Vec<Course>,
     /// Tokens of the prompts that do not run yet, by answer.
     waiting: Vec<Option<usize>>,
+    places: Vec<Option<Place>>,
     /// Status of the response: so far that of a client that left.
     status: u16,
     gaps: Histogram,
@@ -43,6 +49,48 @@ pub(super) struct Held {
     pub(super) lease: Lease,
     /// While all of its prompts wait.
     pub(super) waiting: Option<Waiting>,
+    pub(super) tasks: Tasks,
+}
+
+/// What is told of the answers of a request while they run.
+#[derive(Clone)]
+pub(super) struct Tasks {
+    prompts: Vec<Arc<str>>,
+    params: Arc<Value>,
+    max_tokens: Option<usize>,
+    /// Answers to each prompt.
+    n: usize,
+    /// The slot that the request asks for.
+    asked: Option<u32>,
+    /// The place of each answer, once it has one.
+    pub(super) slots: Arc<[AtomicUsize]>,
+}
+
+impl Tasks {
+    pub(super) fn new(ask: &Ask, prompts: &[Read], facts: &Facts) -> Tasks {
+        let mut params = sampling::told(&ask.options.sampler, facts);
+        let limit = ask.options.max_tokens.map_or(json!(-1), |n| json!(n));
+        params.insert("n_predict".into(), limit.clone());
+        params.insert("max_tokens".into(), limit);
+        params.insert("stop".into(), json!(ask.options.stop));
+        params.insert("stream".into(), ask.stream.into());
+        Tasks {
+            prompts: prompts.iter().map(|prompt| prompt.text.as_str().into()).collect(),
+            params: Arc::new(params.into()),
+            max_tokens: ask.options.max_tokens,
+            n: ask.n,
+            asked: ask.slot,
+            slots: (0..prompts.len() * ask.n).map(|_| AtomicUsize::new(0)).collect(),
+        }
+    }
+
+    /// The place of an answer that begins to run.
+    fn place(&self, places: &Arc<Places>, index: usize) -> Option<Place> {
+        let prompt = self.prompts[index / self.n].clone();
+        let place = places.take(self.asked, prompt, self.params.clone(), self.max_tokens)?;
+        self.slots[index].store(place.index, Ordering::Relaxed);
+        Some(place)
+    }
 }
 
 impl Record {
@@ -59,9 +107,10 @@ impl Record {
         caller.is_told.store(true, Ordering::Relaxed);
         n_prompt.iter().for_each(|n| held.lease.pace.waits(*n));
         let answers = vec![Course::default(); n_prompt.len()];
+        let places = n_prompt.iter().map(|_| None).collect();
         let waiting = n_prompt.into_iter().map(Some).collect();
         let queued = Instant::now();
-        Record { app, caller, model, start, queued, answers, waiting, status: LEFT, gaps, held }
+        Record { app, caller, model, start, queued, answers, waiting, places, status: LEFT, gaps, held }
     }
 
     pub(super) fn app(&self) -> &App {
@@ -104,6 +153,10 @@ impl Record {
         self.held.lease.pace.sign();
         if matches!(event, ChatEvent::Started { .. }) {
             self.runs(index);
+            self.places[index] = self.held.tasks.place(&self.held.lease.places, index);
+        }
+        if let (ChatEvent::Piece(_), Some(place)) = (event, &self.places[index]) {
+            place.token();
         }
         let (now, course) = (Instant::now(), &mut self.answers[index]);
         match event {
@@ -154,6 +207,7 @@ impl Record {
 
     fn end(&mut self, index: usize, finish: &'static str) {
         self.runs(index);
+        self.places[index] = None;
         let (now, course) = (Instant::now(), &mut self.answers[index]);
         course.ended = Some((now, finish));
         let stats = &course.stats;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use axum::response::IntoResponse as _;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use serde_json::json;
 
 use super::extract::InQuery;
+use super::guard::Caller;
 use super::respond::{json as respond, with_type};
 use crate::app::App;
 use crate::dialect::llama::props;
@@ -112,6 +112,7 @@ pub(super) async fn props(
 /// The places of a model; none while it is not loaded.
 pub(super) async fn slots(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     InQuery(which): InQuery<Which>,
 ) -> Result<Response<Body>, ApiError> {
     if !app.config.slots {
@@ -121,10 +122,10 @@ pub(super) async fn slots(
     let Some(served) = app.models.served(&id) else {
         return Ok(respond(&json!([])));
     };
-    let load = served.load();
-    let is_full = load.n_running >= served.facts.n_seq as usize;
-    if is_full && which.fail_on_no_slot.is_some() {
-        return Ok(StatusCode::SERVICE_UNAVAILABLE.into_response());
+    let is_full = served.load().n_running >= served.facts.n_seq as usize;
+    let fails = which.fail_on_no_slot.as_deref().is_some_and(|flag| !matches!(flag, "" | "0" | "false"));
+    if is_full && fails {
+        return Err(ApiError::new(Kind::Loading, "no slot available").retry(1));
     }
-    Ok(respond(&props::slots(&served.facts, &load)))
+    Ok(respond(&props::slots(&served, caller.is_admin)))
 }

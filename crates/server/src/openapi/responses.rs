@@ -330,7 +330,11 @@ fn slot() -> Vec<Field> {
         needs("id", COUNT, "Number of the place"),
         needs("n_ctx", COUNT, "Tokens of the context"),
         needs("speculative", Kind::Flag, "True if answers are drafted"),
-        needs("is_processing", Kind::Flag, "True for as many as run"),
+        needs("is_processing", Kind::Flag, "True if an answer runs there"),
+        may("id_task", COUNT, "Number of the answer"),
+        may("params", Kind::Map, "Options of the answer, for operators"),
+        may("prompt", Kind::Text, "Its prompt, for operators"),
+        may("next_token", Kind::List(&Kind::Map), "Tokens so far and left, for operators"),
     ]
 }
 

@@ -259,3 +259,34 @@ fn requests_that_cannot_be_are_refused_with_the_reason() {
         assert_eq!(running.send(&request).status, status, "{key}");
     }
 }
+
+#[test]
+fn slots_tell_what_runs_there_and_operators_with_what() {
+    let mut setup = Setup::built_in(3);
+    setup.config.keys = vec![Key::new("user", "u"), Key::new("operator", "o").level(Level::Admin)];
+    let running = setup.start();
+    let send = |key: &str, method: &str, path: &str, body: Value| {
+        let headers = json!({"authorization": format!("Bearer {key}")});
+        running.send(&json!({"method": method, "path": path, "headers": headers, "body": body}))
+    };
+    let long = json!({"prompt": "Once", "json_schema": {"type": "string", "minLength": 2000}, "temperature": 0,
+        "id_slot": 2, "n_predict": 450, "top_k": 7});
+    let answer = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| send("u", "POST", "/completion", long));
+        crate::operation::wait_until("it runs", std::time::Duration::from_secs(20), || {
+            let slots = send("o", "GET", "/slots", Value::Null).body;
+            slots[2]["next_token"][0]["n_decoded"].as_u64() > Some(0)
+        });
+        let slots = send("o", "GET", "/slots", Value::Null).body;
+        let busy: Vec<bool> = slots.as_array().expect("a list").iter().map(|s| s["is_processing"] == true).collect();
+        assert_eq!(busy, [false, false, true], "{slots}");
+        assert_eq!((&slots[2]["prompt"], &slots[2]["params"]["top_k"]), (&json!("Once"), &json!(7)));
+        assert!(slots[2]["next_token"][0]["n_remain"].as_u64() < Some(450), "{slots}");
+        let slots = send("u", "GET", "/slots", Value::Null).body;
+        assert!(slots[2]["id_task"].is_u64() && slots[2].get("params").is_none(), "{slots}");
+        assert!(slots[2].get("prompt").is_none() && slots[2].get("next_token").is_none(), "{slots}");
+        asked.join().expect("it answers")
+    });
+    assert_eq!((answer.status, &answer.body["id_slot"]), (200, &json!(2)), "{}", answer.text);
+    assert_eq!(send("u", "GET", "/slots?fail_on_no_slot=1", Value::Null).status, 200);
+}

@@ -140,7 +140,7 @@ impl Completion {
             "index": index,
             "content": text,
             "tokens": ids,
-            "id_slot": 0,
+            "id_slot": told.slot(index),
             "stop": true,
             "model": told.model,
             "tokens_predicted": stats.n_token,
@@ -175,7 +175,7 @@ impl Completion {
             "content": text,
             "tokens": ids,
             "stop": false,
-            "id_slot": 0,
+            "id_slot": told.slot(index),
             "tokens_predicted": stats.n_token,
             "tokens_evaluated": stats.n_prompt + stats.n_cached,
         });

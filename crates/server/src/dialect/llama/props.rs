@@ -1,10 +1,12 @@
 //! `/props` and `/slots`.
 
-use chaski::serve::Load;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::config::ServerConfig;
-use crate::model::Facts;
+use crate::model::{Facts, Served};
+use crate::places::Task;
 use crate::sampling;
 
 /// The properties of a model and its server.
@@ -65,11 +67,32 @@ pub(crate) fn router(config: &ServerConfig) -> Value {
     })
 }
 
-/// A place for each sequence. Requests have no fixed places: as many count as taken as run.
-pub(crate) fn slots(facts: &Facts, load: &Load) -> Value {
-    let slot = |id: u32| {
-        let is_processing = (id as usize) < load.n_running;
-        json!({"id": id, "n_ctx": facts.n_ctx, "speculative": facts.speculation.is_some(), "is_processing": is_processing})
+/// A place for each sequence, and what runs there; prompts and parameters are for operators. Texts that are embedded or
+/// scored count as well: they have no places of their own.
+pub(crate) fn slots(served: &Served, is_admin: bool) -> Value {
+    let facts = &served.facts;
+    let tasks = served.places.tasks();
+    let mut n_other = served.load().n_running.saturating_sub(tasks.iter().flatten().count());
+    let slot = |(id, task): (usize, &Option<Arc<Task>>)| {
+        let is_other = task.is_none() && n_other > 0;
+        n_other -= usize::from(is_other);
+        let mut slot = json!({
+            "id": id,
+            "n_ctx": facts.n_ctx,
+            "speculative": facts.speculation.is_some(),
+            "is_processing": task.is_some() || is_other,
+        });
+        if let Some(task) = task {
+            slot["id_task"] = task.id.into();
+        }
+        if let Some(task) = task.as_ref().filter(|_| is_admin) {
+            let n_token = task.n_token();
+            let n_remain = task.max_tokens.map_or(json!(-1), |most| json!(most.saturating_sub(n_token)));
+            slot["params"] = (*task.params).clone();
+            slot["prompt"] = (*task.prompt).into();
+            slot["next_token"] = json!([{"has_next_token": true, "n_remain": n_remain, "n_decoded": n_token}]);
+        }
+        slot
     };
-    (0..facts.n_seq).map(slot).collect()
+    tasks.iter().enumerate().map(slot).collect()
 }
