@@ -154,6 +154,8 @@ pub struct ServerConfig {
     pub stall: Duration,
     /// The head of a stream goes at the latest after this, with a comment; until then a failure is a status.
     pub stream_head: Duration,
+    /// A client that takes nothing of its stream for this long is gone.
+    pub stream_stall: Duration,
     /// Name of the build, as `system_fingerprint` of answers.
     pub fingerprint: String,
     /// Status of a full queue: 429, or 503 for routers that expect it.
@@ -194,6 +196,7 @@ impl Default for ServerConfig {
             drain_timeout: Duration::from_secs(120),
             stall: Duration::from_secs(60),
             stream_head: Duration::from_secs(5),
+            stream_stall: Duration::from_secs(60),
             fingerprint: concat!("chaski-", env!("CARGO_PKG_VERSION")).into(),
             full_status: 429,
             log: None,

@@ -30,9 +30,6 @@ use crate::{clock, ids};
 /// Events that wait for a client.
 const CHANNEL: usize = 256;
 
-/// A client that takes nothing for this long is gone.
-const STALL: Duration = Duration::from_secs(60);
-
 /// A request whose answers are queued.
 pub(super) struct Queued {
     pub(super) answers: Answers,
@@ -327,7 +324,7 @@ impl Pump {
     }
 
     async fn send(&self, text: String) -> Result<(), Gone> {
-        self.sender.send_timeout(text.into(), STALL).await.map_err(|_| Gone)
+        self.sender.send_timeout(text.into(), self.record.app().config.stream_stall).await.map_err(|_| Gone)
     }
 }
 

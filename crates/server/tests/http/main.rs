@@ -7,6 +7,7 @@ mod cut;
 mod dialects;
 mod embed;
 mod ends;
+mod faults;
 mod golden;
 mod hostile;
 mod infill;
