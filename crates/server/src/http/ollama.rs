@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::answer::answer;
 use super::body;
-use super::endpoint;
+use super::endpoint::{self, refuse};
 use super::guard::Caller;
 use super::models::of_all;
 use super::respond::json as respond;
@@ -19,7 +19,7 @@ use crate::dialect::ollama::{Only, chat, generate, keep_alive, models};
 use crate::dialect::{Dialect, Wire};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
-use crate::openapi::{self as api, Answer, Operation};
+use crate::openapi as api;
 
 /// An endpoint that answers, or only loads the model.
 struct Endpoint {
@@ -60,14 +60,6 @@ pub(super) fn endpoints() -> Vec<endpoint::Endpoint> {
         (&api::OLLAMA_BLOBS, any(refuse(&api::OLLAMA_BLOBS))),
         (&api::OLLAMA_DELETE, delete(refuse(&api::OLLAMA_DELETE))),
     ]
-}
-
-/// The response of an operation that is always refused.
-fn refuse(operation: &Operation) -> ApiError {
-    match operation.answer {
-        Answer::Refused(_, why) => ApiError::new(Kind::Unsupported, why),
-        _ => unreachable!("the operation is refused"),
-    }
 }
 
 async fn asked(

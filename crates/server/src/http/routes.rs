@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, refuse};
 use super::extract::InPath;
 use super::guard::{Caller, admins, guard, mark};
 use super::respond::with_type;
@@ -89,6 +89,8 @@ fn endpoints() -> Vec<Endpoint> {
         (&api::LOAD, get(fleet::load)),
         (&api::LOADS, get(fleet::loads)),
         (&api::DRAIN, post(fleet::drain)),
+        (&api::CHAT_CONTROL, post(refuse(&api::CHAT_CONTROL))),
+        (&api::FLUSH_CACHE, post(refuse(&api::FLUSH_CACHE))),
         (&api::OPENAPI, get(document)),
         (&api::MODELS, get(models::list)),
         (&api::MODEL, get(models::one)),

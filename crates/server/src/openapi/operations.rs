@@ -148,6 +148,7 @@ operations! {
     RERANK = post(&["/v1/rerank", "/v2/rerank", "/rerank", "/reranking"], OpenAi, "Documents by their relevance to a question, in the form of Jina and Cohere", &ask::RERANK_REQUEST, Json(&told::RERANK));
     SCORE = post(&["/v1/score", "/score"], OpenAi, "The relevance of texts to others, in vLLM's form", &ask::SCORE_REQUEST, Json(&told::SCORES));
     CHAT_TOKENS = post(&["/v1/chat/completions/input_tokens", "/chat/completions/input_tokens"], OpenAi, "Number of tokens of a conversation", &ask::CHAT_REQUEST, Json(&told::COUNTED));
+    CHAT_CONTROL = refused(Method::Post, &["/v1/chat/completions/control", "/chat/completions/control"], OpenAi, 501, "an answer that runs cannot be changed; `reasoning_effort` limits its reasoning from the start");
     RESPONSE_TOKENS = post(&["/v1/responses/input_tokens", "/responses/input_tokens"], OpenAi, "Number of tokens of a response's input", &ask::RESPONSE_REQUEST, Json(&told::COUNTED));
 
     MESSAGES = post(&["/v1/messages"], Anthropic, "The next message of a conversation", &ask::MESSAGE_REQUEST, Stream(&told::MESSAGE, EVENTS));
@@ -197,6 +198,7 @@ operations! {
     LOAD = get(&["/load"], Status, "Requests that run or wait", Json(&told::LOAD));
     LOADS = get(&["/v1/loads"], Status, "The load of each model", Json(&told::LOADS));
     DRAIN = Operation { method: Method::Post, access: Access::Admins, ..get(&["/admin/drain"], Status, "Ends the server when its requests have ended", Json(&told::DONE)) };
+    FLUSH_CACHE = refused(Method::Post, &["/flush_cache"], Status, 501, "prefixes leave the cache where others need their room; a server that starts anew has none");
     OPENAPI = get(&["/openapi.json"], Status, "This document", Json(&told::DOCUMENT));
 }
 

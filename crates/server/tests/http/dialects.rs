@@ -157,10 +157,13 @@ fn clients_of_ollama_find_what_they_look_for() {
         ("POST", "/api/pull"),
         ("DELETE", "/api/delete"),
         ("POST", "/api/copy"),
+        ("POST", "/flush_cache"),
+        ("POST", "/v1/chat/completions/control"),
     ] {
         let (status, body) = said(&running, method, path, json!({}));
         assert_eq!(status, 501, "{method} {path}");
-        assert!(method == "HEAD" || body["error"].is_string(), "{path}: {body}");
+        let message = if path.starts_with("/api") { &body["error"] } else { &body["error"]["message"] };
+        assert!(method == "HEAD" || message.is_string(), "{path}: {body}");
     }
 }
 
