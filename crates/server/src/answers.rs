@@ -3,10 +3,10 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::parts::Parts;
 use chaski::serve::{Answer, Event};
 use chaski::text::{Answer as Text, AnswerEvent, Logprobs};
 use chaski::{Chat, ChatEvent, Finish, Stats};
-use crate::parts::Parts;
 use futures_util::stream::{SelectAll, Stream, StreamExt as _};
 
 /// Events with the index of their answer, each in order. Dropping it ends all answers within a step.
@@ -25,15 +25,9 @@ struct One {
 enum Events {
     /// An answer in a conversation. Where it `has_to_call`, all content is notation of calls that were cut before
     /// their names.
-    Chat {
-        chat: Box<Chat>,
-        has_to_call: bool,
-    },
+    Chat { chat: Box<Chat>, has_to_call: bool },
     /// An answer without parts: all of it is content. The content of the last piece.
-    Text {
-        answer: Box<Answer>,
-        part: Option<String>,
-    },
+    Text { answer: Box<Answer>, part: Option<String> },
 }
 
 impl Answers {

@@ -54,12 +54,7 @@ impl Metrics {
             .expect("the bounds of histograms are not empty")
             .build_recorder();
         let handle = recorder.handle();
-        let metrics = Metrics {
-            recorder,
-            handle,
-            started_at: crate::clock::now(),
-            most: AtomicU64::new(0),
-        };
+        let metrics = Metrics { recorder, handle, started_at: crate::clock::now(), most: AtomicU64::new(0) };
         metrics.describe();
         metrics
     }

@@ -70,10 +70,8 @@ impl Pace {
 
     /// An answer has ended that ran for this time.
     pub(crate) fn ended(&self, n_prompt: usize, n_token: usize, time: Duration) {
-        let now = Means {
-            n_token: n_token as f64,
-            each: time.as_secs_f64() / (n_prompt + n_token).max(1) as f64,
-        };
+        let now =
+            Means { n_token: n_token as f64, each: time.as_secs_f64() / (n_prompt + n_token).max(1) as f64 };
         let mut means = self.means.lock().unwrap_or_else(|e| e.into_inner());
         let mean = |old: f64, new: f64| old + NEWEST * (new - old);
         *means = Some(means.map_or(now, |old| Means {

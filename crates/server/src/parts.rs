@@ -39,11 +39,15 @@ impl Parts {
     }
 
     pub(crate) fn reasoning(&self) -> String {
-        self.iter().filter_map(|part| if let Part::Reasoning(text) = part { Some(text.as_str()) } else { None }).collect()
+        self.iter()
+            .filter_map(|part| if let Part::Reasoning(text) = part { Some(text.as_str()) } else { None })
+            .collect()
     }
 
     pub(crate) fn content(&self) -> String {
-        self.iter().filter_map(|part| if let Part::Content(text) = part { Some(text.as_str()) } else { None }).collect()
+        self.iter()
+            .filter_map(|part| if let Part::Content(text) = part { Some(text.as_str()) } else { None })
+            .collect()
     }
 
     pub(crate) fn calls(&self) -> impl Iterator<Item = &ToolCall> {

@@ -99,7 +99,8 @@ mod tests {
         assert_eq!([first.index, second.index, third.index], [0, 1, 2]);
         assert!(take(None).is_none());
         second.token();
-        let ids: Vec<_> = places.tasks().iter().map(|task| task.as_ref().map(|t| (t.id, t.n_token()))).collect();
+        let ids: Vec<_> =
+            places.tasks().iter().map(|task| task.as_ref().map(|t| (t.id, t.n_token()))).collect();
         assert_eq!(ids, [Some((1, 0)), Some((0, 1)), Some((2, 0))]);
         drop(second);
         assert_eq!(take(Some(7)).unwrap().index, 1, "no such place");

@@ -47,7 +47,17 @@ pub(crate) fn refusal(read: ReadAsk, body: &Value) -> ApiError {
 pub(crate) fn told(prefix: &str, n_prompt: usize) -> Told {
     let prompts = vec![Read { tokens: vec![1; n_prompt], ..Read::default() }];
     let (id, model, facts) = (format!("{prefix}1"), "m".to_owned(), Arc::new(facts()));
-    Told { id, created: 1, model, fingerprint: "chaski-1".into(), facts, prompts, n: 1, lora: Vec::new(), slots: Arc::default() }
+    Told {
+        id,
+        created: 1,
+        model,
+        fingerprint: "chaski-1".into(),
+        facts,
+        prompts,
+        n: 1,
+        lora: Vec::new(),
+        slots: Arc::default(),
+    }
 }
 
 pub(crate) fn reasoning(text: &str) -> AnswerEvent {

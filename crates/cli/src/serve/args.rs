@@ -275,8 +275,10 @@ impl Args {
     /// closed.
     pub(crate) fn renews(&self) -> bool {
         let models = &self.models;
-        let has_files =
-            self.key_file().is_some() || self.tls_cert.is_some() || models.dir.is_some() || models.preset.is_some();
+        let has_files = self.key_file().is_some()
+            || self.tls_cert.is_some()
+            || models.dir.is_some()
+            || models.preset.is_some();
         has_files || !(std::io::stdin().is_terminal() || std::io::stderr().is_terminal())
     }
 

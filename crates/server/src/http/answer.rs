@@ -212,13 +212,14 @@ async fn stream(
     let (sender, mut receiver) = mpsc::channel::<Bytes>(CHANNEL);
     // A failure before the first token is a status.
     let limit = record.app().config.stream_head;
-    let first = match tokio::time::timeout(limit, next(&mut queued.answers, &mut record, false)).await {
-        Ok(Ok(Some((_, ChatEvent::Failed { error })))) => return Err(error.into()),
-        Ok(first) => First::Event(first?),
-        Err(_) => First::Late,
-    };
+    let (first, is_late) =
+        match tokio::time::timeout(limit, next(&mut queued.answers, &mut record, false)).await {
+            Ok(Ok(Some((_, ChatEvent::Failed { error })))) => return Err(error.into()),
+            Ok(first) => (first?, false),
+            Err(_) => (None, true),
+        };
     record.streams();
-    let pump = Pump { queued, record, wire, path, sender };
+    let pump = Pump { queued, record, wire, path, sender, is_late };
     tokio::spawn(pump.run(first));
     let chunks = futures_util::stream::poll_fn(move |cx| {
         receiver.poll_recv(cx).map(|chunk| chunk.map(Ok::<_, std::convert::Infallible>))
@@ -239,31 +240,26 @@ struct Pump {
     wire: Wire,
     path: String,
     sender: mpsc::Sender<Bytes>,
-}
-
-/// What a stream begins with.
-enum First {
-    Event(Option<(usize, ChatEvent)>),
-    /// A sign of life: no event came in time.
-    Late,
+    /// No event came before the head had to go.
+    is_late: bool,
 }
 
 /// The client is gone.
 struct Gone;
 
 impl Pump {
-    async fn run(mut self, first: First) {
+    async fn run(mut self, first: Option<(usize, ChatEvent)>) {
         // A client that is gone gets no word of it; the record counts its answers as abandoned.
         let _ = self.send_all(first).await;
     }
 
-    async fn send_all(&mut self, first: First) -> Result<(), Gone> {
+    async fn send_all(&mut self, first: Option<(usize, ChatEvent)>) -> Result<(), Gone> {
         let mut has_token = false;
-        match first {
-            First::Event(None) => {}
-            First::Event(Some((index, event))) => self.send_event(index, &event).await?,
-            First::Late if self.wire == Wire::Lines => {}
-            First::Late => self.send(self.ping()).await?,
+        if self.is_late && self.wire != Wire::Lines {
+            self.send(self.ping()).await?;
+        }
+        if let Some((index, event)) = first {
+            self.send_event(index, &event).await?;
         }
         loop {
             let silence = self.queued.silence.or(self.wire.ping()).unwrap_or(Duration::MAX);

@@ -321,7 +321,8 @@ fn preflight(asked: &HeaderMap) -> Response<Body> {
     headers
         .insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE, OPTIONS"));
     let asked = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
-    let allowed = allowed_headers(asked.unwrap_or("authorization, content-type, x-api-key, anthropic-version"));
+    let allowed =
+        allowed_headers(asked.unwrap_or("authorization, content-type, x-api-key, anthropic-version"));
     if let Ok(allowed) = HeaderValue::from_str(&allowed) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     }

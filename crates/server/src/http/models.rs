@@ -34,10 +34,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Response<Body>, 
     Ok(respond(&of_all(app, models::list).await?))
 }
 
-pub(super) async fn one(
-    State(app): State<Arc<App>>,
-    InPath(id): InPath,
-) -> Result<Response<Body>, ApiError> {
+pub(super) async fn one(State(app): State<Arc<App>>, InPath(id): InPath) -> Result<Response<Body>, ApiError> {
     let missing = ApiError::new(Kind::Model, format!("the model `{id}` does not exist"));
     of_all(app, move |all| models::find(all, &id)).await?.map(|model| respond(&model)).ok_or(missing)
 }

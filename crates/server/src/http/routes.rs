@@ -25,8 +25,10 @@ use crate::openapi::{self as api, Access};
 /// Server-sent events as OpenAI has them.
 const OPENAI: Wire = Wire::Events { ends: true, ping: Ping::Comment };
 
-static CHAT: Dialect = Dialect { ask: openai::chat::ask, wire: OPENAI, needs_model: false, prefix: "chatcmpl-" };
-static COMPLETIONS: Dialect = Dialect { ask: openai::completions::ask, wire: OPENAI, needs_model: false, prefix: "cmpl-" };
+static CHAT: Dialect =
+    Dialect { ask: openai::chat::ask, wire: OPENAI, needs_model: false, prefix: "chatcmpl-" };
+static COMPLETIONS: Dialect =
+    Dialect { ask: openai::completions::ask, wire: OPENAI, needs_model: false, prefix: "cmpl-" };
 static RESPONSES: Dialect = Dialect {
     ask: openai::responses::ask,
     wire: Wire::Events { ends: false, ping: Ping::Comment },

@@ -50,10 +50,9 @@ pub(super) async fn metrics(
     }
     let text = app.metrics.text(&app.models.loaded());
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|kinds| kinds.to_str().ok());
-    let mut response = match accepted.into_iter().any(|kinds| kinds.contains("application/openmetrics-text")) {
-        true => {
-            with_type(openmetrics(&text), "application/openmetrics-text; version=1.0.0; charset=utf-8")
-        }
+    let mut response = match accepted.into_iter().any(|kinds| kinds.contains("application/openmetrics-text"))
+    {
+        true => with_type(openmetrics(&text), "application/openmetrics-text; version=1.0.0; charset=utf-8"),
         false => with_type(text, "text/plain; version=0.0.4; charset=utf-8"),
     };
     // As llama-server has it, for rates since the start.

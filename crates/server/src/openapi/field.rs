@@ -92,8 +92,7 @@ impl Body {
     pub(super) fn schema(&self) -> Value {
         let mut object = object(&(self.fields)());
         if self.is_chosen {
-            object["description"] =
-                "With `response_fields` only these, by their paths".into();
+            object["description"] = "With `response_fields` only these, by their paths".into();
             object["additionalProperties"] = true.into();
             if let Some(object) = object.as_object_mut() {
                 object.remove("required");

@@ -231,7 +231,8 @@ pub(crate) fn at(path: &str) -> impl Iterator<Item = &'static Operation> {
 /// `/api`.
 pub(crate) fn errors_of(path: &str) -> Errors {
     // All paths are below the root.
-    let is_above = |pattern: &&str| **pattern != *"/" && after(pattern, path).is_some_and(|rest| rest.starts_with('/'));
+    let is_above =
+        |pattern: &&str| **pattern != *"/" && after(pattern, path).is_some_and(|rest| rest.starts_with('/'));
     let above = || ALL.iter().copied().find(|operation| operation.paths.iter().any(is_above));
     let is_ollama = path.strip_prefix("/api").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     match at(path).next().or_else(above) {

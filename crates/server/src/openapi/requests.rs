@@ -179,7 +179,11 @@ const CHAT: [Field; 13] = [
 /// Fields of conversations whose values have to be what the server does.
 pub(crate) const CHAT_FIXED: [Field; 9] = [
     may("reasoning_format", Kind::Words(&["auto", "deepseek"]), "Reasoning goes beside the content"),
-    may("reasoning_budget", Kind::Integer(-1, -1), "Reasoning has no limit of its own; see `reasoning_effort`"),
+    may(
+        "reasoning_budget",
+        Kind::Integer(-1, -1),
+        "Reasoning has no limit of its own; see `reasoning_effort`",
+    ),
     may("modalities", Kind::List(&Kind::Words(&["text"])), "Answers are texts"),
     may("audio", Kind::Null, "Answers are texts"),
     may("functions", Kind::Null, "The older form of `tools`"),
@@ -201,10 +205,8 @@ pub(crate) const NATIVE_FIXED: [Field; 3] = [
 ];
 
 /// The same of OpenAI's.
-pub(crate) const COMPLETION_FIXED: [Field; 2] = [
-    may("n_probs", Kind::Integer(0, 0), "Only 0: `logprobs` asks for probabilities"),
-    CACHE_PROMPT,
-];
+pub(crate) const COMPLETION_FIXED: [Field; 2] =
+    [may("n_probs", Kind::Integer(0, 0), "Only 0: `logprobs` asks for probabilities"), CACHE_PROMPT];
 
 /// Fields of endpoints with llama.cpp's names.
 const SHIFT: Field = may(

@@ -85,7 +85,8 @@ fn sdks_of_javascript() {
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("js");
     let copy = |name: &str| std::fs::copy(here().join("js").join(name), folder.join(name));
-    let copied = std::fs::create_dir_all(&folder).and_then(|()| copy("package.json")).and_then(|_| copy("check.mjs"));
+    let copied =
+        std::fs::create_dir_all(&folder).and_then(|()| copy("package.json")).and_then(|_| copy("check.mjs"));
     copied.expect("the folder of the target can be written");
     let mut install = Command::new("npm");
     install.args(["install", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder);

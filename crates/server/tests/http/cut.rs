@@ -20,7 +20,8 @@ fn tool() -> Value {
 
 /// A conversation with more fields.
 fn asking(more: Value) -> Value {
-    let mut body = json!({"model": "golden", "messages": [{"role": "user", "content": "Hi"}], "temperature": 0});
+    let mut body =
+        json!({"model": "golden", "messages": [{"role": "user", "content": "Hi"}], "temperature": 0});
     body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
     body
 }
@@ -40,7 +41,8 @@ fn both(running: &Running, path: &str, body: &Value) -> (Value, Vec<Value>) {
         answer
     };
     let (whole, streamed) = (ask(false).body, ask(true));
-    let lines = || streamed.text.lines().map(|line| serde_json::from_str(line).expect("each line is a value"));
+    let lines =
+        || streamed.text.lines().map(|line| serde_json::from_str(line).expect("each line is a value"));
     let events = match streamed.events.is_empty() {
         true => lines().collect(),
         false => streamed.events.into_iter().map(|(_, data)| data).collect(),
@@ -58,7 +60,10 @@ fn a_call_of_chat_that_is_cut_stays_a_call() {
         let body = asking(json!({"max_tokens": limit, "tools": [tool()], "tool_choice": "required"}));
         let (whole, events) = both(&running, "/v1/chat/completions", &body);
         let choice = &whole["choices"][0];
-        assert_eq!((&choice["message"]["content"], &choice["finish_reason"]), (&Value::Null, &json!("length")));
+        assert_eq!(
+            (&choice["message"]["content"], &choice["finish_reason"]),
+            (&Value::Null, &json!("length"))
+        );
         let call = &choice["message"]["tool_calls"][0]["function"];
         assert_eq!(call["name"], "write");
         let arguments = call["arguments"].as_str().expect("a text");
@@ -105,7 +110,10 @@ fn a_call_of_a_message_that_is_cut_stays_a_call() {
         let start = events.iter().find(|event| event["type"] == "content_block_start").expect("a block");
         assert_eq!(start["content_block"]["name"], "write");
         let partial = joined(&events, "/delta/partial_json");
-        assert!(partial.contains("\"text\"") && serde_json::from_str::<Value>(&partial).is_err(), "{partial}");
+        assert!(
+            partial.contains("\"text\"") && serde_json::from_str::<Value>(&partial).is_err(),
+            "{partial}"
+        );
         assert_eq!(joined(&events, "/delta/stop_reason"), "max_tokens");
     }
 }
@@ -136,12 +144,19 @@ fn a_call_in_lines_that_is_cut_stays_a_call() {
         let options = json!({"num_predict": limit, "temperature": 0});
         let body = asking(json!({"options": options, "tools": [tool()], "tool_choice": "required"}));
         let (whole, lines) = both(&running, "/api/chat", &body);
-        let calls: Vec<&Value> = lines.iter().filter_map(|line| line.pointer("/message/tool_calls/0")).collect();
+        let calls: Vec<&Value> =
+            lines.iter().filter_map(|line| line.pointer("/message/tool_calls/0")).collect();
         assert_eq!(calls.len(), 1, "calls are whole in lines");
         for call in [calls[0], &whole["message"]["tool_calls"][0]] {
             assert_eq!(call["function"], json!({"index": 0, "name": "write", "arguments": {"n": 1}}));
         }
-        assert_eq!((joined(&lines, "/message/content"), &whole["message"]["content"]), ("".into(), &json!("")));
-        assert_eq!((&lines[lines.len() - 1]["done_reason"], &whole["done_reason"]), (&json!("length"), &json!("length")));
+        assert_eq!(
+            (joined(&lines, "/message/content"), &whole["message"]["content"]),
+            ("".into(), &json!(""))
+        );
+        assert_eq!(
+            (&lines[lines.len() - 1]["done_reason"], &whole["done_reason"]),
+            (&json!("length"), &json!("length"))
+        );
     }
 }

@@ -113,7 +113,8 @@ fn lines_say_what_whole_answers_do() {
 fn a_context_goes_on_where_it_ended() {
     let running = Setup::built_in(1).start();
     let ask = |more: Value| {
-        let mut body = json!({"model": "golden", "stream": false, "options": {"temperature": 0, "num_predict": 4}});
+        let mut body =
+            json!({"model": "golden", "stream": false, "options": {"temperature": 0, "num_predict": 4}});
         body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         running.post("/api/generate", &body).body
     };

@@ -41,12 +41,19 @@ fn a_reader_that_reads_nothing_loses_its_stream() {
     setup.config.stream_stall = Duration::from_millis(300);
     let running = setup.start();
     // Much more than the buffers of sockets have room for.
-    let body = json!({"messages": [{"role": "user", "content": "Hi"}], "stream": true, "n": 8, "logprobs": true,
+    let body =
+        json!({"messages": [{"role": "user", "content": "Hi"}], "stream": true, "n": 8, "logprobs": true,
         "top_logprobs": 20, "ignore_eos": true, "max_tokens": 480})
-    .to_string();
+        .to_string();
     let mut stream = TcpStream::connect(running.address()).expect("the server listens");
-    let head = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
-    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).expect("it takes requests");
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(body.as_bytes()))
+        .expect("it takes requests");
     wait_until("it is given up", Duration::from_secs(60), || {
         let text = running.get("/metrics").text;
         text.lines().any(|line| line.contains("finished_reason=\"abort\"") && !line.ends_with(" 0"))
@@ -82,7 +89,8 @@ fn a_stream_of_http2_that_is_reset_ends_its_request() {
     const RESET: u8 = 3;
     const SETTINGS: u8 = 4;
     let running = Setup::built_in(2).start();
-    let body: Value = json!({"prompt": "Once", "json_schema": {"type": "string", "minLength": 2000}, "stream": true});
+    let body: Value =
+        json!({"prompt": "Once", "json_schema": {"type": "string", "minLength": 2000}, "stream": true});
     let text = |index: u8, text: &str| {
         let n = u8::try_from(text.len()).expect("short texts");
         [&[index, n], text.as_bytes()].concat()

@@ -91,7 +91,8 @@ fn dialects_that_require_a_model_name_it() {
     let running = Setup::built_in(1).start();
     let messages = json!([{"role": "user", "content": "Hi"}]);
     for path in ["/v1/messages", "/v1/messages/count_tokens", "/api/chat", "/api/generate"] {
-        let body = json!({"messages": messages, "prompt": "Hi", "max_tokens": 1, "options": {"num_predict": 1}});
+        let body =
+            json!({"messages": messages, "prompt": "Hi", "max_tokens": 1, "options": {"num_predict": 1}});
         let refused = running.post(path, &body);
         assert_eq!(refused.status, 400, "{path}: {}", refused.text);
         assert!(refused.text.contains("`model` is missing"), "{path}: {}", refused.text);

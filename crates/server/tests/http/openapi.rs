@@ -175,8 +175,14 @@ fn values_of_other_types_are_refused_by_name() {
         ("/detokenize", &[json!({"tokens": [1]})]),
         ("/v1/completions/render", &[json!({"prompt": "A"})]),
         ("/v1/embeddings", &[json!({"input": "A"}), json!({"content": "A"}), json!({"prompt": "A"})]),
-        ("/api/chat", &[json!({"model": "golden", "messages": messages, "stream": false}), json!({"model": "golden"})]),
-        ("/api/generate", &[json!({"model": "golden", "prompt": "A", "stream": false}), json!({"model": "golden"})]),
+        (
+            "/api/chat",
+            &[json!({"model": "golden", "messages": messages, "stream": false}), json!({"model": "golden"})],
+        ),
+        (
+            "/api/generate",
+            &[json!({"model": "golden", "prompt": "A", "stream": false}), json!({"model": "golden"})],
+        ),
         ("/api/show", &[json!({}), json!({"model": "golden"})]),
     ];
     let mut n = 0;
@@ -294,7 +300,10 @@ fn responses_are_as_the_document_says() {
             json!({"model": "golden", "messages": messages, "stream": false, "logprobs": true, "options": {"num_predict": 3}}),
         ),
         ("/api/chat", json!({"model": "golden"})),
-        ("/api/generate", json!({"model": "golden", "prompt": "A", "stream": false, "options": {"num_predict": 3}})),
+        (
+            "/api/generate",
+            json!({"model": "golden", "prompt": "A", "stream": false, "options": {"num_predict": 3}}),
+        ),
         ("/api/show", json!({"model": "golden"})),
     ];
     for (path, body) in asked {

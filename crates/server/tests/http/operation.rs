@@ -248,7 +248,9 @@ fn a_server_that_ends_refuses_new_requests() {
     let mut running = Setup::built_in(1).start();
     let mut reader = begin(&running, "/v1/completions", &long(true), 12);
     running.stop();
-    wait_until("it refuses", Duration::from_secs(5), || running.get("/health").headers.contains_key("connection"));
+    wait_until("it refuses", Duration::from_secs(5), || {
+        running.get("/health").headers.contains_key("connection")
+    });
     let refused = running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1}));
     assert_eq!((refused.status, &refused.body["error"]["code"]), (503, &json!("draining")));
     assert!(refused.headers.contains_key("retry-after"));
@@ -269,8 +271,11 @@ fn answers_that_do_not_end_in_time_end_with_an_error() {
     let messages = json!([{"role": "user", "content": "Once"}]);
     let bodies = [
         ("/v1/completions", json!({"prompt": "Once", "json_schema": schema, "stream": true})),
-        ("/v1/messages", json!({"model": "golden", "max_tokens": 500, "messages": messages,
-            "output_config": {"format": format}, "stream": true})),
+        (
+            "/v1/messages",
+            json!({"model": "golden", "max_tokens": 500, "messages": messages,
+            "output_config": {"format": format}, "stream": true}),
+        ),
         ("/v1/responses", json!({"input": "Once", "text": {"format": format}, "stream": true})),
         ("/api/generate", json!({"model": "golden", "prompt": "Once", "format": schema})),
     ];

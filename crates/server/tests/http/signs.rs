@@ -37,16 +37,17 @@ fn the_head_that_comes_before_the_first_token_has_a_comment() {
     let mut setup = Setup::built_in(1);
     setup.config.stream_head = Duration::from_millis(1);
     let running = setup.start();
-    for (path, first) in [
-        ("/v1/chat/completions", ":\n\n"),
-        ("/v1/messages", "event: ping\n"),
-        ("/api/chat", "{\"model\""),
-    ] {
+    for (path, first) in
+        [("/v1/chat/completions", ":\n\n"), ("/v1/messages", "event: ping\n"), ("/api/chat", "{\"model\"")]
+    {
         let open = begin(&running, "/v1/completions", &long(), 0);
         wait_until("it runs", Duration::from_secs(10), || running.get("/load").body["server_load"] == 1);
         let messages = json!([{"role": "user", "content": "Hi"}]);
-        let answer = running.post(path, &json!({"model": "golden", "messages": messages, "max_tokens": 2, "stream": true,
-            "options": {"num_predict": 2}}));
+        let answer = running.post(
+            path,
+            &json!({"model": "golden", "messages": messages, "max_tokens": 2, "stream": true,
+            "options": {"num_predict": 2}}),
+        );
         assert!(answer.text.starts_with(first), "{path}: {}", answer.text);
         drop(open);
         wait_until("it ends", Duration::from_secs(10), || running.get("/load").body["server_load"] == 0);
@@ -110,7 +111,8 @@ fn each_request_for_work_has_one_line() {
         ("/v1/messages/count_tokens", json!({"model": "golden", "messages": messages}), 200),
         ("/v1/chat/completions", json!({"messages": 1}), 400),
     ] {
-        let asked = json!({"method": "POST", "path": path, "body": body, "headers": {"authorization": "Bearer a"}});
+        let asked =
+            json!({"method": "POST", "path": path, "body": body, "headers": {"authorization": "Bearer a"}});
         assert_eq!(running.send(&asked).status, status, "{path}");
         let found = || lines.lock().expect("no test panics").len();
         wait_until(path, Duration::from_secs(5), || found() > 0);
@@ -134,10 +136,16 @@ fn measurements_have_descriptions_and_two_forms() {
     let running = Setup::built_in(1).start();
     assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 3})).status, 200);
     let plain = running.get("/metrics");
-    assert!(plain.headers["content-type"].to_str().is_ok_and(|kind| kind.starts_with("text/plain; version=0.0.4")));
+    assert!(
+        plain.headers["content-type"]
+            .to_str()
+            .is_ok_and(|kind| kind.starts_with("text/plain; version=0.0.4"))
+    );
     let named = |text: &str, word: &str| -> Vec<String> {
-        let rest = text.lines().filter_map(|line| line.strip_prefix("# ")?.strip_prefix(word)?.strip_prefix(' '));
-        let mut names: Vec<String> = rest.filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect();
+        let rest =
+            text.lines().filter_map(|line| line.strip_prefix("# ")?.strip_prefix(word)?.strip_prefix(' '));
+        let mut names: Vec<String> =
+            rest.filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect();
         names.sort();
         names
     };
@@ -148,7 +156,11 @@ fn measurements_have_descriptions_and_two_forms() {
     }
     let headers = json!({"accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1"});
     let open = running.send(&json!({"method": "GET", "path": "/metrics", "headers": headers}));
-    assert!(open.headers["content-type"].to_str().is_ok_and(|kind| kind.starts_with("application/openmetrics-text")));
+    assert!(
+        open.headers["content-type"]
+            .to_str()
+            .is_ok_and(|kind| kind.starts_with("application/openmetrics-text"))
+    );
     assert!(open.text.ends_with("# EOF\n") && !open.text.contains("\n\n"));
     assert!(open.text.contains("# TYPE vllm:generation_tokens counter\n"), "{}", open.text);
     for line in open.text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")) {

@@ -278,7 +278,8 @@ fn slots_tell_what_runs_there_and_operators_with_what() {
             slots[2]["next_token"][0]["n_decoded"].as_u64() > Some(0)
         });
         let slots = send("o", "GET", "/slots", Value::Null).body;
-        let busy: Vec<bool> = slots.as_array().expect("a list").iter().map(|s| s["is_processing"] == true).collect();
+        let busy: Vec<bool> =
+            slots.as_array().expect("a list").iter().map(|s| s["is_processing"] == true).collect();
         assert_eq!(busy, [false, false, true], "{slots}");
         assert_eq!((&slots[2]["prompt"], &slots[2]["params"]["top_k"]), (&json!("Once"), &json!(7)));
         assert!(slots[2]["next_token"][0]["n_remain"].as_u64() < Some(450), "{slots}");

@@ -207,8 +207,14 @@ fn a_call_that_was_cut_stays_a_call_and_is_no_reason_to_use_tools() {
     assert_eq!(found[found.len() - 2]["delta"]["stop_reason"], "max_tokens");
     let message = writer.whole(&told("msg_", 4), &[outcome(&events)]);
     let block = &message["content"][0];
-    assert_eq!((&block["type"], &block["name"], &block["input"]), (&json!("tool_use"), &json!("a"), &json!({})));
-    assert_eq!((message["content"].as_array().unwrap().len(), &message["stop_reason"]), (1, &json!("max_tokens")));
+    assert_eq!(
+        (&block["type"], &block["name"], &block["input"]),
+        (&json!("tool_use"), &json!("a"), &json!({}))
+    );
+    assert_eq!(
+        (message["content"].as_array().unwrap().len(), &message["stop_reason"]),
+        (1, &json!("max_tokens"))
+    );
 }
 
 #[test]

@@ -90,7 +90,8 @@ pub(crate) fn slots(served: &Served, is_admin: bool) -> Value {
             let n_remain = task.max_tokens.map_or(json!(-1), |most| json!(most.saturating_sub(n_token)));
             slot["params"] = (*task.params).clone();
             slot["prompt"] = (*task.prompt).into();
-            slot["next_token"] = json!([{"has_next_token": true, "n_remain": n_remain, "n_decoded": n_token}]);
+            slot["next_token"] =
+                json!([{"has_next_token": true, "n_remain": n_remain, "n_decoded": n_token}]);
         }
         slot
     };

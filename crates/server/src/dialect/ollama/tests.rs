@@ -218,12 +218,16 @@ fn lines_of_a_text_are_as_clients_expect_them() {
 
 #[test]
 fn a_call_that_was_cut_has_the_arguments_that_are_complete() {
-    let mut parts = vec![AnswerEvent::CallBegin { name: "a".into() }, AnswerEvent::Arguments("{\"y\": 1, \"x".into())];
+    let mut parts =
+        vec![AnswerEvent::CallBegin { name: "a".into() }, AnswerEvent::Arguments("{\"y\": 1, \"x".into())];
     parts.push(AnswerEvent::CallEnd { is_valid: false, written: "<tool_call>{\"x".into() });
     let (lines, whole) = answers(chat::ask, &chat_body(json!({})), &parts, Finish::Length);
     for message in [&lines[0]["message"], &whole["message"]] {
         assert_eq!(message["content"], "");
-        assert_eq!(message["tool_calls"][0]["function"], json!({"index": 0, "name": "a", "arguments": {"y": 1}}));
+        assert_eq!(
+            message["tool_calls"][0]["function"],
+            json!({"index": 0, "name": "a", "arguments": {"y": 1}})
+        );
     }
 }
 

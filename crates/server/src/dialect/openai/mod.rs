@@ -121,7 +121,9 @@ fn n_answers(fields: &Fields<'_>) -> Result<usize, ApiError> {
     let n = fields.integer("n", 1..=MOST_ANSWERS)?;
     let best = fields.integer("best_of", 1..=MOST_ANSWERS)?;
     match (n, best) {
-        (Some(n), Some(best)) if best != n => Err(fields.wrong("best_of", "the same as `n`: all answers are told")),
+        (Some(n), Some(best)) if best != n => {
+            Err(fields.wrong("best_of", "the same as `n`: all answers are told"))
+        }
         _ => Ok(n.or(best).unwrap_or(1) as usize),
     }
 }
