@@ -7,12 +7,14 @@ use tokio::sync::watch;
 
 use crate::config::{Entry, ServerConfig};
 use crate::error::{ApiError, Kind};
-use crate::http::tls::Acceptor;
 use crate::keys::Key;
 use crate::limits::{Counted, Limits};
 use crate::metrics::Metrics;
 use crate::models::{Lease, Models, Room};
 use crate::spans::Spans;
+
+/// Reads files again.
+pub(crate) type Renewal = Box<dyn Fn() + Send + Sync>;
 
 /// State of a server.
 pub(crate) struct App {
@@ -33,8 +35,8 @@ pub(crate) struct App {
     pub(crate) is_hurried: AtomicBool,
     /// Told when the server is to end.
     pub(crate) stop: tokio::sync::Notify,
-    /// Certificates of the sockets.
-    pub(crate) acceptors: Vec<Arc<Acceptor>>,
+    /// Each reads the certificates of a socket again.
+    pub(crate) renewals: Vec<Renewal>,
     pub(crate) limits: Arc<Limits>,
     /// Requests for answers that have not ended.
     pub(crate) n_open: Arc<AtomicUsize>,
@@ -62,7 +64,7 @@ impl App {
             cut: watch::Sender::new(false),
             is_hurried: AtomicBool::new(false),
             stop: tokio::sync::Notify::new(),
-            acceptors: Vec::new(),
+            renewals: Vec::new(),
             limits: Arc::new(Limits::new(config.key_limits)),
             n_open: Arc::default(),
             spans: Spans::new(&config),

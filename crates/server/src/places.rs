@@ -48,7 +48,7 @@ impl Places {
         self.taken.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// What runs in each place.
+    /// The answers that run, by place.
     pub(crate) fn tasks(&self) -> Vec<Option<Arc<Task>>> {
         self.taken().clone()
     }

@@ -9,7 +9,7 @@ use chaski::Engine;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::app::App;
+use crate::app::{App, Renewal};
 use crate::config::{Entry, Listen, ServerConfig};
 use crate::http::listen::Socket;
 use crate::http::router;
@@ -86,7 +86,7 @@ impl Control {
 
     /// Reads the files of certificates again; files that cannot be used change nothing.
     pub fn renew_certificates(&self) {
-        self.0.acceptors.iter().for_each(|acceptor| acceptor.renew());
+        self.0.renewals.iter().for_each(|renew| renew());
     }
 
     /// Puts other keys in force, for requests from now on. Without any, everybody may ask.
@@ -108,7 +108,7 @@ impl Server {
     /// # Errors
     /// [`BindError`] for an address that is in use or not permitted, and for certificates that cannot be used.
     pub async fn bind(config: ServerConfig) -> Result<Server, BindError> {
-        let (mut sockets, mut acceptors) = (Vec::new(), Vec::new());
+        let (mut sockets, mut renewals) = (Vec::new(), Vec::<Renewal>::new());
         for listen in &config.listen {
             let failed = |source| BindError { listen: name(listen), source };
             let tls = config
@@ -118,11 +118,13 @@ impl Server {
                 .transpose()
                 .map_err(failed)?
                 .map(Arc::new);
-            acceptors.extend(tls.clone());
+            if let Some(acceptor) = tls.clone() {
+                renewals.push(Box::new(move || acceptor.renew()));
+            }
             sockets.push(Socket::bind(listen, tls).await.map_err(failed)?);
         }
         let mut app = App::new(config);
-        app.acceptors = acceptors;
+        app.renewals = renewals;
         let addresses = sockets.iter().filter_map(Socket::address).map(|address| address.ip());
         let mut own: Vec<String> = addresses.map(|address| address.to_string()).collect();
         own.extend(host_name());
@@ -150,8 +152,8 @@ impl Server {
 
     /// Serves until `stop` is ready, or an operator says so (`/admin/drain`), and then until the last answer has ended:
     /// first routers see that it is not ready any more ([`ServerConfig::drain_delay`]), then new requests are refused,
-    /// and what runs may end ([`ServerConfig::drain_timeout`]). What has not ended then ends with an error. Dropping the
-    /// future ends it at once.
+    /// and what runs may end ([`ServerConfig::drain_timeout`]). What has not ended then ends with an error.
+    /// Dropping the future ends it at once.
     ///
     /// Returns true if all answers ended by themselves.
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {

@@ -82,7 +82,7 @@ impl HttpBody for Turned {
     }
 }
 
-/// What the next bytes belong to.
+/// Owner of the next bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Head,

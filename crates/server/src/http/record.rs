@@ -52,7 +52,7 @@ pub(super) struct Held {
     pub(super) tasks: Tasks,
 }
 
-/// What is told of the answers of a request while they run.
+/// Facts that are told of the answers of a request while they run.
 #[derive(Clone)]
 pub(super) struct Tasks {
     prompts: Vec<Arc<str>>,
