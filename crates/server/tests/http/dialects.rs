@@ -203,8 +203,8 @@ fn prompts_that_no_context_holds_are_refused_before_they_are_tokenized() {
         ("/v1/chat/completions", json!({"messages": opened, "add_generation_prompt": false})),
         ("/v1/responses", json!({"input": text})),
         ("/v1/responses", json!({"input": text, "truncation": "auto"})),
-        ("/v1/messages", json!({"messages": message, "max_tokens": 8})),
-        ("/api/generate", json!({"prompt": text, "raw": true})),
+        ("/v1/messages", json!({"model": "golden", "messages": message, "max_tokens": 8})),
+        ("/api/generate", json!({"model": "golden", "prompt": text, "raw": true})),
     ] {
         let answer = running.post(path, &body);
         let said =
@@ -219,7 +219,7 @@ fn prompts_that_no_context_holds_are_refused_before_they_are_tokenized() {
     let n = |path, body: Value| running.post(path, &body).body;
     let counted = n("/tokenize", json!({"content": text}))["tokens"].as_array().map(Vec::len);
     assert!(counted >= Some(20_000), "{counted:?}");
-    let message = n("/v1/messages/count_tokens", json!({"messages": message}));
+    let message = n("/v1/messages/count_tokens", json!({"model": "golden", "messages": message}));
     assert!(message["input_tokens"].as_u64() > counted.map(|n| n as u64), "{message}");
     running.stop();
 }
