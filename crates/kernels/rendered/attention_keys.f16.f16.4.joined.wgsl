@@ -10,6 +10,7 @@ override LEAST: u32 = 0u;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
 override Y_HALF: bool = false;
+
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> v: array<vec4<u32>>;
@@ -99,6 +100,7 @@ fn out_put(i: u32, v: vec4<f32>) {
         out[2u * i + 1u] = bitcast<vec2<u32>>(v.zw);
     }
 }
+
 override SCALE: f32 = 1.0;
 // 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
 override SOFTCAP: f32 = 0.0;

@@ -9,6 +9,7 @@ override SPLITS: u32 = 1u;
 override LEAST: u32 = 0u;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
+
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> v: array<vec4<u32>>;

@@ -82,7 +82,7 @@ impl std::fmt::Display for Cmd {
     }
 }
 
-/// What `cargo clippy -- -D warnings` passes to its compiler, in its variable `CLIPPY_ARGS`.
+/// The variable `CLIPPY_ARGS` of the compiler of `cargo clippy -- -D warnings`.
 pub(super) const DENY: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 
 /// A command of cargo whose compiler of our crates is clippy's. Without clippy beside the compiler it is the command

@@ -256,8 +256,9 @@ impl Run {
         });
     }
 
-    /// Documents all packages; those of libraries are written beside their examples. With an example among them, cargo gives dependencies the features that tests want, too,
-    /// and with clippy as the compiler of our crates all that rustdoc reads is what `lints` has left.
+    /// Documents all packages; those of libraries are written beside their examples. With an example among them, cargo
+    /// gives dependencies the features that tests want, too, and with clippy as the compiler of our crates all that
+    /// rustdoc reads is what `lints` has left.
     fn all_documents(&self) {
         let targets = ["--lib", "--bin", "xtask", "--example", "simple"];
         let docs = Cmd::cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--keep-going"]);
@@ -312,8 +313,8 @@ impl Run {
         });
     }
 
-    /// Builds what a command of the form `cargo test ...` would run. The compiler of our crates is clippy, so lints cost
-    /// no second analysis; cargo repeats the warnings of what was built before.
+    /// Builds what a command of the form `cargo test ...` would run. The compiler of our crates is clippy, so lints
+    /// cost no second analysis; cargo repeats the warnings of what was built before.
     fn build(&self, test: &Cmd) -> Option<Vec<Executable>> {
         let mut built = None;
         let build = test.clone().args(["--no-run"]);

@@ -179,8 +179,8 @@ impl Planned {
     }
 }
 
-/// The join of a product's ranges that is the last dispatch. Its parts stay allocated until the next one, which may read
-/// them instead.
+/// The join of a product's ranges that is the last dispatch. Its parts stay allocated until the next one, which may
+/// read them instead.
 pub(super) struct Joined {
     pub(super) call: MulMatJoin,
     pub(super) parts: usize,
