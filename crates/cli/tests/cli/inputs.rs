@@ -66,7 +66,7 @@ fn a_text_that_no_context_holds_is_refused_before_it_is_tokenized() {
         &["embed", "-c", "512", "--pooling", "mean"],
     ] {
         let mut limited = std::process::Command::new("sh");
-        limited.args(["-c", "ulimit -v 600000 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_chaski")]);
+        limited.args(["-c", "ulimit -v 900000 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_chaski")]);
         let o = limited.args(args).args(["--device", "cpu", "-f"]).arg(&path).output().unwrap();
         let said = err(&o);
         assert_eq!(o.status.code(), Some(1), "{args:?}: {said}");

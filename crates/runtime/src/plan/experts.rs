@@ -110,12 +110,13 @@ impl Expander<'_> {
         let bound = |name| last.bind.iter().find(|(n, _)| *n == name).map(|(_, slot)| *slot);
         let plain = matches!(product.epilogue, Epilogue::Store) && product.w.format.name == "f32";
         let alone = product.affine.is_none() && product.experts.is_none() && product.w2.is_none();
+        let exact = product.rounded.is_none() && product.emit.is_none();
         let whole = product.w.n_row == choice.routing.n_expert && product.y0 == 0 && bound("y") == Some(x);
         let call = Router { k: product.w.n_col, norm: product.norm, choice: *choice };
         let (Some(w), Some(from), Some(aux)) = (bound("w"), bound("x"), bound("aux")) else {
             return Ok(false);
         };
-        if !(plain && alone && whole && call.fits(self.caps)) {
+        if !(plain && alone && exact && whole && call.fits(self.caps)) {
             return Ok(false);
         }
         let work = last.work;
