@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use chaski_kernels::ops::topk_moe;
+
 use super::config::{CpuLayers, PlanConfig};
 use super::error::PlanError;
 use super::group::Groups;
@@ -118,7 +120,8 @@ impl Cutter<'_> {
     }
 
     /// Possible cuts, with the number of values per column that cross there. All steps that use a layer of the cache or
-    /// of recurrent state stay together, and only whole columns cross.
+    /// of recurrent state stay together, as do a router's product and the choice behind it, which may be one dispatch,
+    /// and only whole columns cross.
     fn places(&self) -> Vec<(usize, u32)> {
         let mut users: Vec<(Slot, Range<usize>)> = Vec::new();
         for i in 0..self.marks.len() {
@@ -133,6 +136,8 @@ impl Cutter<'_> {
         let place = |(i, mark): (usize, &Mark)| {
             let is_apart = users.iter().all(|(_, u)| i <= u.start || i > u.end);
             let is_whole = mark.live.iter().all(|v| self.graph.slots(*v) == 0);
+            let chooses = |p: &Planned| p.dispatch.kernel.name.starts_with(topk_moe::OP.name);
+            let is_apart = is_apart && !self.step(i).first().is_some_and(chooses);
             let width = mark.live.iter().map(|v| self.graph.width(*v)).sum();
             (is_apart && is_whole).then_some((i, width))
         };
