@@ -13,8 +13,10 @@ pub(super) type Filter = fn(&mut Run<'_>, Value, Args) -> Result<Value>;
 pub(super) const FILTERS: &[(&str, Filter)] = &[
     ("abs", number::abs),
     ("attr", items::attr),
+    #[cfg(feature = "rare-filters")]
     ("batch", items::batch),
     ("capitalize", text::capitalize),
+    #[cfg(feature = "rare-filters")]
     ("center", text::center),
     ("count", items::length),
     ("d", items::default),
@@ -28,6 +30,7 @@ pub(super) const FILTERS: &[(&str, Filter)] = &[
     ("float", number::float),
     ("forceescape", text::escape),
     ("format", text::format),
+    #[cfg(feature = "rare-filters")]
     ("groupby", items::groupby),
     ("indent", text::indent),
     ("int", number::int),
@@ -40,7 +43,9 @@ pub(super) const FILTERS: &[(&str, Filter)] = &[
     ("map", choose::map),
     ("max", items::max),
     ("min", items::min),
+    #[cfg(feature = "rare-filters")]
     ("pprint", text::pprint),
+    #[cfg(feature = "rare-filters")]
     ("random", items::random),
     ("reject", choose::reject),
     ("rejectattr", choose::rejectattr),
@@ -51,6 +56,7 @@ pub(super) const FILTERS: &[(&str, Filter)] = &[
     ("safe", text::string),
     ("select", choose::select),
     ("selectattr", choose::selectattr),
+    #[cfg(feature = "rare-filters")]
     ("slice", items::slice),
     ("sort", items::sort),
     ("string", text::string),
@@ -60,6 +66,7 @@ pub(super) const FILTERS: &[(&str, Filter)] = &[
     ("title", text::title),
     ("tojson", json::tojson),
     ("trim", text::trim),
+    #[cfg(feature = "rare-filters")]
     ("truncate", text::truncate),
     ("unique", items::unique),
     ("upper", text::upper),
@@ -67,6 +74,7 @@ pub(super) const FILTERS: &[(&str, Filter)] = &[
     ("urlencode", super::filters_pages::urlencode),
     #[cfg(feature = "rare-filters")]
     ("urlize", super::filters_links::urlize),
+    #[cfg(feature = "rare-filters")]
     ("wordcount", text::wordcount),
     #[cfg(feature = "rare-filters")]
     ("wordwrap", super::filters_wrap::wordwrap),

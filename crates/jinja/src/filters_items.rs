@@ -3,13 +3,17 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::args::{Args, as_bool, as_text, count, given};
+#[cfg(feature = "rare-filters")]
+use super::args::count;
+use super::args::{Args, as_bool, as_text, given};
 use super::ast::BinaryOp;
 use super::fault::{Fault, Result, fail};
 use super::ops::{defined, order};
 use super::run::Run;
 use super::text_methods::change_case;
-use super::value::{ListBuilder, Seq, Value, equal};
+#[cfg(feature = "rare-filters")]
+use super::value::equal;
+use super::value::{ListBuilder, Seq, Value};
 
 pub(super) fn length(_: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("length", [], 0)?;
@@ -59,6 +63,7 @@ pub(super) fn last(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value>
 }
 
 /// Jinja chooses at random; here a rendering depends on nothing but its input, so it is the middle item.
+#[cfg(feature = "rare-filters")]
 pub(super) fn random(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("random", [], 0)?;
     let items = run.iterate(&value)?;
@@ -118,6 +123,7 @@ pub(super) fn join(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value>
 }
 
 /// `batch(linecount, fill_with=None)`.
+#[cfg(feature = "rare-filters")]
 pub(super) fn batch(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [n, fill] = args.bind("batch", ["linecount", "fill_with"], 1)?;
     let n = count(n.as_ref(), 1)?;
@@ -140,6 +146,7 @@ pub(super) fn batch(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value
 }
 
 /// `slice(slices, fill_with=None)`: columns of nearly equal length.
+#[cfg(feature = "rare-filters")]
 pub(super) fn slice(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [n, fill] = args.bind("slice", ["slices", "fill_with"], 1)?;
     let n = count(n.as_ref(), 1)?;
@@ -333,6 +340,7 @@ pub(super) fn unique(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
 }
 
 /// `groupby(attribute, default=None, case_sensitive=false)`: pairs of keys and items.
+#[cfg(feature = "rare-filters")]
 pub(super) fn groupby(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [path, default, case] = args.bind("groupby", ["attribute", "default", "case_sensitive"], 1)?;
     let (path, default) = (path.unwrap_or(Value::None), given(default));

@@ -3,7 +3,9 @@
 use super::args::{Args, as_bool, as_int, count, given};
 use super::fault::{Result, fail};
 use super::run::Run;
-use super::split::{is_space, is_word};
+use super::split::is_space;
+#[cfg(feature = "rare-filters")]
+use super::split::is_word;
 use super::text_methods::{self, change_case};
 use super::value::{Text, TextBuilder, Value};
 use std::sync::Arc;
@@ -26,6 +28,7 @@ pub(super) fn string(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
     run.str(&value)
 }
 
+#[cfg(feature = "rare-filters")]
 pub(super) fn pprint(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("pprint", [], 0)?;
     run.repr(&value)
@@ -70,6 +73,7 @@ pub(super) fn trim(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value>
     text_methods::call(run, &text, "strip", Args::of(given(chars).into_iter().collect()))
 }
 
+#[cfg(feature = "rare-filters")]
 pub(super) fn center(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [width] = args.bind("center", ["width"], 0)?;
     let text = run.text_of(&value)?;
@@ -131,6 +135,7 @@ pub(super) fn indent(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
 }
 
 /// `truncate(length=255, killwords=false, end='...', leeway=5)`.
+#[cfg(feature = "rare-filters")]
 pub(super) fn truncate(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [length, killwords, end, leeway] =
         args.bind("truncate", ["length", "killwords", "end", "leeway"], 0)?;
@@ -156,6 +161,7 @@ pub(super) fn truncate(run: &mut Run<'_>, value: Value, args: Args) -> Result<Va
     Ok(out.finish())
 }
 
+#[cfg(feature = "rare-filters")]
 pub(super) fn wordcount(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("wordcount", [], 0)?;
     let text = run.text_of(&value)?;

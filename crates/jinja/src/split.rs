@@ -111,6 +111,7 @@ pub(super) fn is_space(c: char) -> bool {
 }
 
 /// Characters that regular expressions call those of words.
+#[cfg(feature = "rare-filters")]
 pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

@@ -104,7 +104,10 @@ impl Expander<'_> {
         route: Slot,
     ) -> Result<bool, PlanError> {
         // The marks of a recorded plan count the dispatches of each step.
-        let may = self.caps.uses_coherent() && self.marks.is_none();
+        if !self.caps.uses_coherent() {
+            return Ok(false);
+        }
+        let may = self.marks.is_none();
         let Some(last) = self.out.last().filter(|_| may) else { return Ok(false) };
         let Some(product) = last.product.filter(|_| last.layer == self.layer) else { return Ok(false) };
         let bound = |name| last.bind.iter().find(|(n, _)| *n == name).map(|(_, slot)| *slot);

@@ -39,6 +39,10 @@ impl Expander<'_> {
         x: Slot,
         y: Slot,
     ) -> Result<bool, PlanError> {
+        // Browsers lack the kernel.
+        if cfg!(target_arch = "wasm32") {
+            return Ok(false);
+        }
         let Some(joined) = self.joined.take_if(|j| j.y == x && x != y) else { return Ok(false) };
         let Some(call) = MulMatJoinNorm::of(joined.call, *norm) else {
             self.joined = Some(joined);
