@@ -143,7 +143,16 @@ impl ApiError {
         ApiError::long("", found, limit)
     }
 
-    /// The same with a word before the number of tokens.
+    /// A prompt longer than the server takes.
+    pub(crate) fn prompt(found: usize, limit: usize) -> ApiError {
+        let message =
+            format!("prompt is too long: {found} tokens > {limit} maximum of this server (--max-prompt)");
+        let mut error = ApiError::new(Kind::Context, message);
+        error.extra.insert("n_prompt_tokens".into(), found.into());
+        error
+    }
+
+    /// [`Self::context`] with a word before the number of tokens.
     fn long(about: &str, found: usize, limit: usize) -> ApiError {
         // Clients look for either half.
         let message = format!(

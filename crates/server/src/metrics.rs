@@ -202,7 +202,7 @@ impl Metrics {
             cache.push(Label::new("enable_prefix_caching", "True"));
             self.gauge(name, cache).set(1.0);
             self.gauge("chaski_model_loaded", model()).set(1.0);
-            self.gauge("chaski_queue_tokens", model()).set(served.pace.n_waiting_token() as f64);
+            self.gauge("chaski_queue_tokens", model()).set(served.queue.n_token() as f64);
             for (what, n_byte) in &served.memory {
                 let labels = [model(), vec![Label::new("kind", *what)]].concat();
                 self.gauge("chaski_gpu_memory_bytes", labels).set(*n_byte as f64);

@@ -26,7 +26,7 @@ pub(crate) struct Served {
     pub(crate) n_byte: u64,
     /// The same by kind.
     pub(crate) memory: Vec<(&'static str, u64)>,
-    /// Prompts that wait.
+    /// Answers that wait.
     pub(crate) queue: Queue,
     pub(crate) pace: Pace,
     pub(crate) places: Arc<Places>,
@@ -230,7 +230,7 @@ impl Served {
     pub(crate) fn refusal(&self, error: impl Into<ApiError>) -> ApiError {
         let error: ApiError = error.into();
         match error.kind {
-            Kind::Full => error.retry(self.pace.retry_after(self.facts.n_seq)),
+            Kind::Full => error.retry(self.pace.retry_after(&self.queue, self.facts.n_seq)),
             _ => error,
         }
     }

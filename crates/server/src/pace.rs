@@ -1,8 +1,10 @@
-//! How fast a model works, how much waits for it, and when it last gave a sign of life.
+//! How fast a model works, and when it last gave a sign of life.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::queue::Queue;
 
 /// Weight of the newest answer in the means.
 const NEWEST: f64 = 0.2;
@@ -13,9 +15,6 @@ pub(crate) struct Pace {
     start: Instant,
     /// Milliseconds from the start to the last sign of life.
     last: AtomicU64,
-    /// Answers whose prompts do not run yet, and the tokens of these.
-    n_waiting: AtomicUsize,
-    n_waiting_token: AtomicUsize,
     means: Mutex<Option<Means>>,
 }
 
@@ -30,13 +29,7 @@ struct Means {
 
 impl Default for Pace {
     fn default() -> Pace {
-        Pace {
-            start: Instant::now(),
-            last: AtomicU64::new(0),
-            n_waiting: AtomicUsize::new(0),
-            n_waiting_token: AtomicUsize::new(0),
-            means: Mutex::new(None),
-        }
+        Pace { start: Instant::now(), last: AtomicU64::new(0), means: Mutex::new(None) }
     }
 }
 
@@ -51,23 +44,6 @@ impl Pace {
         self.last.store(self.start.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// An answer to a prompt of so many tokens waits.
-    pub(crate) fn waits(&self, n_prompt: usize) {
-        self.n_waiting.fetch_add(1, Ordering::Relaxed);
-        self.n_waiting_token.fetch_add(n_prompt, Ordering::Relaxed);
-    }
-
-    /// It waits no longer.
-    pub(crate) fn waited(&self, n_prompt: usize) {
-        self.n_waiting.fetch_sub(1, Ordering::Relaxed);
-        self.n_waiting_token.fetch_sub(n_prompt, Ordering::Relaxed);
-    }
-
-    /// Tokens of prompts that wait.
-    pub(crate) fn n_waiting_token(&self) -> usize {
-        self.n_waiting_token.load(Ordering::Relaxed)
-    }
-
     /// An answer has ended that ran for this time.
     pub(crate) fn ended(&self, n_prompt: usize, n_token: usize, time: Duration) {
         let now =
@@ -80,12 +56,11 @@ impl Pace {
         }));
     }
 
-    /// Seconds after which the queue has room again: the tokens that wait, and those of their answers, at the measured
+    /// Seconds after which a queue has room again: the tokens that wait, and those of their answers, at the measured
     /// speed of so many sequences. From 1 to 60.
-    pub(crate) fn retry_after(&self, n_seq: u32) -> u64 {
+    pub(crate) fn retry_after(&self, queue: &Queue, n_seq: u32) -> u64 {
         let Some(means) = *self.means.lock().unwrap_or_else(|e| e.into_inner()) else { return 1 };
-        let n_waiting = self.n_waiting.load(Ordering::Relaxed) as f64;
-        let n_token = self.n_waiting_token() as f64 + n_waiting * means.n_token;
+        let n_token = queue.n_token() as f64 + queue.n_answer() as f64 * means.n_token;
         (n_token * means.each / f64::from(n_seq.max(1))).ceil().clamp(1.0, 60.0) as u64
     }
 }
@@ -96,18 +71,18 @@ mod tests {
 
     #[test]
     fn a_queue_takes_the_time_of_its_tokens() {
-        let pace = Pace::default();
-        assert_eq!(pace.retry_after(1), 1, "nothing is measured");
+        let (pace, queue) = (Pace::default(), Queue::default());
+        let wait = |n_token, n_answer| queue.add(vec![n_token; n_answer], 1, None).unwrap();
+        let retry_after = |n_seq| pace.retry_after(&queue, n_seq);
+        assert_eq!(retry_after(1), 1, "nothing is measured");
         // A hundred tokens in a second.
         pace.ended(60, 40, Duration::from_secs(1));
-        assert_eq!(pace.retry_after(1), 1, "nothing waits");
-        for _ in 0..4 {
-            pace.waits(160);
-        }
-        assert_eq!((pace.n_waiting_token(), pace.retry_after(1), pace.retry_after(4)), (640, 8, 2));
-        pace.waited(160);
-        assert_eq!(pace.retry_after(1), 6);
-        (0..100).for_each(|_| pace.waits(1000));
-        assert_eq!(pace.retry_after(1), 60);
+        assert_eq!(retry_after(1), 1, "nothing waits");
+        let mut held = wait(160, 4);
+        assert_eq!((queue.n_token(), retry_after(1), retry_after(4)), (640, 8, 2));
+        held.pop();
+        assert_eq!(retry_after(1), 6);
+        let _more = wait(1000, 100);
+        assert_eq!(retry_after(1), 60);
     }
 }

@@ -15,8 +15,9 @@ use tokio::sync::mpsc;
 use super::body;
 use super::guard::Caller;
 use super::readings::wait;
-use super::record::{Held, Record, Tasks};
+use super::record::{Held, Record};
 use super::respond::{error_body, json, stream_headers};
+use super::tasks::Tasks;
 use crate::answers::{Answers, Gathered};
 use crate::app::App;
 use crate::dialect::{Dialect, Frame, Ping, Told, Wire, Writer};
@@ -39,7 +40,8 @@ pub(super) struct Queued {
     /// Silence after which a sign of life is due, if not the dialect's.
     silence: Option<Duration>,
     asked: Asked,
-    waiting: Option<Waiting>,
+    /// Of each answer.
+    waiting: Vec<Waiting>,
     tasks: Tasks,
 }
 
@@ -65,14 +67,15 @@ pub(super) async fn queue(
         Ok((ask, writer, prompts, name.unwrap_or(&model.facts.id).to_owned()))
     })
     .await?;
-    for prompt in &prompts {
-        check_prompt(prompt.tokens.len(), app.config.max_prompt)?;
+    let n_token = || prompts.iter().map(|prompt| prompt.tokens.len());
+    if let Some((found, limit)) = n_token().max().zip(app.config.max_prompt).filter(|(n, max)| n > max) {
+        return Err(ApiError::prompt(found, limit));
     }
-    let n_token = prompts.iter().map(|prompt| prompt.tokens.len()).sum();
     // Where a place is free, nothing waits for long.
     let load = served.load();
     let is_busy = load.n_running + load.n_waiting >= served.facts.n_seq as usize;
-    let waiting = served.queue.add(n_token, app.config.max_queued_tokens.filter(|_| is_busy))?;
+    let limit = app.config.max_queued_tokens.filter(|_| is_busy);
+    let waiting = served.queue.add(n_token(), ask.n, limit).map_err(|error| served.refusal(error))?;
     if let Some(n_top) = ask.prompt_logprobs {
         let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
         let priority = ask.priority;
@@ -91,24 +94,10 @@ pub(super) async fn queue(
         let slots = tasks.slots.clone();
         let lora = ask.options.lora.unwrap_or_default();
         let told = Told { id, created, model: name, fingerprint, facts, prompts, n: ask.n, lora, slots };
-        let (stream, silence, waiting) = (ask.stream, ask.silence, Some(waiting));
+        let (stream, silence) = (ask.stream, ask.silence);
         Ok(Queued { answers, writer, told, stream, silence, asked, tasks, waiting })
     })
     .await
-}
-
-/// Refuses a prompt that is longer than the server takes.
-fn check_prompt(found: usize, limit: Option<usize>) -> Result<(), ApiError> {
-    match limit.filter(|limit| found > *limit) {
-        Some(limit) => {
-            let message =
-                format!("prompt is too long: {found} tokens > {limit} maximum of this server (--max-prompt)");
-            let mut error = ApiError::new(Kind::Context, message);
-            error.extra.insert("n_prompt_tokens".into(), found.into());
-            Err(error)
-        }
-        None => Ok(()),
-    }
 }
 
 /// Answers a request.
@@ -131,13 +120,11 @@ pub(crate) async fn answer(
     let called = served.facts.called(name);
     let load = served.load();
     let mut queued = queue(&app, Arc::clone(&served), dialect, caller.client, called, body).await?;
-    let n_prompt = queued.told.prompts.iter().flat_map(|prompt| vec![prompt.tokens.len(); queued.told.n]);
-    let n_prompt = n_prompt.collect();
+    let waiting = std::mem::take(&mut queued.waiting);
     let using = Using::new(served.facts.loras.clone(), &queued.told.lora);
-    let (tasks, waiting) = (queued.tasks.clone(), queued.waiting.take());
-    let held = Held { open, using, lease: served, tasks, waiting };
+    let held = Held { open, using, lease: served, tasks: queued.tasks.clone() };
     caller.span.asked(queued.asked, &queued.told.id);
-    let record = Record::new(app.clone(), caller, real.clone(), start, n_prompt, held);
+    let record = Record::new(app.clone(), caller, real.clone(), start, waiting, held);
     let mut response = match queued.stream {
         false => whole(queued, record).await?,
         true => stream(queued, record, dialect.wire, path).await?,

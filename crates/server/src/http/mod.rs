@@ -1,5 +1,8 @@
 //! The dialects over HTTP.
 
+#[macro_use]
+mod through;
+
 pub(crate) mod answer;
 mod begun;
 mod body;
@@ -22,6 +25,7 @@ mod respond;
 mod routes;
 pub(crate) mod slots;
 mod status;
+mod tasks;
 pub(crate) mod tls;
 
 pub(crate) use routes::router;

@@ -1,25 +1,22 @@
 //! Measurements of a request.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use chaski::{ChatEvent, Finish};
 use metrics::Histogram;
-use serde_json::{Value, json};
 
 use super::guard::Caller;
+use super::tasks::Tasks;
 use crate::app::{App, OpenRequest};
-use crate::ask::{Ask, Read};
 use crate::config::{Answered, Entry};
 use crate::course::Course;
 use crate::error::{ApiError, Kind};
 use crate::loras::Using;
-use crate::model::Facts;
 use crate::models::Lease;
-use crate::places::{Place, Places};
+use crate::places::Place;
 use crate::queue::Waiting;
-use crate::sampling;
 
 /// The course of a request for answers. Answers that have not ended when it is dropped were abandoned.
 pub(super) struct Record {
@@ -30,8 +27,8 @@ pub(super) struct Record {
     /// When it was queued.
     queued: Instant,
     answers: Vec<Course>,
-    /// Tokens of the prompts that do not run yet, by answer.
-    waiting: Vec<Option<usize>>,
+    /// Of each answer whose prompt does not run yet.
+    waiting: Vec<Option<Waiting>>,
     places: Vec<Option<Place>>,
     /// Status of the response: so far that of a client that left.
     status: u16,
@@ -47,68 +44,24 @@ pub(super) struct Held {
     pub(super) open: OpenRequest,
     pub(super) using: Using,
     pub(super) lease: Lease,
-    /// While all of its prompts wait.
-    pub(super) waiting: Option<Waiting>,
     pub(super) tasks: Tasks,
 }
 
-/// Facts that are told of the answers of a request while they run.
-#[derive(Clone)]
-pub(super) struct Tasks {
-    prompts: Vec<Arc<str>>,
-    params: Arc<Value>,
-    max_tokens: Option<usize>,
-    /// Answers to each prompt.
-    n: usize,
-    /// The slot that the request asks for.
-    asked: Option<u32>,
-    /// The place of each answer, once it has one.
-    pub(super) slots: Arc<[AtomicUsize]>,
-}
-
-impl Tasks {
-    pub(super) fn new(ask: &Ask, prompts: &[Read], facts: &Facts) -> Tasks {
-        let mut params = sampling::told(&ask.options.sampler, facts);
-        let limit = ask.options.max_tokens.map_or(json!(-1), |n| json!(n));
-        params.insert("n_predict".into(), limit.clone());
-        params.insert("max_tokens".into(), limit);
-        params.insert("stop".into(), json!(ask.options.stop));
-        params.insert("stream".into(), ask.stream.into());
-        Tasks {
-            prompts: prompts.iter().map(|prompt| prompt.text.as_str().into()).collect(),
-            params: Arc::new(params.into()),
-            max_tokens: ask.options.max_tokens,
-            n: ask.n,
-            asked: ask.slot,
-            slots: (0..prompts.len() * ask.n).map(|_| AtomicUsize::new(0)).collect(),
-        }
-    }
-
-    /// The place of an answer that begins to run.
-    fn place(&self, places: &Arc<Places>, index: usize) -> Option<Place> {
-        let prompt = self.prompts[index / self.n].clone();
-        let place = places.take(self.asked, prompt, self.params.clone(), self.max_tokens)?;
-        self.slots[index].store(place.index, Ordering::Relaxed);
-        Some(place)
-    }
-}
-
 impl Record {
-    /// Begins with the head of a request, for answers to prompts of so many tokens.
+    /// Begins with the head of a request, for answers that wait.
     pub(super) fn new(
         app: Arc<App>,
         caller: Caller,
         model: String,
         start: Instant,
-        n_prompt: Vec<usize>,
+        waiting: Vec<Waiting>,
         held: Held,
     ) -> Record {
         let gaps = app.metrics.gaps(&model);
         caller.is_told.store(true, Ordering::Relaxed);
-        n_prompt.iter().for_each(|n| held.lease.pace.waits(*n));
-        let answers = vec![Course::default(); n_prompt.len()];
-        let places = n_prompt.iter().map(|_| None).collect();
-        let waiting = n_prompt.into_iter().map(Some).collect();
+        let answers = vec![Course::default(); waiting.len()];
+        let places = waiting.iter().map(|_| None).collect();
+        let waiting = waiting.into_iter().map(Some).collect();
         let queued = Instant::now();
         Record { app, caller, model, start, queued, answers, waiting, places, status: LEFT, gaps, held }
     }
@@ -143,7 +96,7 @@ impl Record {
         let waits = self.answers.iter().all(|course| course.started.is_none() && course.ended.is_none());
         let place = config.max_queue_time.filter(|_| waits).map(|limit| {
             let message = format!("the request waited for {} seconds", limit.as_secs_f64());
-            (self.queued + limit, ApiError::new(Kind::Full, message).retry(1))
+            (self.queued + limit, self.held.lease.refusal(ApiError::new(Kind::Full, message)))
         });
         token.into_iter().chain(place).min_by_key(|(at, _)| *at)
     }
@@ -152,7 +105,7 @@ impl Record {
     pub(super) fn event(&mut self, index: usize, event: &ChatEvent) {
         self.held.lease.pace.sign();
         if matches!(event, ChatEvent::Started { .. }) {
-            self.runs(index);
+            self.waiting[index] = None;
             self.places[index] = self.held.tasks.place(&self.held.lease.places, index);
         }
         if let (ChatEvent::Piece(_), Some(place)) = (event, &self.places[index]) {
@@ -164,7 +117,6 @@ impl Record {
                 course.started = Some(now);
                 (course.stats.n_prompt, course.stats.n_cached) = (*n_prompt, *n_cached);
                 self.held.using.started();
-                self.held.waiting = None;
                 self.app.metrics.started(&self.model, *n_prompt, *n_cached, now - self.start);
             }
             ChatEvent::Piece(piece) if piece.token.is_some() => {
@@ -198,16 +150,8 @@ impl Record {
         }
     }
 
-    /// The prompt of this answer waits no longer.
-    fn runs(&mut self, index: usize) {
-        if let Some(n_prompt) = self.waiting[index].take() {
-            self.held.lease.pace.waited(n_prompt);
-        }
-    }
-
     fn end(&mut self, index: usize, finish: &'static str) {
-        self.runs(index);
-        self.places[index] = None;
+        (self.waiting[index], self.places[index]) = (None, None);
         let (now, course) = (Instant::now(), &mut self.answers[index]);
         course.ended = Some((now, finish));
         let stats = &course.stats;
