@@ -248,7 +248,7 @@ impl Setting {
         let call = self.call(ldq as u32, ldy as u32);
         Case::new(
             format!(
-                "h{}/{} d{}/{}{} {}/{} page{} splits{}/{} n{} each{} from{:?} tiles{}{}{}",
+                "h{}/{} d{}/{}{} {}/{} page{} splits{}/{} n{} each{} from{:?} tiles{}{}{}{}",
                 self.n_head,
                 self.n_kv,
                 self.d,
@@ -263,11 +263,8 @@ impl Setting {
                 self.each,
                 self.cols.first(),
                 self.f16_tiles,
-                match (self.loud > 1.0, self.y_f16) {
-                    (true, _) => " loud",
-                    (_, true) => " to f16",
-                    _ => "",
-                },
+                if self.loud > 1.0 { " loud" } else { "" },
+                if self.y_f16 { " to f16" } else { "" },
                 label(&self.score),
             ),
             move |caps| way(&call, caps),

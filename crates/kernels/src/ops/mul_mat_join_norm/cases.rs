@@ -10,18 +10,18 @@ use crate::rng::random_values;
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for (k, n_col, splits) in [(4, 1, 2), (64, 3, 3), (516, 7, 2), (2048, 5, 4), (4096, 70, 8)] {
-        for (add, y_f16) in [(false, false), (true, false), (true, true)] {
-            out.push(case(k, n_col, splits, add, y_f16));
+        for (add, y_f16, weight) in [(false, false, true), (true, false, false), (true, true, true)] {
+            out.push(case(k, n_col, splits, add, y_f16, weight));
         }
     }
     out
 }
 
-fn case(k: u32, n_col: u32, splits: u32, add: bool, y_f16: bool) -> Case {
+fn case(k: u32, n_col: u32, splits: u32, add: bool, y_f16: bool, weight: bool) -> Case {
     let (ldp, ld, eps) = (k + 4, k + 8, 1e-5);
     let part = ldp * n_col + 12;
     let parts = random_values(1, (part * splits) as usize);
-    let weight = random_values(2, k as usize);
+    let weights = random_values(2, k as usize);
     let before = random_values(3, (ld * n_col) as usize);
     let y = vec![7.0f32; before.len()];
     let (mut sums, mut values) = (before.clone(), y.clone());
@@ -32,19 +32,19 @@ fn case(k: u32, n_col: u32, splits: u32, add: bool, y_f16: bool) -> Case {
                 mul_mat_join::reference::sum(&parts, splits as usize, part as usize, c * ldp as usize + r);
             *x = if add { *x + r } else { r };
         }
-        let row = rms_norm::reference::rms_norm(&sums[at.clone()], Some(&weight), eps);
+        let row = rms_norm::reference::rms_norm(&sums[at.clone()], weight.then_some(&weights), eps);
         values[at].copy_from_slice(&row);
     }
     let call = MulMatJoinNorm {
         join: MulMatJoin { n_row: k, n_col, splits, part, ldx: ldp, ldy: ld, y0: 0, add, affine: None },
-        norm: RmsNorm { k, n_row: n_col, ldx: ld, ldy: ld, eps, weight: true, y_f16 },
+        norm: RmsNorm { k, n_row: n_col, ldx: ld, ldy: ld, eps, weight, y_f16 },
     };
     Case::new(
-        format!("{k}x{n_col} of {splits} add{add} f16{y_f16}"),
+        format!("{k}x{n_col} of {splits} add{add} f16{y_f16} w{weight}"),
         move |caps| call.dispatch(caps),
         vec![
             CaseBuffer::input("parts", &parts),
-            CaseBuffer::input("aux", &weight),
+            CaseBuffer::input("aux", &weights),
             CaseBuffer::output("x", &before, Expected::F32 { values: sums, max_nmse: 1e-12 }),
             if y_f16 {
                 CaseBuffer::half_output("y", &y, values, 1e-6)

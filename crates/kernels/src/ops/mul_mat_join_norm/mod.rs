@@ -8,7 +8,6 @@ use crate::dispatch::{Dispatch, DispatchError, fold};
 use crate::op::{Op, Value, quads};
 use crate::ops::mul_mat_join::MulMatJoin;
 use crate::ops::rms_norm::RmsNorm;
-use crate::reduce::Teams;
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -23,7 +22,7 @@ pub const OP: Op = Op {
     grid: None,
 };
 
-/// A call: a join whose whole result is the input of a norm with weights.
+/// A call: a join whose whole result is the input of a norm.
 #[derive(Clone, Copy, Debug)]
 pub struct MulMatJoinNorm {
     /// The join; its y is the x of the norm.
@@ -36,7 +35,7 @@ impl MulMatJoinNorm {
     /// The call, if one kernel can do both with the same result.
     pub fn of(join: MulMatJoin, norm: RmsNorm) -> Option<Self> {
         let is_whole = join.y0 == 0 && join.affine.is_none() && join.ldy == norm.ldx;
-        let is_same = [join.n_row, join.n_col] == [norm.k, norm.n_row] && norm.weight;
+        let is_same = [join.n_row, join.n_col] == [norm.k, norm.n_row];
         let sizes = [norm.k, norm.ldx, norm.ldy, join.part, join.ldx];
         (is_whole && is_same && sizes.iter().all(|n| n % 4 == 0)).then_some(Self { join, norm })
     }
@@ -48,17 +47,11 @@ impl MulMatJoinNorm {
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let Self { join, norm } = self;
         let y = quads(OP.name, &[norm.k, norm.ldx, norm.ldy], norm.y_f16)?;
-        let teams = Teams::whole(caps, norm.threads(caps));
-        let mut constants = teams.constants(caps);
+        let (teams, mut constants) = norm.teams(caps);
         constants.extend([
-            ("K", norm.k.into()),
-            ("LDX", norm.ldx.into()),
-            ("LDY", norm.ldy.into()),
             ("LDP", join.ldx.into()),
             ("PART", join.part.into()),
             ("SPLITS", join.splits.into()),
-            ("ROWS", norm.n_row.into()),
-            ("EPS", norm.eps.into()),
             ("ADD", f64::from(u8::from(join.add))),
         ]);
         let [gx, gy] = fold(norm.n_row, caps.max_groups);

@@ -47,19 +47,23 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
-    /// Threads per row. The smallest team is one subgroup, which needs no barrier.
-    pub(crate) fn threads(&self, caps: &Caps) -> u32 {
-        let threads = if caps.alone { 1 } else { 256 };
-        if self.k <= 512 { threads.min(64) } else { threads }
-    }
-
     /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered; [`DispatchError::Shape`] for f16 in odd sizes.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let y = quads(OP.name, &[self.k, self.ldx, self.ldy], self.y_f16)?;
-        let teams = Teams::whole(caps, self.threads(caps));
+        let (teams, constants) = self.teams(caps);
+        let [gx, gy] = fold(self.n_row, caps.max_groups);
+        let grid = [gx, gy, 1];
+        let why = format!("{} threads per row", teams.team);
+        dispatch(&OP, &[Value::Word(caps.set().word()), Value::Word(y)], constants, grid, why)
+    }
+
+    /// The team of a row, and the constants of the norm. The smallest team is one subgroup, which needs no barrier.
+    pub(crate) fn teams(&self, caps: &Caps) -> (Teams, Vec<(&'static str, f64)>) {
+        let threads = if caps.alone { 1 } else { 256 };
+        let teams = Teams::whole(caps, if self.k <= 512 { threads.min(64) } else { threads });
         let mut constants = teams.constants(caps);
         constants.extend([
             ("K", self.k.into()),
@@ -69,9 +73,6 @@ impl RmsNorm {
             ("EPS", self.eps.into()),
             ("WEIGHT", f64::from(u8::from(self.weight))),
         ]);
-        let [gx, gy] = fold(self.n_row, caps.max_groups);
-        let grid = [gx, gy, 1];
-        let why = format!("{} threads per row", teams.team);
-        dispatch(&OP, &[Value::Word(caps.set().word()), Value::Word(y)], constants, grid, why)
+        (teams, constants)
     }
 }

@@ -5,10 +5,10 @@ use chaski_graph::{Gate, Routing};
 use super::Router;
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
-use crate::ops::topk_moe::{TopkMoe, reference};
+use crate::ops::topk_moe::{TopkMoe, cases, reference};
 use crate::rng::random_values;
 
-pub(super) fn cases() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case> {
     let mut out = Vec::new();
     for gate in Gate::ALL {
         for (n_expert, n_used, k, norm, bias) in
@@ -45,15 +45,14 @@ fn case(r: Routing, k: u32, norm: Option<f32>, bias: bool) -> Case {
             x.iter().zip(&weight).map(|(v, w)| f64::from(*v) * f64::from(*w) * scale).collect()
         }
     };
-    // Logits that are spread as those of the cases of `topk_moe`: by rank.
+    // The logits are spread, as those of the cases of `topk_moe`.
     let power: f64 = input.iter().map(|v| v * v).sum();
     let random = random_values(4, n);
-    let target = |e: usize| {
-        let rank = random.iter().filter(|o| **o < random[e]).count();
-        (rank as f64 + 0.25 * f64::from(random[e].clamp(-1.0, 1.0))) / n as f64 * 8.0 - 4.0
+    let row = |v: &f32| {
+        let logit = f64::from(cases::spread(*v, &random)) / power;
+        input.iter().map(move |x| (x * logit) as f32)
     };
-    let w: Vec<f32> =
-        (0..n).flat_map(|e| input.iter().map(move |v| (v * target(e) / power) as f32)).collect();
+    let w: Vec<f32> = random.iter().flat_map(row).collect();
     let product = |row: &[f32]| row.iter().zip(&input).map(|(w, v)| f64::from(*w) * v).sum::<f64>() as f32;
     let logits: Vec<f32> = w.chunks_exact(k as usize).map(product).collect();
     let weights_at = n_used + 2;

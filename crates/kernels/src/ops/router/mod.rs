@@ -18,7 +18,7 @@ pub const OP: Op = Op {
         let needs = Features { coherent: true, ..Features::SUBGROUP };
         Gate::ALL.iter().map(|g| vec![("gate", Value::With(g.word(), needs))]).collect()
     },
-    cases: Op::cases(cases::cases),
+    cases: Op::cases(cases::all),
     ggml: &[],
     grid: None,
 };

@@ -82,6 +82,12 @@ enum Kind {
     Low,
 }
 
+/// A value by its rank among others, which is maximally spread.
+pub(crate) fn spread(v: f32, among: &[f32]) -> f32 {
+    let rank = among.iter().filter(|o| **o < v).count();
+    (rank as f32 + 0.25 * v.clamp(-1.0, 1.0)) / among.len() as f32 * 8.0 - 4.0
+}
+
 /// Smallest relative difference of two scores whose order matters.
 fn least_gap(r: &Routing, logits: &[f32], bias: Option<&[f32]>) -> f64 {
     let mut s = reference::scores(r, logits, bias);
@@ -105,11 +111,7 @@ fn case(r: Routing, bias: bool, n_col: u32, kind: Kind) -> Case {
             let random = random_values(seed, n);
             for (l, v) in logits.iter_mut().zip(&random) {
                 *l = match kind {
-                    // By rank: maximally spread.
-                    Kind::Random => {
-                        let rank = random.iter().filter(|o| *o < v).count();
-                        (rank as f32 + 0.25 * v.clamp(-1.0, 1.0)) / n as f32 * 8.0 - 4.0
-                    }
+                    Kind::Random => spread(*v, &random),
                     Kind::Ties => (v * 3.0).round(),
                     Kind::Low => v.clamp(-1.0, 1.0) - 30.0,
                 };

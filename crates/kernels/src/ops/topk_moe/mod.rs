@@ -1,6 +1,6 @@
 //! `topk_moe`: selects the experts of a column and their weights from the router's logits.
 
-mod cases;
+pub(crate) mod cases;
 pub mod reference;
 
 use chaski_graph::{Gate, Routing};
