@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+#[cfg(feature = "constraint")]
+mod compiled;
 mod constraint;
 mod sampler;
 mod stop;

@@ -1,8 +1,7 @@
-//! The vocabulary of constraints: the bytes of every token, in a trie; and the grammars that were compiled for it.
+//! The vocabulary of constraints: the bytes of every token, in a trie, with the grammars that were compiled for it.
 //!
 //! The constraint builds it and the tokenizer caches it, so this module is below both.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use llguidance::api::TopLevelGrammar;
@@ -12,10 +11,7 @@ use llguidance::toktrie::{
 };
 use llguidance::{Matcher, ParserFactory};
 
-/// Most grammars that stay compiled.
-const MAX_GRAMMARS: usize = 64;
-/// Most bytes of their texts together. Compiled, a grammar takes tens of bytes for each byte of its text.
-const MAX_BYTES: usize = 1 << 20;
+use crate::compiled::Compiled;
 
 /// A vocabulary prepared for constraints; it can be shared.
 #[derive(Clone)]
@@ -24,36 +20,6 @@ pub(crate) struct VocabTrie(Arc<Prepared>);
 struct Prepared {
     factory: ParserFactory,
     compiled: Mutex<Compiled>,
-}
-
-/// Compiled grammars by their texts, the last used at the end. None has read anything.
-#[derive(Default)]
-struct Compiled {
-    matchers: VecDeque<(Box<str>, Matcher)>,
-    n_byte: usize,
-}
-
-impl Compiled {
-    fn find(&mut self, text: &str) -> Option<Matcher> {
-        let at = self.matchers.iter().position(|(known, _)| **known == *text)?;
-        let entry = self.matchers.remove(at)?;
-        let matcher = entry.1.deep_clone();
-        self.matchers.push_back(entry);
-        Some(matcher)
-    }
-
-    fn add(&mut self, text: &str, matcher: Matcher) {
-        // Another thread may have been as fast.
-        if text.len() > MAX_BYTES || self.matchers.iter().any(|(known, _)| **known == *text) {
-            return;
-        }
-        self.n_byte += text.len();
-        self.matchers.push_back((text.into(), matcher));
-        while self.matchers.len() > MAX_GRAMMARS || self.n_byte > MAX_BYTES {
-            let oldest = self.matchers.pop_front();
-            self.n_byte -= oldest.map_or(0, |(text, _)| text.len());
-        }
-    }
 }
 
 impl std::fmt::Debug for VocabTrie {
@@ -113,6 +79,7 @@ impl VocabTrie {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compiled::{MAX_BYTES, MAX_GRAMMARS};
 
     #[test]
     fn compiled_grammars_are_kept_within_bounds() {
@@ -154,7 +121,6 @@ mod tests {
         compile("ab", "ab").unwrap();
         compile("a longer text", "ab").unwrap();
         let known = vocab.0.compiled.lock().unwrap();
-        let texts: Vec<&str> = known.matchers.iter().map(|(text, _)| &**text).collect();
-        assert_eq!((texts, known.n_byte), (vec!["ab", "a longer text"], 15));
+        assert_eq!(known.texts(), (vec!["ab", "a longer text"], 15));
     }
 }
