@@ -1,6 +1,7 @@
 //! The thread that computes: it owns the experts.
 
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 
 use anyhow::{Context as _, ensure};
 use chaski::experts::{Graph, Pair};
@@ -23,7 +24,25 @@ pub(crate) enum Job {
     Compute { task: u64, layer: u16, body: Task },
 }
 
-/// Starts the thread; it ends when the sender is dropped.
+/// The thread. Dropping it waits until it has ended: drivers crash if a thread that has used them ends while the process
+/// unloads them.
+pub(crate) struct Computer {
+    /// `None` ends the thread.
+    pub(crate) jobs: mpsc::Sender<Option<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Computer {
+    fn drop(&mut self) {
+        // If nobody receives it, the thread has ended.
+        let _ = self.jobs.send(None);
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread of experts panicked");
+        }
+    }
+}
+
+/// Starts the thread.
 ///
 /// # Errors
 /// The system has no thread; a graph without experts.
@@ -33,20 +52,21 @@ pub(crate) fn start(
     shape: ModelShape,
     pieces: Pieces,
     events: UnboundedSender<WorkerEvent>,
-) -> anyhow::Result<mpsc::Sender<Job>> {
+) -> anyhow::Result<Computer> {
     let worker = Products::new(device, graph, &shape, memory)?;
     let (jobs, inbox) = mpsc::channel();
     let mut bench = Bench { worker, shape, pieces };
     let run = move || {
-        for job in inbox {
+        for job in inbox.into_iter().map_while(|job: Option<Job>| job) {
             let event = bench.run(job);
             if event.is_some_and(|event| events.send(event).is_err()) {
                 return;
             }
         }
     };
-    std::thread::Builder::new().name("experts".into()).spawn(run).context("no thread for experts")?;
-    Ok(jobs)
+    let thread = std::thread::Builder::new().name("experts".into());
+    let thread = thread.spawn(run).context("no thread for experts")?;
+    Ok(Computer { jobs, thread: Some(thread) })
 }
 
 struct Bench {

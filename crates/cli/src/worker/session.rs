@@ -1,7 +1,7 @@
 //! Work for a hub with one model: the state machine of a worker, and everything that it asks for.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, mpsc as threads};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -10,7 +10,7 @@ use chaski_swarm::{ModelShape, Unit, Worker, WorkerAction, WorkerConfig, WorkerE
 use chaski_wire::{Blob, Body, Control, Digest, Welcome};
 use tokio::sync::mpsc;
 
-use super::compute::{self, Job};
+use super::compute::{self, Computer, Job};
 use super::connection::{Connection, Out};
 use super::fetch::Hub;
 use super::hollow::{Digests, Piece, Pieces, Skeleton};
@@ -77,7 +77,7 @@ struct Session<'a> {
     graph: Arc<Graph>,
     shape: ModelShape,
     digests: Arc<Mutex<Digests>>,
-    jobs: threads::Sender<Job>,
+    computer: Computer,
     events: mpsc::UnboundedSender<WorkerEvent>,
     attempts: mpsc::UnboundedSender<Attempt>,
     /// The first connection, until the state machine asks for one.
@@ -173,7 +173,7 @@ impl<'a> Session<'a> {
         let shape = shape_of(&graph, &graph.experts(), block)?;
         let digests = Arc::new(Mutex::new(Digests::new()));
         let pieces = Pieces::new(site.store.clone(), digests.clone());
-        let jobs =
+        let computer =
             compute::start((&site.device, site.memory), &graph, shape.clone(), pieces, events.clone())?;
         let n_expert: u64 = shape.layers.iter().map(|l| u64::from(l.n_expert)).sum();
         let n_byte: u64 = shape.layers.iter().map(|l| u64::from(l.n_expert) * l.expert_bytes).sum();
@@ -186,7 +186,7 @@ impl<'a> Session<'a> {
             graph: Arc::new(graph),
             shape,
             digests,
-            jobs,
+            computer,
             events,
             attempts,
             first: Some(connection),
@@ -253,7 +253,7 @@ impl<'a> Session<'a> {
     }
 
     fn job(&self, job: Job) {
-        if self.jobs.send(job).is_err() {
+        if self.computer.jobs.send(Some(job)).is_err() {
             tracing::error!("the thread of experts has ended");
         }
     }
@@ -277,7 +277,7 @@ impl<'a> Session<'a> {
 
     /// Brings the pieces of a unit into the store, then has it loaded.
     fn load(&self, unit: Unit) {
-        let (hub, store, jobs) = (self.hub.clone(), self.site.store.clone(), self.jobs.clone());
+        let (hub, store, jobs) = (self.hub.clone(), self.site.store.clone(), self.computer.jobs.clone());
         let (graph, digests, events) = (self.graph.clone(), self.digests.clone(), self.events.clone());
         let (experts, ui) = (self.shape.experts(unit), self.ui.clone());
         tokio::task::spawn_blocking(move || {
@@ -287,7 +287,7 @@ impl<'a> Session<'a> {
                         ui.detail(&format!("layer {}: fetched {}", unit.layer, bytes(n_byte)));
                     }
                     // The thread ends only by a panic, which was printed.
-                    drop(jobs.send(Job::Load(unit)));
+                    drop(jobs.send(Some(Job::Load(unit))));
                 }
                 Err(error) => {
                     tracing::warn!("experts of layer {}: {error:#}", unit.layer);
