@@ -74,7 +74,7 @@ impl Elsewhere {
     fn new(runner: Runner) -> Self {
         let (calls, received) = channel();
         let (limits, n_vocab, input) = (runner.limits(), Executor::n_vocab(&runner), runner.row_input());
-        let (rows, is_gpu) = (runner.rows(), runner.gpu().is_some());
+        let (rows, is_gpu) = (runner.rows(true), runner.gpu().is_some());
         std::thread::spawn(move || work(runner, &received));
         Elsewhere { calls, limits, n_vocab, input, rows, is_gpu }
     }
@@ -135,7 +135,7 @@ impl Executor for Elsewhere {
         self.call(Call::Forget).expect("a call that cannot fail");
     }
 
-    fn rows(&self) -> usize {
+    fn rows(&self, _is_alone: bool) -> usize {
         self.rows
     }
 

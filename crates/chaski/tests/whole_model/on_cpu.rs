@@ -66,8 +66,8 @@ impl Executor for Counted {
         self.runner.forget();
     }
 
-    fn rows(&self) -> usize {
-        self.runner.rows()
+    fn rows(&self, is_alone: bool) -> usize {
+        self.runner.rows(is_alone)
     }
 
     fn max_under_way(&self) -> usize {

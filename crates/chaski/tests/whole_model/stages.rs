@@ -334,12 +334,12 @@ fn the_cpu_waits_once_for_a_boundary_and_once_for_a_token() {
     let sizes = RunnerConfig { n_ctx: 512, chunk: 512, ..config(None) };
     let mut r = block_on(Runner::load(&model, &Target::Gpus(gpus.clone()), &sizes, |_| {})).expect("it fits");
     r.set_prompt_bound(Duration::from_secs(3600));
-    let first = r.rows();
+    let first = r.rows(true);
     assert!(first < 512, "{first} rows of an unknown device");
     r.submit(&Step { rows: prompt(Want::Choose), repeat: 1, n_planned: 9, ..Step::default() })
         .expect("a step");
     block_on(r.read()).expect("its token");
-    assert_eq!(r.rows(), 512);
+    assert_eq!(r.rows(true), 512);
     let before = counts();
     r.submit(&Step { rows: prompt(Want::Choose), repeat: 1, n_planned: 9, ..Step::default() })
         .expect("a step");

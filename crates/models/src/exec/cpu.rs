@@ -92,7 +92,7 @@ impl CpuExecutor {
         self.model.row_input()
     }
 
-    pub(super) fn rows(&self) -> usize {
+    pub(super) fn rows(&self, _is_alone: bool) -> usize {
         MAX_ROW
     }
 

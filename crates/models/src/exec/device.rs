@@ -147,9 +147,9 @@ impl DeviceExecutor {
         either!(self, e => e.row_input())
     }
 
-    /// Rows per step that run in a fraction of a second.
-    pub(crate) fn rows(&self) -> usize {
-        either!(self, e => e.rows())
+    /// Rows per step that run in a fraction of a second; fewer if other requests wait for it.
+    pub(crate) fn rows(&self, is_alone: bool) -> usize {
+        either!(self, e => e.rows(is_alone))
     }
 
     /// Maximum number of columns per step of one sequence.

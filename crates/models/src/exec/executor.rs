@@ -120,8 +120,8 @@ pub trait Executor: MaybeSend {
     fn forget(&mut self);
 
     /// Rows per step that run in a fraction of a second, so that requests do not wait long for each other and cancelled
-    /// ones end soon.
-    fn rows(&self) -> usize;
+    /// ones end soon; more if a request is alone.
+    fn rows(&self, is_alone: bool) -> usize;
 
     /// Maximum number of submitted, unread steps.
     fn max_under_way(&self) -> usize;

@@ -72,8 +72,9 @@ impl GpuExecutor {
         self.model.row_input()
     }
 
-    pub(super) fn rows(&self) -> usize {
-        self.model.prompt_piece() as usize
+    pub(super) fn rows(&self, is_alone: bool) -> usize {
+        let n = if is_alone { self.model.prompt_piece() } else { self.model.prompt_piece_beside() };
+        n as usize
     }
 
     pub(super) fn max_columns(&self) -> usize {

@@ -93,8 +93,8 @@ impl Executor for Runner {
         }
     }
 
-    fn rows(&self) -> usize {
-        self.device.rows()
+    fn rows(&self, is_alone: bool) -> usize {
+        self.device.rows(is_alone)
     }
 
     fn max_under_way(&self) -> usize {

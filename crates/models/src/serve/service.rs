@@ -261,7 +261,9 @@ impl<E: Executor> Service<E> {
     /// Submits the next step; `false` if there is none before another is read.
     fn submit(&mut self) -> Result<bool, ModelError> {
         let asked = self.served.values().map(Served::interval).filter(|n| *n > 0).min();
-        let budget = Budget { rows: self.executor.rows(), repeat: self.pace.repeat(asked) };
+        let usage = self.scheduler.usage();
+        let is_alone = usage.n_running + usage.n_waiting <= 1;
+        let budget = Budget { rows: self.executor.rows(is_alone), repeat: self.pace.repeat(asked) };
         let Some(work) = self.scheduler.next(budget) else { return Ok(false) };
         for change in &work.before {
             self.change(change)?;

@@ -354,7 +354,7 @@ impl Executor for Fake {
         self.outputs.clear();
     }
 
-    fn rows(&self) -> usize {
+    fn rows(&self, _is_alone: bool) -> usize {
         usize::MAX
     }
 

@@ -49,6 +49,12 @@ impl GpuModel {
         if self.expert_reads().is_some() { most } else { self.pace.n_col(most as usize) as u32 }
     }
 
+    /// The same of a step that others wait for.
+    pub fn prompt_piece_beside(&self) -> u32 {
+        let most = self.step_cols();
+        if self.expert_reads().is_some() { most } else { self.pace.n_col_beside(most as usize) as u32 }
+    }
+
     /// Devices that work on different steps at once, of which the CPU is one if it has layers.
     pub fn n_turn(&self) -> usize {
         let n_device = self.n_device() + usize::from(self.first.is_some());
