@@ -50,7 +50,7 @@ fn gpu(source: Source) -> EngineBuilder {
 fn storyteller_tells_the_golden_texts_in_every_format() {
     let _t = Timed::new("golden_text, storyteller");
     let mut failures = Failures::default();
-    for format in one_in(2, FORMATS) {
+    for format in one_in(3, FORMATS) {
         let Some(file) = storyteller(format, "texts of the storyteller") else { continue };
         let mut engine = build(gpu(Source::path(file)));
         for (prompt, expected) in one_in(2, golden(format)) {
@@ -146,7 +146,7 @@ const CHANGES: &[Change] = &[
 fn embedded_model_tells_the_same_text_however_it_is_run() {
     let _t = Timed::new("golden_text, ways to run");
     let mut failures = Failures::default();
-    for (name, change, options) in one_in(3, CHANGES) {
+    for (name, change, options) in one_in(6, CHANGES) {
         let mut engine = build(change(gpu(Source::Default)));
         let found = text(&mut engine, PROMPT, options(greedy(32))).expect("a text");
         failures.same_text(name, &found, &ANSWER[..BEGINNING]);
@@ -170,7 +170,7 @@ fn small_llamas_tell_the_golden_texts() {
     let _t = Timed::new("golden_text, small llamas");
     let Some(folder) = test_data("models/babyllama").and(test_data("models")) else { return };
     let mut failures = Failures::default();
-    for (dir, file, n) in STORIES {
+    for (dir, file, n) in one_in(3, STORIES) {
         let golden = read_text(&folder.join(dir).join("golden-greedy-f32.txt"));
         let golden = golden.strip_suffix(PRINTED_AFTER).expect("two line feeds after the last token");
         let expected = golden.strip_prefix(" Once upon a time").expect("the text begins with its prompt");

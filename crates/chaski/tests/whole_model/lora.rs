@@ -212,8 +212,8 @@ fn a_model_with_loras_is_the_model_with_merged_weights() {
         let arch = base.arch().name;
         attach(&mut model, FIRST.gguf(arch, &tensors), 0.75).expect("a LoRA that fits");
         attach(&mut model, SECOND.gguf(arch, &tensors), 0.0).expect("a LoRA that fits");
-        // By default, MoE and recurrent layers run on the GPU, each with one feature set.
-        let is_on_gpu = full() || ["llama-moe", "qwen35-heads"].contains(&name);
+        // By default MoE alone runs on the GPU, with one feature set.
+        let is_on_gpu = full() || name == "llama-moe";
         let on_gpu = in_turns(nth / 5, &SETS[1..]).into_iter().filter(|_| is_on_gpu);
         for set in [None].into_iter().chain(on_gpu) {
             let word = set.map_or("CPU", FeatureSet::word);

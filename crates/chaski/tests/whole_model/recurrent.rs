@@ -107,8 +107,8 @@ fn logits_match_the_golden_ones() {
     ways.push(("sg checked, f16", gpu(FeatureSet::Sg, true), f16, &CHUNKS[1..]));
     for (nth, name) in FIXTURES.iter().enumerate().filter(|(_, f)| wanted(f)) {
         let f = Fixture::load(name);
-        // On the CPU, and in turns on the GPU: by default half of them, the other half batched (`sequences`).
-        let on_gpu = in_turns(nth / 2, &ways[1..]).into_iter().filter(|_| full() || nth % 2 == 0);
+        // On the CPU, and in turns on the GPU: by default a third of them; half are batched there (`sequences`).
+        let on_gpu = in_turns(nth / 3, &ways[1..]).into_iter().filter(|_| full() || nth % 3 == 0);
         let ways = [&ways[0]].into_iter().cloned().chain(on_gpu);
         for (device, target, way, chunks) in ways {
             for (chunk, pieces) in in_turns(nth / 2, chunks) {
@@ -203,7 +203,9 @@ fn sequences_that_are_set_back_go_on_as_if_nothing_had_followed() {
     for (nth, name) in SET_BACK.iter().enumerate() {
         let f = Fixture::load(name);
         let t = &f.tokens;
-        for (device, target) in cpu_and_gpus_in_turns(nth) {
+        // By default on a GPU every second of them, and the others in the next test.
+        let n_device = if full() { 3 } else { 1 + (nth + 1) % 2 };
+        for (device, target) in cpu_and_gpus_in_turns(nth / 2).into_iter().take(n_device) {
             let mut r = runner(&f, &target);
             let mut compare = |what: &str, found: Vec<f32>, from: usize, to: usize| {
                 let e = nmse(&found, f.logits_of(from, to));
@@ -249,7 +251,8 @@ fn tokens_that_the_device_sent_ahead_are_taken_back() {
             expected.push(greedy(&block_on(cpu.logits()).expect("logits")));
             block_on(cpu.prefill(&expected[expected.len() - 1..])).expect("a token");
         }
-        for (device, target) in in_turns(nth + 1, &targets()[1..]) {
+        let on_gpu = in_turns(nth / 2 + 1, &targets()[1..]).into_iter();
+        for (device, target) in on_gpu.filter(|_| full() || nth % 2 == 1) {
             let mut r = runner(&f, &target);
             block_on(r.prefill(&f.tokens[..20])).expect("a prompt");
             let found = block_on(r.greedy(9)).expect("tokens");
