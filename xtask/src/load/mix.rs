@@ -1,5 +1,7 @@
 //! Mixes of requests.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 /// Which requests come.
@@ -11,7 +13,7 @@ pub(crate) enum Mix {
     B,
     /// One long prompt, 16384 in and 64 out, for each seven of `a`
     C,
-    /// Agents: 8 groups that share 4096 tokens, with 200 of their own, 100 out
+    /// Agents: 8 groups that share 4096 tokens, with 200 of their own, 100 out, a second between two requests
     D,
     /// Chats whose answers have a JSON schema
     E,
@@ -101,6 +103,11 @@ impl Mix {
         let lengths = Lengths { n_in, n_out, n_long: 16384, n_long_out: 64, n_own: 200.min(n_in) };
         let groups: Vec<Vec<u32>> = (0..8).map(|_| random.tokens(n_in - lengths.n_own, vocab)).collect();
         (0..n).map(|i| self.job(i, &mut random, vocab, &lengths, &groups)).collect()
+    }
+
+    /// Time that a user takes between an answer and the next request.
+    pub(crate) fn pause(self) -> Duration {
+        if self == Mix::D { Duration::from_secs(1) } else { Duration::ZERO }
     }
 
     /// The request with this number.

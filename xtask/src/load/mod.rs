@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let outcomes = match users {
             Some(users) => {
                 let users = if args.mix == Mix::F { 4 * users } else { users };
-                closed(&client, &jobs, users, memory.as_ref())
+                closed(&client, &jobs, (users, args.mix.pause()), memory.as_ref())
             }
             None => open(&client, &jobs, args.rate.unwrap_or(1.0), args.seed, memory.as_ref()),
         };
@@ -118,8 +118,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As many requests at once as there are users.
-fn closed(client: &Client, jobs: &[Job], users: usize, memory: Option<&Memory>) -> Vec<Option<Outcome>> {
+/// As many requests at once as there are users, each of whom pauses after an answer.
+fn closed(
+    client: &Client,
+    jobs: &[Job],
+    (users, pause): (usize, Duration),
+    memory: Option<&Memory>,
+) -> Vec<Option<Outcome>> {
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(vec![None; jobs.len()]);
     thread::scope(|scope| {
@@ -133,6 +138,7 @@ fn closed(client: &Client, jobs: &[Job], users: usize, memory: Option<&Memory>) 
                         memory.ended();
                     }
                     outcomes.lock().expect("no thread panics with it")[i] = Some(outcome);
+                    thread::sleep(pause);
                 }
             });
         }

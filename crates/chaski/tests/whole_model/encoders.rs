@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::archs::{Edit, Fixture, GELU, open, wanted};
 use crate::common::{
-    Failures, Timed, block_on, build, chain, fixture, full, greedy, in_turns, nmse, read_json, say, shared_gpu,
+    Failures, Timed, block_on, build, chain, fixture, full, greedy, in_turns, nmse, read_json, say,
+    shared_gpu,
 };
 use crate::stages::gpus;
 

@@ -129,9 +129,7 @@ fn perplexity_with_inputs_in_8_bits_is_close() {
     let text = validation();
     let mut failures = Failures::default();
     // Blocks with and without minima, with any selection of tests.
-    for (format, exact) in
-        STORYTELLER.iter().filter(|(f, _)| full() && *f != "f16" || *f == "Q4_K_M")
-    {
+    for (format, exact) in STORYTELLER.iter().filter(|(f, _)| full() && *f != "f16" || *f == "Q4_K_M") {
         let Some(file) = storyteller(format, "perplexity with inputs in 8 bits") else { continue };
         let builder = Engine::builder(Source::path(&file)).device(GPU).inputs(ActivationPrecision::I8);
         let found = measure_with(builder, &file, &text, 256, Some(1));
