@@ -18,8 +18,8 @@ use crate::common::{Failures, Timed, block_on, build, chain, full, greedy, nmse,
 use crate::serve::outcome;
 use crate::stages::gpus;
 
-/// Shared caches with AltUp, experts with windows, and recurrent state with experts; by default these families alone.
-const FIXTURES: [&str; 3] = ["gemma3n-dense", "gpt-oss-moe", "qwen3next-moe"];
+/// Shared caches with AltUp, and recurrent state with experts; by default these families alone.
+const FIXTURES: [&str; 2] = ["gemma3n-dense", "qwen3next-moe"];
 
 /// Fixtures with recurrent state are no rows of [`FAMILIES`].
 const RECURRENT: [&str; 3] = ["lfm2-full-attention", "qwen3next-moe", "mamba2-dense"];
