@@ -133,6 +133,20 @@ impl Chat {
         }
     }
 
+    /// Ends the reasoning that the answer is in the midst of: the marker that closes it comes next, after at most a step.
+    /// False if it is in none.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn end_reasoning(&self) -> bool {
+        let Some(marker) = self.parser.reasoning_end() else { return false };
+        let tokenizer = self.events.tokenizer();
+        // A vocabulary that cannot write the marker has no model that reasons with it.
+        let Ok(tokens) = tokenizer.encode(marker, AddSpecial::No, chaski_text::ParseSpecial::Yes) else {
+            return false;
+        };
+        self.events.insert(tokens);
+        true
+    }
+
     fn take(&mut self, event: Event) {
         match event {
             Event::Started { n_prompt, n_cached, on_cpu } => {

@@ -280,6 +280,27 @@ impl Handle {
         self.handle.n_ctx()
     }
 
+    /// Lets so many requests wait from now on; those that wait already stay.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn set_max_waiting(&self, n: usize) {
+        self.handle.set_max_waiting(n);
+    }
+
+    /// Records of the steps since the last call: [`serve::Handle::take_steps`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn take_steps(&self) -> Vec<serve::StepRecord> {
+        self.handle.take_steps()
+    }
+
+    /// Drops all cached prefixes that no request uses; returns the number of their pages: [`serve::Handle::flush_cache`].
+    ///
+    /// # Errors
+    /// As [`serve::Handle::flush_cache`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub async fn flush_cache(&self) -> Result<usize, ServeError> {
+        self.handle.flush_cache().await
+    }
+
     /// The state of the last request of a slot, which [`Self::restore_slot`] brings back: [`serve::Handle::save_slot`].
     ///
     /// # Errors

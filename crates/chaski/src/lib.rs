@@ -146,12 +146,12 @@ pub mod loras {
 /// # }
 /// ```
 pub mod serve {
-    #[cfg(not(target_arch = "wasm32"))]
-    pub use chaski_models::serve::SlotState;
     pub use chaski_models::serve::{
         Answer, Embeddings, EmbeddingsError, Event, Load, LogitsRequest, PromptLogprobsRequest, RankBy,
         RankRequest, Readings, Refused, Request, ServeError,
     };
+    #[cfg(not(target_arch = "wasm32"))]
+    pub use chaski_models::serve::{SlotState, StepKind, StepRecord};
 }
 
 /// Steps of rows, which a [`Runner`](steps::Runner) runs as an [`Executor`](steps::Executor): for measurements and

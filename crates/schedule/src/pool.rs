@@ -243,6 +243,16 @@ impl Pool {
         self.snapshots.fill((None, 0));
     }
 
+    /// Forgets all prefixes that no sequence uses; returns the number of their pages.
+    pub fn flush(&mut self) -> usize {
+        let n_cached = self.idle.len();
+        // A page in use may go on from an idle one only if it holds that one, too: leaves come first.
+        while let Some(leaf) = self.idle.values().copied().find(|page| self.name(*page).n_child == 0) {
+            self.forget(leaf);
+        }
+        n_cached - self.idle.len()
+    }
+
     /// Forgets the longest known prefix of these tokens from its end, up to a page in use or with other successors.
     pub fn erase(&mut self, group: u64, tokens: &[u64]) {
         let found = self.find(group, tokens, tokens.len(), false);
@@ -334,6 +344,24 @@ mod tests {
         pool.release(a[0]);
         pool.erase(0, &[1, 2, 7, 8]);
         pool.erase(0, &[9]);
+        assert_eq!(pool.stats().n_free, 8);
+    }
+
+    #[test]
+    fn a_flush_leaves_what_sequences_use() {
+        let mut pool = Pool::new(8, 2, 1);
+        let (_, a) = run(&mut pool, &[1, 2, 3, 4, 5]);
+        pool.add_snapshot(a[1]);
+        let (_, b) = run(&mut pool, &[1, 2, 9, 9]);
+        end(&mut pool, &a);
+        assert_eq!(pool.flush(), 2);
+        assert_eq!(pool.stats(), PoolStats { n_page: 8, n_used: 2, n_cached: 0, n_free: 6 });
+        let found = pool.find(0, &[1, 2, 9, 9], 4, false);
+        assert_eq!(found.pages, b);
+        end(&mut pool, &b);
+        end(&mut pool, &b);
+        assert_eq!((pool.flush(), pool.flush()), (2, 0));
+        assert_eq!(pool.find(0, &[1, 2], 2, true), Found::default());
         assert_eq!(pool.stats().n_free, 8);
     }
 

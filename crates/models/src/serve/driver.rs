@@ -161,6 +161,11 @@ impl<E: Executor> Driver<E> {
             Command::Cancel(id) => self.service.cancel(id),
             #[cfg(not(target_arch = "wasm32"))]
             Command::Slot(job) => self.service.take_job(*job),
+            // Nobody may wait for the number any more.
+            #[cfg(not(target_arch = "wasm32"))]
+            Command::Flush(reply) => drop(reply.send(Ok(self.service.flush()))),
+            #[cfg(not(target_arch = "wasm32"))]
+            Command::Insert { id, tokens, n_known } => self.service.insert(id, &tokens, n_known),
         }
     }
 }

@@ -270,6 +270,38 @@ impl Served {
         self.send(piece);
     }
 
+    /// Takes note of a token that a caller put into its answer.
+    ///
+    /// # Errors
+    /// As [`Self::advance`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn insert(&mut self, tokenizer: &Tokenizer, token: u32) -> Result<(), ModelError> {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.accept(token);
+            // The draws are those of the positions.
+            sampler.skip_draws(1);
+        }
+        self.advance(tokenizer, token)
+    }
+
+    /// True if the text of these tokens is not part of its answer behind the first `n_known`, of which it may begin with
+    /// the last.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn lacks(&self, tokenizer: &Tokenizer, tokens: &[u32], n_known: usize) -> bool {
+        let accepted = &self.entry.writer.accepted;
+        let from = n_known.saturating_sub(tokens.len()).min(accepted.len());
+        let text = |tokens: &[u32]| tokenizer.decode_lossy(tokens, chaski_text::RenderSpecial::Yes);
+        !text(&accepted[from..]).contains(&text(tokens))
+    }
+
+    /// The request and its turn to go on behind all tokens so far.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn again(&mut self) -> (schedule::Request, Turn) {
+        self.entry.prompt = self.tokens();
+        self.n_before = self.entry.writer.accepted.len();
+        (Self::request_of(&self.entry, &self.plan), self.turn)
+    }
+
     fn send(&self, piece: Piece) {
         send(&self.entry.events, Event::Piece(piece));
     }

@@ -68,6 +68,16 @@ pub(super) enum Command {
     Cancel(RequestId),
     #[cfg(not(target_arch = "wasm32"))]
     Slot(Box<super::slots::SlotJob>),
+    /// Drop the cached prefixes.
+    #[cfg(not(target_arch = "wasm32"))]
+    Flush(super::slots::Reply<usize>),
+    /// Continue an answer with these tokens. So many of its tokens are known to the caller.
+    #[cfg(not(target_arch = "wasm32"))]
+    Insert {
+        id: RequestId,
+        tokens: Vec<u32>,
+        n_known: usize,
+    },
 }
 
 /// Accepts requests on any thread. Clones share the service.
@@ -162,6 +172,18 @@ impl Handle {
         self.shared.sizes.n_ctx
     }
 
+    /// Lets so many requests wait from now on; those that wait already stay.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn set_max_waiting(&self, n: usize) {
+        self.shared.set_max_waiting(n);
+    }
+
+    /// Records of the steps since the last call, the newest of them where there were many.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn take_steps(&self) -> Vec<super::steps::StepRecord> {
+        self.shared.take_steps()
+    }
+
     /// Current load.
     pub fn load(&self) -> Load {
         self.shared.load()
@@ -234,6 +256,19 @@ impl Answer {
             Event::Finished { stats: all, .. } => *stats = all.clone(),
             Event::Prompt { .. } | Event::Piece(_) | Event::Failed { .. } => {}
         }
+    }
+
+    /// Continues the answer with these tokens, whatever the model would choose, and then as before. They come as events
+    /// like others, after at most a step. It stays as it is if the same text came meanwhile, if a grammar forbids it
+    /// there, or if its context has no room.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn insert(&self, tokens: Vec<u32>) {
+        // A driver that is gone says so by the last event.
+        let _ = self.commands.unbounded_send(Command::Insert {
+            id: self.id,
+            tokens,
+            n_known: self.stats.n_token,
+        });
     }
 
     /// The tokenizer of its tokens.

@@ -14,6 +14,8 @@ mod error;
 mod event;
 mod groups;
 mod handle;
+#[cfg(not(target_arch = "wasm32"))]
+mod insert;
 mod local;
 mod logits;
 mod pace;
@@ -30,6 +32,8 @@ mod slot_calls;
 mod slot_work;
 #[cfg(not(target_arch = "wasm32"))]
 mod slots;
+#[cfg(not(target_arch = "wasm32"))]
+mod steps;
 
 pub use crate::exec::{Executor, Outputs, Start};
 pub use chaski_runtime::RowInput;
@@ -47,3 +51,5 @@ pub use readings::Readings;
 pub use shared::Load;
 #[cfg(not(target_arch = "wasm32"))]
 pub use slots::SlotState;
+#[cfg(not(target_arch = "wasm32"))]
+pub use steps::{StepKind, StepRecord};

@@ -33,16 +33,17 @@ impl Pace {
         self.busy_since = now;
     }
 
-    /// Records that a step was read, with `n` repetitions; `None` for a step that could not repeat.
-    pub(super) fn read(&mut self, n: Option<u32>, now: Instant) {
+    /// Records that a step was read, with `n` repetitions; `None` for a step that could not repeat. Returns its time.
+    pub(super) fn read(&mut self, n: Option<u32>, now: Instant) -> Duration {
         let took = now - std::mem::replace(&mut self.busy_since, now);
-        let Some(n) = n else { return };
+        let Some(n) = n else { return took };
         let expected = took / n.max(1) * self.repeat;
         if expected * 2 <= STEP_TIME {
             self.repeat = (self.repeat * 2).min(MAX_REPEAT);
         } else if expected > STEP_TIME * 5 / 4 {
             self.repeat = (self.repeat / 2).max(1);
         }
+        took
     }
 }
 

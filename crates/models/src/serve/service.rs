@@ -36,13 +36,16 @@ pub(super) struct UnderWay {
     masked: Vec<RequestId>,
     /// Rows whose hidden states are read.
     n_hidden: usize,
+    /// Its kind, and its number of rows.
+    #[cfg(not(target_arch = "wasm32"))]
+    about: (super::steps::StepKind, usize),
 }
 
 /// Serves requests, step by step.
 pub(super) struct Service<E> {
     pub(super) executor: E,
     pub(super) scheduler: Scheduler,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     pub(super) drafter: Drafter,
     pub(super) served: FxHashMap<RequestId, Served>,
     /// Prompts whose rows are read.
@@ -198,8 +201,9 @@ impl<E: Executor> Service<E> {
         };
         let outputs = self.executor.read().await?;
         self.n_undone = 0;
-        self.under_way.pop_front();
-        self.pace.read(repeat, Instant::now());
+        let step = self.under_way.pop_front();
+        let time = self.pace.read(repeat, Instant::now());
+        self.record(step, time);
         self.hand_out(outputs, n_hidden);
         Ok(())
     }
@@ -284,7 +288,13 @@ impl<E: Executor> Service<E> {
         }
         let repeat = repeats(&work.step).then_some(work.step.repeat);
         let n_hidden = work.step.rows.iter().filter(|row| row.want == Want::Hidden).count();
-        self.under_way.push_back(UnderWay { repeat, masked: work.masked, n_hidden });
+        self.under_way.push_back(UnderWay {
+            repeat,
+            masked: work.masked,
+            n_hidden,
+            #[cfg(not(target_arch = "wasm32"))]
+            about: (super::steps::StepKind::of(&work.step), work.step.rows.len()),
+        });
         Ok(true)
     }
 
@@ -392,7 +402,7 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    fn accept(&mut self, id: RequestId, token: u32, logprobs: Option<chaski_text::Logprobs>) {
+    pub(super) fn accept(&mut self, id: RequestId, token: u32, logprobs: Option<chaski_text::Logprobs>) {
         let Some(served) = self.served.get_mut(&id) else { return };
         match served.accept(&self.shared.tokenizer, token, logprobs, self.n_read) {
             Some(finish) => self.finish(id, finish),
@@ -404,7 +414,7 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    fn finish(&mut self, id: RequestId, finish: Finish) {
+    pub(super) fn finish(&mut self, id: RequestId, finish: Finish) {
         if let Some(entry) = self.remove(id) {
             entry.finish(finish);
         }
@@ -425,7 +435,7 @@ impl<E: Executor> Service<E> {
         true
     }
 
-    fn fail(&mut self, id: RequestId, error: ServeError) {
+    pub(super) fn fail(&mut self, id: RequestId, error: ServeError) {
         if self.reader(id).is_some() {
             self.end_reader(id, Err(error));
             return;
@@ -481,6 +491,18 @@ impl<E: Executor> Service<E> {
         self.publish();
         Ok(())
     }
+
+    /// Keeps the time of a step that was read.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn record(&self, step: Option<UnderWay>, time: std::time::Duration) {
+        let Some(UnderWay { about: (kind, n_row), repeat, .. }) = step else { return };
+        let n_repeat = repeat.unwrap_or(1).max(1);
+        self.shared.add_step(super::steps::StepRecord { kind, n_row, n_repeat, time: time / n_repeat });
+    }
+
+    /// Nobody measures in browsers.
+    #[cfg(target_arch = "wasm32")]
+    fn record(&self, _: Option<UnderWay>, _: std::time::Duration) {}
 
     /// Nothing pauses in browsers.
     #[cfg(target_arch = "wasm32")]

@@ -64,7 +64,7 @@ pub(super) struct Sizes {
     /// Bytes of the longest session.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) session: u64,
-    /// Maximum number of open requests.
+    /// Maximum number of open requests at the start.
     pub(super) max_open: usize,
 }
 
@@ -76,8 +76,12 @@ pub(super) struct Shared {
     n_request: AtomicU64,
     /// Requests that callers have open, and the prompts that they consist of.
     n_open: AtomicUsize,
+    /// Maximum number of them.
+    max_open: AtomicUsize,
     n_prompt: AtomicUsize,
     state: Mutex<State>,
+    #[cfg(not(target_arch = "wasm32"))]
+    steps: Mutex<super::steps::Steps>,
 }
 
 #[derive(Default)]
@@ -89,7 +93,19 @@ struct State {
 impl Shared {
     pub(super) fn new(tokenizer: Arc<Tokenizer>, sizes: Sizes, heads: Arc<Heads>) -> Self {
         let (n_request, n_open, n_prompt) = Default::default();
-        Shared { tokenizer, sizes, heads, n_request, n_open, n_prompt, state: Mutex::default() }
+        let max_open = sizes.max_open.into();
+        Shared {
+            tokenizer,
+            sizes,
+            heads,
+            n_request,
+            n_open,
+            max_open,
+            n_prompt,
+            state: Mutex::default(),
+            #[cfg(not(target_arch = "wasm32"))]
+            steps: Mutex::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -97,13 +113,31 @@ impl Shared {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Keeps the record of a step.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn add_step(&self, record: super::steps::StepRecord) {
+        self.steps.lock().unwrap_or_else(|e| e.into_inner()).add(record);
+    }
+
+    /// The records since the last call.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn take_steps(&self) -> Vec<super::steps::StepRecord> {
+        self.steps.lock().unwrap_or_else(|e| e.into_inner()).take()
+    }
+
     pub(super) fn next_id(&self) -> RequestId {
         RequestId(self.n_request.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Lets so many requests wait from now on.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn set_max_waiting(&self, n: usize) {
+        self.max_open.store(self.sizes.n_seq.saturating_add(n), Ordering::Relaxed);
+    }
+
     /// Registers an open request, if there is room.
     pub(super) fn open(self: &Arc<Self>) -> Result<Open, ServeError> {
-        let limit = self.sizes.max_open;
+        let limit = self.max_open.load(Ordering::Relaxed);
         let more = |n: usize| (n < limit).then_some(n + 1);
         match self.n_open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
             Ok(_) => Ok(Open::new(Arc::new(Place(self.clone())))),

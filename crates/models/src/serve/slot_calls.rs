@@ -1,4 +1,4 @@
-//! Calls about slots.
+//! Calls about slots, and the cache that they share.
 
 use futures_channel::oneshot;
 
@@ -40,16 +40,28 @@ impl Handle {
         self.ask(slot, Task::Erase).await
     }
 
+    /// Drops all cached prefixes that no request uses; returns the number of their pages.
+    ///
+    /// # Errors
+    /// Those of a driver that is gone.
+    pub async fn flush_cache(&self) -> Result<usize, ServeError> {
+        self.reply(Command::Flush).await
+    }
+
     /// Bytes of the longest state of a slot.
     pub fn max_slot_bytes(&self) -> u64 {
         self.shared.sizes.session
     }
 
     async fn ask<T>(&self, slot: u32, task: impl FnOnce(Reply<T>) -> Task) -> Result<T, ServeError> {
+        self.reply(|reply| Command::Slot(Box::new(SlotJob { slot, task: task(reply) }))).await
+    }
+
+    /// Sends a command, and waits for its reply.
+    async fn reply<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, ServeError> {
         let gone = || self.shared.failure().unwrap_or(ServeError::Stopped);
         let (reply, answer) = oneshot::channel();
-        let job = SlotJob { slot, task: task(reply) };
-        self.commands.unbounded_send(Command::Slot(Box::new(job))).map_err(|_| gone())?;
+        self.commands.unbounded_send(command(reply)).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 }

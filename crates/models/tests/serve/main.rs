@@ -5,6 +5,7 @@ mod case;
 mod embed;
 mod ends;
 mod fake;
+mod insert;
 mod random;
 mod tasks;
 

@@ -522,6 +522,11 @@ impl Scheduler {
         self.pool.erase(group, &keys(&[], tokens, 0..tokens.len()));
     }
 
+    /// Forgets all prefixes that no request uses; returns the number of their pages.
+    pub fn flush(&mut self) -> usize {
+        self.pool.flush()
+    }
+
     /// A slot without a request.
     pub fn free_slot(&self) -> Option<u32> {
         self.slots.iter().position(Option::is_none).map(|seq| seq as u32)
