@@ -1,25 +1,31 @@
 //! Several answers as one stream of events.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::parts::Parts;
 use chaski::serve::{Answer, Event};
 use chaski::text::{Answer as Text, AnswerEvent, Logprobs};
 use chaski::{Chat, ChatEvent, Finish, Stats};
 use futures_util::stream::{SelectAll, Stream, StreamExt as _};
+
+use crate::controls::Control;
+use crate::parts::Parts;
 
 /// Events with the index of their answer, each in order. Dropping it ends all answers within a step.
 #[derive(Default)]
 pub(crate) struct Answers {
     streams: SelectAll<One>,
     n: usize,
+    control: Arc<Control>,
 }
 
 /// The events of an answer.
 struct One {
     index: usize,
     kind: Events,
+    /// Wishes of the client, until they are fulfilled.
+    control: Option<Arc<Control>>,
 }
 
 enum Events {
@@ -31,6 +37,11 @@ enum Events {
 }
 
 impl Answers {
+    /// None so far; the client of all that come may wish for something.
+    pub(crate) fn new(control: Arc<Control>) -> Answers {
+        Answers { control, ..Answers::default() }
+    }
+
     pub(crate) fn push_chat(&mut self, chat: Chat, has_to_call: bool) {
         self.push(Events::Chat { chat: Box::new(chat), has_to_call });
     }
@@ -40,7 +51,8 @@ impl Answers {
     }
 
     fn push(&mut self, kind: Events) {
-        self.streams.push(One { index: self.n, kind });
+        let control = Some(self.control.clone());
+        self.streams.push(One { index: self.n, kind, control });
         self.n += 1;
     }
 
@@ -59,7 +71,23 @@ impl Stream for One {
             Events::Chat { chat, has_to_call } => poll_chat(chat, *has_to_call, cx),
             Events::Text { answer, part } => poll_text(answer, part, cx),
         };
+        // Before the first token there is nothing to end.
+        if matches!(event, Poll::Ready(Some(ChatEvent::Piece(_)))) {
+            self.obey();
+        }
         event.map(|event| event.map(|event| (index, event)))
+    }
+}
+
+impl One {
+    /// Fulfils the wishes of the client.
+    fn obey(&mut self) {
+        if let Some(_control) = self.control.take_if(|control| control.ends_reasoning())
+            && let Events::Chat { chat, .. } = &self.kind
+        {
+            // An answer that has no reasoning, or whose reasoning has ended, stays as it is.
+            chat.end_reasoning();
+        }
     }
 }
 

@@ -5,12 +5,14 @@ use std::sync::{Arc, RwLock};
 
 use tokio::sync::watch;
 
-use crate::config::{Entry, ServerConfig};
+use crate::config::{Bounds, Entry, ServerConfig};
+use crate::controls::Controls;
 use crate::error::{ApiError, Kind};
 use crate::keys::Key;
 use crate::limits::{Counted, Limits};
 use crate::metrics::Metrics;
 use crate::models::{Lease, Models, Room};
+use crate::pulls::Pulls;
 use crate::spans::Spans;
 
 /// Reads files again.
@@ -20,7 +22,11 @@ pub(crate) type Renewal = Box<dyn Fn() + Send + Sync>;
 pub(crate) struct App {
     pub(crate) config: ServerConfig,
     pub(crate) models: Arc<Models>,
+    pub(crate) pulls: Pulls,
+    pub(crate) controls: Controls,
     pub(crate) metrics: Metrics,
+    /// Limits in force.
+    bounds: RwLock<Bounds>,
     /// Keys in force.
     pub(crate) keys: RwLock<Arc<[Key]>>,
     /// Addresses that it is bound to, and names of the machine, as `Host` may have them.
@@ -56,7 +62,10 @@ impl App {
         let models = Models::new(room, config.autoload, config.offers.clone(), note);
         App {
             models: Arc::new(models),
+            pulls: Pulls::default(),
+            controls: Controls::default(),
             metrics: Metrics::new(),
+            bounds: RwLock::new(config.bounds),
             keys: RwLock::new(config.keys.clone().into()),
             own_hosts: RwLock::default(),
             is_draining: AtomicBool::new(false),
@@ -65,7 +74,7 @@ impl App {
             is_hurried: AtomicBool::new(false),
             stop: tokio::sync::Notify::new(),
             renewals: Vec::new(),
-            limits: Arc::new(Limits::new(config.key_limits)),
+            limits: Arc::new(Limits::new(config.bounds.keys)),
             n_open: Arc::default(),
             spans: Spans::new(&config),
             config,
@@ -76,6 +85,17 @@ impl App {
         if let Some(log) = &self.config.log {
             log(entry);
         }
+    }
+
+    /// Limits in force.
+    pub(crate) fn bounds(&self) -> Bounds {
+        *self.bounds.read().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Puts other limits in force.
+    pub(crate) fn set_bounds(&self, bounds: Bounds) {
+        *self.bounds.write().unwrap_or_else(|e| e.into_inner()) = bounds;
+        self.limits.set(bounds.keys);
     }
 
     /// Keys in force.
@@ -127,13 +147,25 @@ impl App {
     /// True if requests of a model are open, but nothing has come of them for longer than the configuration allows.
     /// Another model that works is no excuse.
     pub(crate) fn is_stalled(&self) -> bool {
-        self.models.loaded().iter().any(|served| served.is_stalled(self.config.stall))
+        let stall = self.bounds().stall;
+        self.models.loaded().iter().any(|served| served.is_stalled(stall))
     }
 
     /// True if unknown names of models mean the only one.
     fn takes_any(&self) -> bool {
         let default = || self.keys().is_empty() && self.models.shelf().entries().len() == 1;
         self.config.any_model.unwrap_or_else(default)
+    }
+
+    /// Checks the lengths of prompts, or of other texts to run, in tokens.
+    ///
+    /// # Errors
+    /// [`Kind::Context`] for one that is longer than the server takes.
+    pub(crate) fn check_prompts(&self, lengths: impl Iterator<Item = usize>) -> Result<(), ApiError> {
+        match lengths.max().zip(self.bounds().max_prompt) {
+            Some((found, limit)) if found > limit => Err(ApiError::prompt(found, limit)),
+            _ => Ok(()),
+        }
     }
 
     /// The model of a request, which waits while it is loaded.
@@ -143,7 +175,7 @@ impl App {
     /// it takes too long for a request; that it cannot be loaded.
     pub(crate) async fn model(&self, name: Option<&str>) -> Result<Lease, ApiError> {
         let get = self.unless_cut(self.models.get(name, self.takes_any()));
-        match self.config.request_timeout {
+        match self.bounds().request_timeout {
             None => get.await,
             Some(limit) => {
                 let late = |_| ApiError::new(Kind::Timeout, "the model was not loaded in time");

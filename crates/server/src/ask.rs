@@ -8,6 +8,7 @@ use chaski::text::{CallChoice, Logprobs, TemplateOptions};
 use chaski::{ChatPrompt, GenerateOptions, Message};
 
 use crate::answers::Answers;
+use crate::controls::Control;
 use crate::error::{ApiError, Kind};
 use crate::model::{Facts, Served};
 
@@ -137,8 +138,14 @@ impl Ask {
     ///
     /// # Errors
     /// As those of [`chaski::Handle::answer_to`].
-    pub(crate) fn submit(&self, served: &Served, prompts: &[Read], client: u64) -> Result<Answers, ApiError> {
-        let mut answers = Answers::default();
+    pub(crate) fn submit(
+        &self,
+        served: &Served,
+        prompts: &[Read],
+        client: u64,
+        control: Arc<Control>,
+    ) -> Result<Answers, ApiError> {
+        let mut answers = Answers::new(control);
         for prompt in prompts {
             for i in 0..self.n {
                 let mut options = self.options.clone();

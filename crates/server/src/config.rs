@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::keys::Key;
 use crate::limits::KeyLimits;
-use crate::models::Offers;
+use crate::models::{Offers, Store};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +94,40 @@ pub enum Entry {
 /// Takes the lines of a log.
 pub type Log = Arc<dyn Fn(&Entry) + Send + Sync>;
 
+/// Limits of requests, which can change while a server runs ([`Control::set_bounds`](crate::Control::set_bounds)).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Bounds {
+    /// Limits of each key.
+    pub keys: KeyLimits,
+    /// Bytes of a body, after it is unpacked.
+    pub max_body: usize,
+    /// Time until the first token; `None` for no limit.
+    pub request_timeout: Option<Duration>,
+    /// Time in which a request for answers waits for its first place; `None` for no limit.
+    pub max_queue_time: Option<Duration>,
+    /// Tokens of prompts that wait for a model; `None` for no limit. One request is taken whatever its prompt.
+    pub max_queued_tokens: Option<usize>,
+    /// Tokens of a prompt, or of a text to embed or score, if less than the context.
+    pub max_prompt: Option<usize>,
+    /// A model with open requests, of which nothing comes for this long, means that the server is not healthy.
+    pub stall: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            keys: KeyLimits::default(),
+            max_body: 32 << 20,
+            request_timeout: None,
+            max_queue_time: None,
+            max_queued_tokens: None,
+            max_prompt: None,
+            stall: Duration::from_secs(60),
+        }
+    }
+}
+
 /// How a server is set up.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -104,28 +138,20 @@ pub struct ServerConfig {
     pub tls: Option<Tls>,
     /// Keys of clients; without any, everybody may ask.
     pub keys: Vec<Key>,
-    /// Limits of each key.
-    pub key_limits: KeyLimits,
     /// Names under which clients may reach it besides those of the loopback interface and its own addresses. Others are
     /// refused where no key is required, so that no page of the web can reach it by a name of its own.
     pub allowed_hosts: Vec<String>,
     /// Origins of pages that may use it; by default those on the loopback interface. `*` allows all.
     pub cors_origins: Vec<String>,
-    /// Bytes of a body, after it is unpacked.
-    pub max_body: usize,
-    /// Time until the first token; `None` for no limit.
-    pub request_timeout: Option<Duration>,
-    /// Time in which a request for answers waits for its first place; `None` for no limit.
-    pub max_queue_time: Option<Duration>,
-    /// Tokens of prompts that wait for a model; `None` for no limit. One request is taken whatever its prompt.
-    pub max_queued_tokens: Option<usize>,
-    /// Tokens of a prompt, if less than the context.
-    pub max_prompt: Option<usize>,
+    /// Limits of requests.
+    pub bounds: Bounds,
     /// Answer requests for unknown models; by default if there are neither keys nor a second model.
     pub any_model: Option<bool>,
     /// Models that can be loaded. It is called at the start, when a request names an unknown model, and when the list
     /// is asked for; it may read folders.
     pub offers: Option<Offers>,
+    /// Fetches, names and deletes models for operators (`/api/pull`, `/api/copy`, `/api/delete`), if it does.
+    pub store: Option<Arc<dyn Store>>,
     /// Models that are loaded at once; `None` for any number.
     pub models_max: Option<usize>,
     /// Bytes of loaded models, weights and caches; `None` for what there is.
@@ -150,8 +176,6 @@ pub struct ServerConfig {
     pub drain_delay: Duration,
     /// After that: time in which those that run may end, while new ones are refused.
     pub drain_timeout: Duration,
-    /// A model with open requests, of which nothing comes for this long, means that the server is not healthy.
-    pub stall: Duration,
     /// The head of a stream goes at the latest after this, with a comment; until then a failure is a status.
     pub stream_head: Duration,
     /// A client that takes nothing of its stream for this long is gone.
@@ -173,16 +197,12 @@ impl Default for ServerConfig {
             listen: vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)))],
             tls: None,
             keys: Vec::new(),
-            key_limits: KeyLimits::default(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
-            max_body: 32 << 20,
-            request_timeout: None,
-            max_queue_time: None,
-            max_queued_tokens: None,
-            max_prompt: None,
+            bounds: Bounds::default(),
             any_model: None,
             offers: None,
+            store: None,
             models_max: None,
             models_bytes: None,
             free_models: true,
@@ -194,7 +214,6 @@ impl Default for ServerConfig {
             props: true,
             drain_delay: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(120),
-            stall: Duration::from_secs(60),
             stream_head: Duration::from_secs(5),
             stream_stall: Duration::from_secs(60),
             fingerprint: concat!("chaski-", env!("CARGO_PKG_VERSION")).into(),

@@ -39,6 +39,8 @@ pub(crate) enum Kind {
     Draining,
     /// Something that the model or the server cannot do.
     Unsupported,
+    /// A hub of models that cannot be reached, or sends something else.
+    Upstream,
     /// A lost device.
     DeviceLost,
     /// No memory left.
@@ -94,6 +96,7 @@ impl Kind {
             Kind::Unsupported => {
                 Row { anthropic_status: 400, ..same(501, "not_supported_error", None, invalid) }
             }
+            Kind::Upstream => same(502, "server_error", Some("bad_gateway"), "api_error"),
             Kind::DeviceLost => same(500, "server_error", Some("device_lost"), "api_error"),
             Kind::Memory => same(500, "server_error", Some("out_of_memory"), "api_error"),
             Kind::Internal => same(500, "server_error", Some("internal"), "api_error"),

@@ -26,6 +26,7 @@ mod clock;
 #[cfg(feature = "otlp")]
 mod collector;
 mod config;
+mod controls;
 mod course;
 mod dialect;
 mod error;
@@ -45,6 +46,7 @@ mod openapi;
 mod pace;
 mod parts;
 mod places;
+mod pulls;
 mod queue;
 mod sampling;
 mod server;
@@ -55,11 +57,14 @@ mod trace;
 
 #[cfg(feature = "otlp")]
 pub use collector::{Collector, CollectorError};
-pub use config::{Access, Answered, Entry, Listen, Log, ServerConfig, Tls};
+pub use config::{Access, Answered, Bounds, Entry, Listen, Log, ServerConfig, Tls};
 pub use keys::{Key, KeyError, Level};
 pub use limits::KeyLimits;
 pub use model::{ModelOptions, Variables};
-pub use models::{KeepAlive, KeepAliveError, LoadError, Loader, Offer, Offers, Part, model_id};
+pub use models::{
+    KeepAlive, KeepAliveError, LoadError, Loader, Offer, Offers, Part, PullEvent, Removal, Store, StoreError,
+    model_id,
+};
 pub use server::{BindError, Control, Server};
 
 /// Runs the example of the readme.

@@ -56,7 +56,7 @@ struct Use {
 /// All keys that have asked.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
-    limits: KeyLimits,
+    limits: Mutex<KeyLimits>,
     uses: Mutex<HashMap<u64, Use>>,
 }
 
@@ -83,7 +83,17 @@ impl Drop for Counted {
 
 impl Limits {
     pub(crate) fn new(limits: KeyLimits) -> Limits {
-        Limits { limits, uses: Mutex::default() }
+        Limits { limits: Mutex::new(limits), uses: Mutex::default() }
+    }
+
+    /// Limits in force.
+    fn limits(&self) -> KeyLimits {
+        *self.limits.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Puts other limits in force.
+    pub(crate) fn set(&self, limits: KeyLimits) {
+        *self.limits.lock().unwrap_or_else(|e| e.into_inner()) = limits;
     }
 
     /// Counts a request of a key.
@@ -97,18 +107,18 @@ impl Limits {
 
     fn take(&self, key: u64, now: Instant) -> Result<(), ApiError> {
         let mut uses = self.uses.lock().unwrap_or_else(|e| e.into_inner());
-        let used = uses.entry(key).or_default();
-        if let Some(limit) = self.limits.requests.filter(|limit| used.n_open >= *limit) {
+        let (used, limits) = (uses.entry(key).or_default(), self.limits());
+        if let Some(limit) = limits.requests.filter(|limit| used.n_open >= *limit) {
             return Err(refusal(limit, "requests at once", Duration::from_secs(1)));
         }
-        if let Some(limit) = self.limits.tokens_per_minute {
+        if let Some(limit) = limits.tokens_per_minute {
             let bucket = used.tokens.get_or_insert_with(|| Bucket::full(limit, now));
             bucket.fill(limit, now);
             if let Some(wait) = bucket.wait(1.0, limit) {
                 return Err(refusal(limit, "tokens a minute", wait));
             }
         }
-        if let Some(limit) = self.limits.requests_per_minute {
+        if let Some(limit) = limits.requests_per_minute {
             let bucket = used.requests.get_or_insert_with(|| Bucket::full(limit, now));
             bucket.fill(limit, now);
             if let Some(wait) = bucket.wait(1.0, limit) {
@@ -124,7 +134,7 @@ impl Limits {
         let mut uses = self.uses.lock().unwrap_or_else(|e| e.into_inner());
         let Some(used) = uses.get_mut(&key) else { return };
         used.n_open = used.n_open.saturating_sub(1);
-        if let (Some(limit), Some(bucket)) = (self.limits.tokens_per_minute, &mut used.tokens) {
+        if let (Some(limit), Some(bucket)) = (self.limits().tokens_per_minute, &mut used.tokens) {
             bucket.fill(limit, now);
             bucket.level -= n_token as f64;
         }
@@ -157,6 +167,18 @@ mod tests {
         assert!(limits.take(1, now + Duration::from_secs(3600)).is_ok());
         assert!(limits.take(1, now + Duration::from_secs(3600)).is_ok());
         assert!(limits.take(1, now + Duration::from_secs(3600)).is_err(), "no more than a minute's are kept");
+    }
+
+    #[test]
+    fn other_limits_hold_from_the_next_request_on() {
+        let of = |n| KeyLimits { requests_per_minute: n, ..KeyLimits::default() };
+        let (limits, now) = (limits(of(Some(1))), Instant::now());
+        assert!(limits.take(1, now).is_ok() && limits.take(1, now).is_err());
+        limits.set(of(None));
+        assert!(limits.take(1, now).is_ok());
+        limits.set(of(Some(120)));
+        assert!(limits.take(1, now).is_err(), "what was used stays so");
+        assert!(limits.take(1, now + Duration::from_secs(1)).is_ok());
     }
 
     #[test]

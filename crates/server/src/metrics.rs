@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chaski::Stats;
+use chaski::serve::StepKind;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
@@ -21,6 +22,9 @@ const SECONDS: [f64; 18] = [
 /// Bounds of histograms of tokens.
 const TOKENS: [f64; 16] =
     [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5];
+
+/// The histogram of tokens in a step.
+const ITERATION: &str = "vllm:iteration_tokens_total";
 
 /// Counters whose values are no whole numbers, or are set.
 const COUNTERS: [&str; 3] =
@@ -51,6 +55,7 @@ impl Metrics {
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(suffix("_seconds"), &SECONDS)
             .and_then(|builder| builder.set_buckets_for_metric(suffix("_tokens"), &TOKENS))
+            .and_then(|builder| builder.set_buckets_for_metric(Matcher::Full(ITERATION.into()), &TOKENS))
             .expect("the bounds of histograms are not empty")
             .build_recorder();
         let handle = recorder.handle();
@@ -168,6 +173,28 @@ impl Metrics {
         self.ended(model, "stop");
     }
 
+    /// The steps of models since the last call.
+    pub(crate) fn steps(&self, models: &[std::sync::Arc<Served>]) {
+        for served in models {
+            let id = &served.facts.id;
+            for step in served.take_steps() {
+                let kind = match step.kind {
+                    StepKind::Prefill => "prefill",
+                    StepKind::Decode => "decode",
+                    StepKind::Mixed => "mixed",
+                };
+                let labels = vec![Label::new("model", id.clone()), Label::new("kind", kind)];
+                let key = Metrics::key("chaski_step_seconds", labels);
+                let times = self.recorder.register_histogram(&key, &METADATA);
+                let tokens = self.histogram(ITERATION, id);
+                for _ in 0..step.n_repeat {
+                    times.record(step.time.as_secs_f64());
+                    tokens.record(step.n_row as f64);
+                }
+            }
+        }
+    }
+
     /// An answer that has ended in any way.
     pub(crate) fn ended(&self, model: &str, reason: &'static str) {
         let name = "vllm:request_success_total";
@@ -183,6 +210,7 @@ impl Metrics {
 
     /// All of them as text, with the load of the models at this time.
     pub(crate) fn text(&self, models: &[std::sync::Arc<Served>]) -> String {
+        self.steps(models);
         let (mut running, mut waiting, mut steps, mut rows) = (0, 0, 0, 0);
         for served in models {
             let (load, facts) = (served.load(), &served.facts);
@@ -267,7 +295,7 @@ pub(crate) fn openmetrics(text: &str) -> String {
 }
 
 /// Descriptions of all of them.
-const HELP: [(&str, &str); 44] = [
+const HELP: [(&str, &str); 46] = [
     ("chaski_build_info", "The version of the server."),
     ("chaski_device_losses_total", "Devices that were lost and recovered."),
     ("chaski_gpu_memory_bytes", "Memory of a loaded model by kind."),
@@ -275,6 +303,7 @@ const HELP: [(&str, &str); 44] = [
     ("chaski_model_loaded", "1 for each model that is loaded."),
     ("chaski_queue_tokens", "Tokens of prompts that wait."),
     ("chaski_rejected_total", "Refused requests by status."),
+    ("chaski_step_seconds", "Time of a step by kind: prefill, decode, or mixed."),
     ("llamacpp:n_busy_slots_per_decode", "Mean number of rows in a step."),
     ("llamacpp:n_decode_total", "Steps."),
     ("llamacpp:n_tokens_max", "Most tokens of a prompt with its answer."),
@@ -294,6 +323,7 @@ const HELP: [(&str, &str); 44] = [
     ("vllm:e2e_request_latency_seconds", "Time from a request to the end of its answer."),
     ("vllm:generation_tokens_total", "Tokens of answers."),
     ("vllm:inter_token_latency_seconds", "Time between tokens."),
+    ("vllm:iteration_tokens_total", "Tokens in a step."),
     ("vllm:kv_cache_usage_perc", "Part of the KV cache in use, from 0 to 1."),
     ("vllm:num_preemptions_total", "Requests that gave up their place for a while."),
     ("vllm:num_requests_running", "Requests that run."),

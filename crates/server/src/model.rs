@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
 use chaski::errors::ModelError;
-use chaski::serve::{Load, PromptLogprobsRequest, RankRequest, ServeError};
+use chaski::serve::{Load, PromptLogprobsRequest, RankRequest, ServeError, StepRecord};
 use chaski::text::{AddSpecial, Constraint, Grammar, Logprobs, ParseSpecial, RenderSpecial, Tokenizer};
 use chaski::{Engine, Handle, Ranker, SamplerParams, Speculation};
 use serde_json::Value;
@@ -212,6 +212,14 @@ impl Served {
         self.handle.rank(request).map_err(|error| self.refusal(error))
     }
 
+    /// Drops all cached prefixes that no request uses.
+    ///
+    /// # Errors
+    /// Those of a device that is lost.
+    pub(crate) async fn flush_cache(&self) -> Result<(), ApiError> {
+        Ok(self.handle.flush_cache().await.map(drop)?)
+    }
+
     /// True if requests are open, and nothing has come of them for longer than this.
     pub(crate) fn is_stalled(&self, limit: Duration) -> bool {
         let load = self.load();
@@ -233,6 +241,16 @@ impl Served {
             Kind::Full => error.retry(self.pace.retry_after(&self.queue, self.facts.n_seq)),
             _ => error,
         }
+    }
+
+    /// Lets so many requests wait.
+    pub(crate) fn set_max_waiting(&self, max_waiting: usize) {
+        self.handle.set_max_waiting(max_waiting);
+    }
+
+    /// Records of its steps since the last call.
+    pub(crate) fn take_steps(&self) -> Vec<StepRecord> {
+        self.handle.take_steps()
     }
 
     /// Its load.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::app::{App, Renewal};
-use crate::config::{Entry, Listen, ServerConfig};
+use crate::config::{Bounds, Entry, Listen, ServerConfig};
 use crate::http::listen::Socket;
 use crate::http::router;
 use crate::http::tls::Acceptor;
@@ -87,6 +87,18 @@ impl Control {
     /// Reads the files of certificates again; files that cannot be used change nothing.
     pub fn renew_certificates(&self) {
         self.0.renewals.iter().for_each(|renew| renew());
+    }
+
+    /// Puts other limits in force, for requests from now on.
+    pub fn set_bounds(&self, bounds: Bounds) {
+        self.0.set_bounds(bounds);
+    }
+
+    /// Lets so many requests wait for the model with this id, if it is loaded.
+    pub fn set_max_waiting(&self, id: &str, max_waiting: usize) {
+        if let Some(served) = self.0.models.served(id) {
+            served.set_max_waiting(max_waiting);
+        }
     }
 
     /// Puts other keys in force, for requests from now on. Without any, everybody may ask.
@@ -175,6 +187,7 @@ impl Server {
             sleep(app.config.drain_delay).await;
         }
         app.is_closed.store(true, Ordering::Relaxed);
+        app.pulls.end();
         let all_ended = idle(&app, app.config.drain_timeout).await;
         if !all_ended {
             let n = app.n_open.load(Ordering::Relaxed);
@@ -217,6 +230,7 @@ async fn upkeep(app: Arc<App>) {
     let mut ticks = tokio::time::interval(Duration::from_secs(5));
     loop {
         ticks.tick().await;
+        app.metrics.steps(&app.models.loaded());
         app.metrics.upkeep();
     }
 }

@@ -68,13 +68,11 @@ pub(super) async fn queue(
     })
     .await?;
     let n_token = || prompts.iter().map(|prompt| prompt.tokens.len());
-    if let Some((found, limit)) = n_token().max().zip(app.config.max_prompt).filter(|(n, max)| n > max) {
-        return Err(ApiError::prompt(found, limit));
-    }
+    app.check_prompts(n_token())?;
     // Where a place is free, nothing waits for long.
     let load = served.load();
     let is_busy = load.n_running + load.n_waiting >= served.facts.n_seq as usize;
-    let limit = app.config.max_queued_tokens.filter(|_| is_busy);
+    let limit = app.bounds().max_queued_tokens.filter(|_| is_busy);
     let waiting = served.queue.add(n_token(), ask.n, limit).map_err(|error| served.refusal(error))?;
     if let Some(n_top) = ask.prompt_logprobs {
         let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
@@ -85,11 +83,14 @@ pub(super) async fn queue(
         prompts.iter_mut().zip(found).for_each(|(prompt, found)| prompt.logprobs = found);
     }
     let fingerprint = app.config.fingerprint.clone();
+    let id = ids::new(dialect.prefix);
+    let control = app.controls.add(&id, client);
     body::read(move || {
         let asked = Asked::of(&ask);
         served.begins();
-        let answers = ask.submit(&served, &prompts, client).map_err(|error| served.refusal(error))?;
-        let (id, created, facts) = (ids::new(dialect.prefix), clock::now(), served.facts.clone());
+        let answers =
+            ask.submit(&served, &prompts, client, control).map_err(|error| served.refusal(error))?;
+        let (created, facts) = (clock::now(), served.facts.clone());
         let tasks = Tasks::new(&ask, &prompts, &facts);
         let slots = tasks.slots.clone();
         let lora = ask.options.lora.unwrap_or_default();

@@ -29,6 +29,7 @@ async fn embed(
     let served = app.model(body::model(&asked)?).await?;
     let facts = served.facts.clone();
     let (asked, lora) = body::read(move || Ok((ask(&asked, &facts)?, facts.lora_scales(&asked)?))).await?;
+    app.check_prompts(asked.inputs.iter().map(Vec::len))?;
     let request = EmbedRequest::new(asked.inputs.clone(), asked.options);
     let readings = served.embed(EmbedRequest { lora, client: caller.client, ..request })?;
     let found = wait(app, &served, readings).await?;
@@ -47,7 +48,7 @@ pub(super) async fn openai(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let body = body::json(request.into_body(), app.bounds().max_body).await?;
     let (served, asked, found) = embed(&app, &caller, body).await?;
     Ok(json(&asked.openai(&served.facts.id, &found)?))
 }
@@ -57,7 +58,7 @@ pub(super) async fn llama(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let body = body::json(request.into_body(), app.bounds().max_body).await?;
     let (_, asked, found) = embed(&app, &caller, body).await?;
     Ok(json(&asked.llama(&found)))
 }
@@ -68,7 +69,7 @@ pub(super) async fn ollama(
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let start = Instant::now();
-    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let body = body::json(request.into_body(), app.bounds().max_body).await?;
     let (served, asked, found) = embed(&app, &caller, body).await?;
     Ok(json(&asked.ollama(&served.facts.id, &found, start.elapsed())?))
 }
@@ -78,7 +79,7 @@ pub(super) async fn old_ollama(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let body = body::json(request.into_body(), app.bounds().max_body).await?;
     let (_, asked, found) = embed(&app, &caller, body).await?;
     Ok(json(&asked.old_ollama(&found)?))
 }

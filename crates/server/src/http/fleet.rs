@@ -65,6 +65,21 @@ pub(super) async fn loads(State(app): State<Arc<App>>) -> Response<Body> {
     respond(&json!({"loads": loads}))
 }
 
+/// Empties the caches of prefixes of a model, or of all.
+pub(super) async fn flush_cache(
+    State(app): State<Arc<App>>,
+    InQuery(which): InQuery<Which>,
+) -> Result<Response<Body>, ApiError> {
+    let models = match which.is_named() {
+        true => vec![which.served(&app).await?],
+        false => app.models.loaded(),
+    };
+    for served in models {
+        served.flush_cache().await?;
+    }
+    Ok(respond(&json!({"success": true})))
+}
+
 /// Ends the server as a signal does.
 pub(super) async fn drain(State(app): State<Arc<App>>) -> Response<Body> {
     app.stop.notify_one();

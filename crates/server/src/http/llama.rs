@@ -23,7 +23,7 @@ async fn of_body(
     request: Request,
     f: fn(&Served, &Value) -> Result<Value, ApiError>,
 ) -> Result<Response<Body>, ApiError> {
-    let asked = body::json(request.into_body(), app.config.max_body).await?;
+    let asked = body::json(request.into_body(), app.bounds().max_body).await?;
     answer(app, asked, f).await
 }
 
@@ -100,7 +100,7 @@ pub(super) async fn count_message(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    let asked = body::json(request.into_body(), app.config.max_body).await?;
+    let asked = body::json(request.into_body(), app.bounds().max_body).await?;
     if body::model(&asked)?.is_none() {
         return Err(body::no_model());
     }

@@ -28,7 +28,7 @@ pub(super) async fn set(
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let served = which.served(&app).await?;
-    let scales = body::json(request.into_body(), app.config.max_body).await?;
+    let scales = body::json(request.into_body(), app.bounds().max_body).await?;
     served.facts.loras.set(&scales)?;
     Ok(respond(&json!({"success": true})))
 }

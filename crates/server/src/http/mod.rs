@@ -18,6 +18,7 @@ mod models;
 mod ollama;
 mod paced;
 mod page;
+mod pulls;
 mod readings;
 mod record;
 mod rerank;

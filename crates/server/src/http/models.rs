@@ -41,7 +41,7 @@ pub(super) async fn one(State(app): State<Arc<App>>, InPath(id): InPath) -> Resu
 
 /// The id of the model that a body names.
 async fn named(app: &App, request: Request) -> Result<String, ApiError> {
-    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let body = body::json(request.into_body(), app.bounds().max_body).await?;
     app.models.find(Some(models::named(&body)?), false).await
 }
 

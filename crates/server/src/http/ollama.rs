@@ -13,6 +13,7 @@ use super::body;
 use super::endpoint::{self, refuse};
 use super::guard::Caller;
 use super::models::of_all;
+use super::pulls;
 use super::respond::json as respond;
 use crate::app::App;
 use crate::dialect::ollama::{Only, chat, generate, keep_alive, models};
@@ -55,10 +56,10 @@ pub(super) fn endpoints() -> Vec<endpoint::Endpoint> {
         (&api::OLLAMA_VERSION, get(async || respond(&models::version()))),
         (&api::OLLAMA_CREATE, post(refuse(&api::OLLAMA_CREATE))),
         (&api::OLLAMA_PUSH, post(refuse(&api::OLLAMA_PUSH))),
-        (&api::OLLAMA_PULL, post(refuse(&api::OLLAMA_PULL))),
-        (&api::OLLAMA_COPY, post(refuse(&api::OLLAMA_COPY))),
+        (&api::OLLAMA_PULL, post(pulls::pull)),
+        (&api::OLLAMA_COPY, post(pulls::copy)),
         (&api::OLLAMA_BLOBS, any(refuse(&api::OLLAMA_BLOBS))),
-        (&api::OLLAMA_DELETE, delete(refuse(&api::OLLAMA_DELETE))),
+        (&api::OLLAMA_DELETE, delete(pulls::delete)),
     ]
 }
 
@@ -69,7 +70,7 @@ async fn asked(
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let path = request.uri().path().to_owned();
-    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let body = body::json(request.into_body(), app.bounds().max_body).await?;
     let name = body::model(&body)?;
     if name.is_none() {
         return Err(body::no_model());
@@ -111,7 +112,7 @@ async fn ps(State(app): State<Arc<App>>) -> Response<Body> {
 }
 
 async fn show(State(app): State<Arc<App>>, request: Request) -> Result<Response<Body>, ApiError> {
-    let body = body::json(request.into_body(), app.config.max_body).await?;
+    let body = body::json(request.into_body(), app.bounds().max_body).await?;
     let id = app.model_id(Some(models::shown(&body)?)).await?;
     let found = of_all(app, move |all| all.iter().find(|listed| listed.offer.id == id).map(models::show));
     let gone = || ApiError::new(Kind::Model, "the model is no longer there");

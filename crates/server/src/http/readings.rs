@@ -17,7 +17,7 @@ const SIGN: Duration = Duration::from_secs(1);
 /// Those of the model; [`Kind::Timeout`] if they are not there in the time for a first token.
 pub(super) async fn wait<T>(app: &App, served: &Served, readings: Readings<T>) -> Result<Vec<T>, ApiError> {
     let results = app.unless_cut(with_signs(served, readings));
-    match app.config.request_timeout {
+    match app.bounds().request_timeout {
         None => results.await,
         Some(limit) => {
             let late = |_| ApiError::new(Kind::Timeout, "the texts did not run in time");

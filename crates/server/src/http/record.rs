@@ -89,12 +89,12 @@ impl Record {
 
     /// When the next event has to be there, and the error if it is not, if there is a limit.
     pub(super) fn deadline(&self, has_token: bool) -> Option<(Instant, ApiError)> {
-        let config = &self.app.config;
-        let token = config.request_timeout.filter(|_| !has_token).map(|limit| {
+        let bounds = self.app.bounds();
+        let token = bounds.request_timeout.filter(|_| !has_token).map(|limit| {
             (self.start + limit, ApiError::new(Kind::Timeout, "the answer did not begin in time"))
         });
         let waits = self.answers.iter().all(|course| course.started.is_none() && course.ended.is_none());
-        let place = config.max_queue_time.filter(|_| waits).map(|limit| {
+        let place = bounds.max_queue_time.filter(|_| waits).map(|limit| {
             let message = format!("the request waited for {} seconds", limit.as_secs_f64());
             (self.queued + limit, self.held.lease.refusal(ApiError::new(Kind::Full, message)))
         });

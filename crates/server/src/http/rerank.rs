@@ -43,7 +43,7 @@ async fn scores(
     read: fn(&Value) -> Result<ScoreAsk, ApiError>,
 ) -> Result<Response<Body>, ApiError> {
     let start = Instant::now();
-    let asked = body::json(request.into_body(), app.config.max_body).await?;
+    let asked = body::json(request.into_body(), app.bounds().max_body).await?;
     let mut open = app.open(caller.limited())?;
     let served = app.model(body::model(&asked)?).await?;
     let unable = || ApiError::new(Kind::Unsupported, "this model does not rank documents");
@@ -56,6 +56,7 @@ async fn scores(
         Ok((ask, prompts, facts.lora_scales(&asked)?))
     })
     .await?;
+    app.check_prompts(prompts.iter().map(Vec::len))?;
     let n_token = prompts.iter().map(Vec::len).sum();
     let client = caller.client;
     let readings = served.rank(RankRequest { prompts, by, lora, priority: 0, client })?;

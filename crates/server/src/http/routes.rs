@@ -12,10 +12,10 @@ use bytes::Bytes;
 use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
-use super::endpoint::{Endpoint, refuse};
+use super::endpoint::Endpoint;
 use super::extract::InPath;
 use super::guard::{Caller, admins, guard, mark};
-use super::respond::with_type;
+use super::respond::{json, with_type};
 use super::{body, embeddings, fleet, llama, loras, models, ollama, page, rerank, slots, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
@@ -61,7 +61,7 @@ fn answers(dialect: &'static Dialect) -> MethodRouter<Arc<App>> {
     post(
         move |State(app): State<Arc<App>>, Extension(caller): Extension<Caller>, request: Request| async move {
             let path = request.uri().path().to_owned();
-            let body = body::json(request.into_body(), app.config.max_body).await?;
+            let body = body::json(request.into_body(), app.bounds().max_body).await?;
             answer(app, dialect, caller, path, body).await
         },
     )
@@ -91,8 +91,8 @@ fn endpoints() -> Vec<Endpoint> {
         (&api::LOAD, get(fleet::load)),
         (&api::LOADS, get(fleet::loads)),
         (&api::DRAIN, post(fleet::drain)),
-        (&api::CHAT_CONTROL, post(refuse(&api::CHAT_CONTROL))),
-        (&api::FLUSH_CACHE, post(refuse(&api::FLUSH_CACHE))),
+        (&api::CHAT_CONTROL, post(control)),
+        (&api::FLUSH_CACHE, post(fleet::flush_cache)),
         (&api::OPENAPI, get(document)),
         (&api::MODELS, get(models::list)),
         (&api::MODEL, get(models::one)),
@@ -147,6 +147,22 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 async fn document() -> Response<Body> {
     static TEXT: LazyLock<Bytes> = LazyLock::new(|| api::document(api::ALL).to_string().into());
     with_type(TEXT.clone(), "application/json; charset=utf-8")
+}
+
+/// Changes an answer of the same client that runs.
+async fn control(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
+    let asked = body::json(request.into_body(), app.bounds().max_body).await?;
+    let id = openai::chat::controlled(&asked)?;
+    let missing = || {
+        let message = format!("no answer `{id}` of this client runs");
+        ApiError { param: Some("id".into()), ..ApiError::new(Kind::Path, message) }
+    };
+    app.controls.find(id, caller.client).ok_or_else(missing)?.end_reasoning();
+    Ok(json(&serde_json::json!({"success": true})))
 }
 
 /// Responses are not stored.

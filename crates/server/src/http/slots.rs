@@ -44,7 +44,7 @@ pub(super) async fn act(
         let message = "this server does not support slots action; start it with `--slot-save-path DIR`";
         return Err(ApiError::new(Kind::Unsupported, message));
     };
-    let body = match body::bytes(request.into_body(), app.config.max_body).await? {
+    let body = match body::bytes(request.into_body(), app.bounds().max_body).await? {
         bytes if bytes.is_empty() => json!({}),
         bytes => body::parse(&bytes)?,
     };

@@ -69,6 +69,11 @@ pub(super) struct Which {
 }
 
 impl Which {
+    /// True if it names a model.
+    pub(super) fn is_named(&self) -> bool {
+        self.model.is_some()
+    }
+
     /// The model, which must be loaded.
     pub(super) async fn served(&self, app: &App) -> Result<Arc<Served>, ApiError> {
         let id = app.model_id(self.model.as_deref()).await?;

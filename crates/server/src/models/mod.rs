@@ -4,6 +4,7 @@ mod listed;
 mod news;
 mod offer;
 mod shelf;
+mod store;
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub(crate) use listed::Listed;
 pub(crate) use news::News;
 pub use offer::{KeepAlive, KeepAliveError, LoadError, Loader, Offer, Part, model_id};
 pub(crate) use shelf::{Entry, Room, State};
+pub use store::{PullEvent, Removal, Store, StoreError};
 
 use shelf::{Asked, Shelf, Step};
 
@@ -390,6 +392,23 @@ impl Models {
         (self.note)(format!("{id} is unloaded"));
         self.shelf().ended(id);
         self.tell();
+    }
+
+    /// Waits until a model is no longer there; false if its requests take too long.
+    pub(crate) async fn gone(&self, id: &str, limit: Duration) -> bool {
+        let mut changed = self.changed.subscribe();
+        let gone = async {
+            loop {
+                changed.borrow_and_update();
+                if !self.shelf().entries().iter().any(|entry| entry.offer.id == id) {
+                    return;
+                }
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(limit, gone).await.is_ok()
     }
 
     /// Told at each change.

@@ -148,7 +148,7 @@ operations! {
     RERANK = post(&["/v1/rerank", "/v2/rerank", "/rerank", "/reranking"], OpenAi, "Documents by their relevance to a question, in the form of Jina and Cohere", &ask::RERANK_REQUEST, Json(&told::RERANK));
     SCORE = post(&["/v1/score", "/score"], OpenAi, "The relevance of texts to others, in vLLM's form", &ask::SCORE_REQUEST, Json(&told::SCORES));
     CHAT_TOKENS = post(&["/v1/chat/completions/input_tokens", "/chat/completions/input_tokens"], OpenAi, "Number of tokens of a conversation", &ask::CHAT_REQUEST, Json(&told::COUNTED));
-    CHAT_CONTROL = refused(Method::Post, &["/v1/chat/completions/control", "/chat/completions/control"], OpenAi, 501, "an answer that runs cannot be changed; `reasoning_effort` limits its reasoning from the start");
+    CHAT_CONTROL = post(&["/v1/chat/completions/control", "/chat/completions/control"], OpenAi, "Ends the reasoning of an answer that runs: the rest follows", &ask::CONTROL_REQUEST, Json(&told::DONE));
     RESPONSE_TOKENS = post(&["/v1/responses/input_tokens", "/responses/input_tokens"], OpenAi, "Number of tokens of a response's input", &ask::RESPONSE_REQUEST, Json(&told::COUNTED));
 
     MESSAGES = post(&["/v1/messages"], Anthropic, "The next message of a conversation", &ask::MESSAGE_REQUEST, Stream(&told::MESSAGE, EVENTS));
@@ -164,10 +164,10 @@ operations! {
     OLLAMA_VERSION = get(&["/api/version"], Ollama, "The version of ollama whose API this is", Json(&told::OLLAMA_VERSION));
     OLLAMA_CREATE = refused(Method::Post, &["/api/create"], Ollama, 501, "the server makes no models; start it with a GGUF file");
     OLLAMA_PUSH = refused(Method::Post, &["/api/push"], Ollama, 501, "the server sends models nowhere");
-    OLLAMA_PULL = refused(Method::Post, &["/api/pull"], Ollama, 501, "the server downloads no models; start it with the model, as in `chaski serve MODEL`");
-    OLLAMA_COPY = refused(Method::Post, &["/api/copy"], Ollama, 501, "the server names no models on request; start it with `--alias NAME`");
+    OLLAMA_PULL = Operation { access: Access::Admins, ..post(&["/api/pull"], Ollama, "Fetches a model into the list; a stream of its progress by default", &ask::PULL_REQUEST, Stream(&told::OLLAMA_STATUS, LINES)) };
+    OLLAMA_COPY = Operation { access: Access::Admins, ..post(&["/api/copy"], Ollama, "One more name for a model", &ask::COPY_REQUEST, Text("text/plain")) };
     OLLAMA_BLOBS = refused(Method::Post, &["/api/blobs/{digest}"], Ollama, 501, "the server takes no files; start it with a GGUF file");
-    OLLAMA_DELETE = refused(Method::Delete, &["/api/delete"], Ollama, 501, "the server deletes no models; delete the file, and start the server with another");
+    OLLAMA_DELETE = Operation { access: Access::Admins, method: Method::Delete, ..post(&["/api/delete"], Ollama, "Takes a name away that was given, or deletes a model that was fetched", &ask::SHOW_REQUEST, Text("text/plain")) };
     ROOT = Operation { access: Access::All, ..get(&["/"], Ollama, "\"Ollama is running\"; the chat page for clients that ask for text/html", Text("text/plain")) };
 
     COMPLETION = post(&["/completion", "/completions", "/generate"], Llama, "Continuations of texts", &ask::NATIVE_REQUEST, Stream(&told::NATIVE, EVENTS));
@@ -198,7 +198,7 @@ operations! {
     LOAD = get(&["/load"], Status, "Requests that run or wait", Json(&told::LOAD));
     LOADS = get(&["/v1/loads"], Status, "The load of each model", Json(&told::LOADS));
     DRAIN = Operation { method: Method::Post, access: Access::Admins, ..get(&["/admin/drain"], Status, "Ends the server when its requests have ended", Json(&told::DONE)) };
-    FLUSH_CACHE = refused(Method::Post, &["/flush_cache"], Status, 501, "prefixes leave the cache where others need their room; a server that starts anew has none");
+    FLUSH_CACHE = Operation { method: Method::Post, query: &[WHICH], access: Access::Admins, ..get(&["/flush_cache"], Status, "Drops the cached prefixes that no request uses, of a model or of all", Json(&told::DONE)) };
     OPENAPI = get(&["/openapi.json"], Status, "This document", Json(&told::DOCUMENT));
 }
 

@@ -475,6 +475,24 @@ fn shown() -> Vec<Field> {
     ]
 }
 
+fn controlled() -> Vec<Field> {
+    vec![
+        needs("id", Kind::Text, "Name of an answer that runs, as its stream has it"),
+        needs("action", Kind::Words(&["reasoning_end"]), "What to do"),
+    ]
+}
+
+fn pulled() -> Vec<Field> {
+    join([&shown(), &[may("stream", Kind::Flag, "Send the progress in lines; the default")]])
+}
+
+fn copied() -> Vec<Field> {
+    vec![
+        needs("source", Kind::Text, "A name of a model"),
+        needs("destination", Kind::Text, "Its further name; one that was given before is given anew"),
+    ]
+}
+
 fn ollama_options() -> Vec<Field> {
     let own = [
         may("num_ctx", Kind::Integer(1, i64::MAX), "At most the context with which the model was loaded"),
@@ -552,5 +570,8 @@ pub(super) static NAMED_REQUEST: Body = Body::new("ModelName", named);
 pub(super) static SLOT_REQUEST: Body = Body::new("SlotFile", slot_file);
 pub(super) static LORAS_REQUEST: Body = Body::list("LoraScales", lora);
 pub(super) static SHOW_REQUEST: Body = Body::new("OllamaShowRequest", shown);
+pub(super) static CONTROL_REQUEST: Body = Body::new("ChatControl", controlled);
+pub(super) static PULL_REQUEST: Body = Body::new("OllamaPullRequest", pulled);
+pub(super) static COPY_REQUEST: Body = Body::new("OllamaCopyRequest", copied);
 pub(super) static OLLAMA_CHAT_REQUEST: Body = Body::new("OllamaChatRequest", ollama_chat);
 pub(super) static OLLAMA_GENERATE_REQUEST: Body = Body::new("OllamaGenerateRequest", ollama_generate);

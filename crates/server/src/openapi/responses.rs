@@ -462,6 +462,10 @@ fn ollama_show() -> Vec<Field> {
     ]
 }
 
+fn status() -> Vec<Field> {
+    vec![needs("status", Kind::Text, "`success`")]
+}
+
 fn version() -> Vec<Field> {
     vec![needs("version", Kind::Text, "The version of ollama whose API this is")]
 }
@@ -521,4 +525,5 @@ pub(super) static OLLAMA_CHAT: Body = Body::new("OllamaChat", ollama_chat);
 pub(super) static OLLAMA_GENERATE: Body = Body::new("OllamaGenerate", ollama_generate);
 pub(super) static OLLAMA_MODELS: Body = Body::new("OllamaModels", ollama_models);
 pub(super) static OLLAMA_SHOW: Body = Body::new("OllamaModel", ollama_show);
+pub(super) static OLLAMA_STATUS: Body = Body::new("OllamaStatus", status);
 pub(super) static OLLAMA_VERSION: Body = Body::new("OllamaVersion", version);

@@ -242,6 +242,13 @@ fn with_rows(f: impl FnOnce(&[Row<'_>])) {
         }),
         row(&ask::NAMED_REQUEST, [json!({})], |body| errors([openai::models::named(body).map(drop)])),
         row(&ask::SHOW_REQUEST, [json!({})], |body| errors([ollama::models::shown(body).map(drop)])),
+        row(&ask::CONTROL_REQUEST, [json!({}), json!({"id": "A"})], |body| {
+            errors([openai::chat::controlled(body).map(drop)])
+        }),
+        row(&ask::PULL_REQUEST, [json!({})], |body| errors([ollama::pulls::pulled(body).map(drop)])),
+        row(&ask::COPY_REQUEST, [json!({}), json!({"source": "A"})], |body| {
+            errors([ollama::pulls::copied(body).map(drop)])
+        }),
         row(&ask::OLLAMA_CHAT_REQUEST, [chat], |body| {
             let more = errors([ollama::chat::only(body).map(drop), stays(body)]);
             [more, of(ollama::chat::ask)(body)].concat()
@@ -321,7 +328,7 @@ fn operations_have_names_of_their_own() {
     let document = super::document(&all);
     assert_eq!(document["paths"]["/v1/models/{id}"]["get"]["operationId"], "get_v1_models___id");
     assert_eq!(document["paths"]["/v1/models/{id}"]["get"]["parameters"][0]["name"], "id");
-    assert_eq!(document["paths"]["/api/delete"]["delete"]["responses"].as_object().unwrap().len(), 1);
+    assert_eq!(document["paths"]["/api/delete"]["delete"]["responses"].as_object().unwrap().len(), 2);
     let chat = &document["components"]["schemas"]["ChatCompletionRequest"];
     assert_eq!(chat["required"], json!(["messages"]));
     let temperature = json!({

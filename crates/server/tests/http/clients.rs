@@ -3,10 +3,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use chaski::embedding::Pooling;
 
 use crate::cases::say;
+use crate::pulls::Shop;
 use crate::serve::Setup;
 
 /// Counts the test as skipped.
@@ -59,6 +62,10 @@ fn run(command: &mut Command) {
     );
     setup.config.any_model = Some(false);
     setup.options.pooling = Some(Pooling::Mean);
+    let shop = Shop::new();
+    shop.is_open.store(true, Ordering::Relaxed);
+    setup.config.store = Some(shop.clone());
+    setup.config.offers = Some(Arc::new(move || shop.offers()));
     let running = setup.start();
     assert!(command.arg(&running.url).status().expect("it was installed").success());
 }

@@ -32,6 +32,24 @@ fn texts(n: usize) -> Vec<String> {
 }
 
 #[test]
+fn texts_are_as_long_as_a_prompt_may_be() {
+    let mut setup = Setup::built_in(1);
+    setup.options.pooling = Some(Pooling::Mean);
+    setup.config.bounds.max_prompt = Some(20);
+    let running = setup.start();
+    for path in ["/v1/embeddings", "/embedding", "/api/embed"] {
+        let embed = |text: &str| running.post(path, &json!({"input": ["A fox.", text]}));
+        assert_eq!(embed("A dog.").status, 200, "{path}");
+        let refused = embed(&"dog ".repeat(40));
+        assert!(
+            refused.status == 400 && refused.text.contains("> 20 maximum of this server"),
+            "{}",
+            refused.text
+        );
+    }
+}
+
+#[test]
 fn texts_run_beside_answers_and_neither_changes_the_other() {
     let running = server(3, Some(Pooling::Mean));
     let texts = texts(9);

@@ -53,7 +53,7 @@ fn bodies_that_mean_harm_are_refused() {
 #[test]
 fn a_body_that_is_too_large_is_refused_unread() {
     let mut setup = Setup::built_in(1);
-    setup.config.max_body = 1 << 20;
+    setup.config.bounds.max_body = 1 << 20;
     let running = setup.start();
     let (status, body) = raw(&running, &"x".repeat((1 << 20) + 1));
     assert_eq!((status, body["error"]["code"].as_str()), (413, Some("request_too_large")));

@@ -3,6 +3,7 @@
 mod cases;
 mod clients;
 mod compare;
+mod control;
 mod cut;
 mod dialects;
 mod embed;
@@ -17,6 +18,7 @@ mod models;
 mod openapi;
 mod operation;
 mod page;
+mod pulls;
 mod rerank;
 mod serve;
 mod shapes;

@@ -131,7 +131,7 @@ fn the_server_has_the_operations_of_the_document() {
             assert_ne!(running.send(&request).status, 403, "{method} {path}");
         }
     }
-    assert_eq!(n_admin, 6);
+    assert_eq!(n_admin, 10);
 }
 
 /// The types of a schema's values.

@@ -116,8 +116,8 @@ fn a_full_queue_says_when_to_come_again() {
 #[test]
 fn tokens_and_time_bound_the_queue_too() {
     let mut setup = Setup::built_in(1);
-    setup.config.max_queued_tokens = Some(30);
-    setup.config.max_prompt = Some(100);
+    setup.config.bounds.max_queued_tokens = Some(30);
+    setup.config.bounds.max_prompt = Some(100);
     let running = setup.start();
     let fox = |n: usize| json!({"prompt": vec!["fox"; n].join(" "), "max_tokens": 1, "stream": true});
     let long = begin(&running, "/v1/completions", &long(true), 12);
@@ -153,7 +153,7 @@ fn tokens_and_time_bound_the_queue_too() {
 #[test]
 fn nobody_waits_longer_for_a_place_than_allowed() {
     let mut setup = Setup::built_in(1);
-    setup.config.max_queue_time = Some(Duration::from_millis(20));
+    setup.config.bounds.max_queue_time = Some(Duration::from_millis(20));
     let running = setup.start();
     // It runs longer than others may wait.
     let first = begin(&running, "/v1/completions", &long(true), 12);
@@ -415,7 +415,7 @@ fn clients_do_not_choose_the_labels_of_metrics() {
 #[test]
 fn an_answer_that_does_not_begin_in_time_is_refused() {
     let mut setup = Setup::built_in(1);
-    setup.config.request_timeout = Some(Duration::from_micros(1));
+    setup.config.bounds.request_timeout = Some(Duration::from_micros(1));
     let running = setup.start();
     let refused = running.post("/v1/completions", &long(false));
     assert_eq!((refused.status, refused.body["error"]["code"].as_str()), (408, Some("request_timeout")));
@@ -435,7 +435,7 @@ fn an_answer_that_does_not_begin_in_time_is_refused() {
 fn a_key_that_asks_too_much_waits() {
     let mut setup = Setup::built_in(2);
     setup.config.keys = vec![Key::new("a", "a"), Key::new("b", "b")];
-    setup.config.key_limits.requests_per_minute = Some(2);
+    setup.config.bounds.keys.requests_per_minute = Some(2);
     let running = setup.start();
     let ask = |key: &str| {
         let body = json!({"prompt": "A", "max_tokens": 1, "messages": [{"role": "user", "content": "A"}]});

@@ -19,6 +19,18 @@ fn ranker(n_seq: u32) -> Running {
 }
 
 #[test]
+fn pairs_are_as_long_as_a_prompt_may_be() {
+    let mut setup = Setup::reranker();
+    setup.config.bounds.max_prompt = Some(20);
+    let running = setup.start();
+    let score = |document: &str| running.post("/v1/score", &json!({"text_1": "fox", "text_2": document}));
+    assert_eq!(score("A dog.").status, 200);
+    let refused = score(&"dog ".repeat(20));
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (400, &json!("context_length_exceeded")));
+    assert!(refused.text.contains("> 20 maximum of this server"), "{}", refused.text);
+}
+
+#[test]
 fn documents_are_ranked_and_each_score_is_that_of_its_pair() {
     let running = ranker(3);
     let documents = ["dog", "big red ball in the park", "fox", "Lily and Tom"];

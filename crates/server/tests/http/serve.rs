@@ -25,6 +25,8 @@ pub(crate) struct Setup {
     pub(crate) loras: Vec<(String, &'static [u8], f32)>,
     /// The built-in model drafts for itself.
     pub(crate) drafts: bool,
+    /// A model is there without a request for it.
+    pub(crate) has_model: bool,
     /// As the recorded texts need it; otherwise as programs have it, which is several times as fast.
     exact: bool,
     n_ctx: u32,
@@ -35,9 +37,10 @@ pub(crate) struct Setup {
 }
 
 /// The built-in model under a name; one called `broken` cannot be loaded.
-fn offer(id: &'static str) -> Offer {
+pub(crate) fn offer(id: &str) -> Offer {
+    let is_broken = id == "broken";
     let loader: Loader = Arc::new(move |_| {
-        if id == "broken" {
+        if is_broken {
             return Err(LoadError::Other("its file is broken".into()));
         }
         let setup = Setup::built_in(2);
@@ -76,6 +79,7 @@ impl Setup {
     pub(crate) fn offering(ids: &[&'static str]) -> Setup {
         let mut setup = Setup::built_in(2);
         let ids = ids.to_vec();
+        setup.has_model = false;
         setup.config.models_max = Some(1);
         setup.config.offers = Some(Arc::new(move || ids.iter().map(|id| offer(id)).collect()));
         setup
@@ -105,6 +109,7 @@ impl Setup {
             metadata: Vec::new(),
             loras: Vec::new(),
             drafts: false,
+            has_model: true,
             exact: true,
             n_ctx: 512,
             n_seq: 4,
@@ -177,8 +182,7 @@ impl Setup {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
             let runtime = runtime.expect("the system has threads");
             runtime.block_on(async {
-                // Models that are offered are loaded when they are asked for.
-                let engine = self.config.offers.is_none().then(|| self.engine());
+                let engine = self.has_model.then(|| self.engine());
                 let server = Server::bind(self.config).await.expect("a port is free");
                 if let Some(engine) = engine {
                     server.add(engine, self.options).expect("the system has threads");

@@ -80,7 +80,7 @@ fn a_request_has_one_host() {
 #[test]
 fn a_body_whose_length_is_too_large_is_refused_before_it_is_sent() {
     let mut setup = Setup::built_in(1);
-    setup.config.max_body = 1000;
+    setup.config.bounds.max_body = 1000;
     let running = setup.start();
     // Nothing of it is sent.
     let text = raw(&running, "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1001");

@@ -19,7 +19,7 @@ fn long() -> Value {
 fn a_model_without_signs_of_life_makes_the_server_unhealthy() {
     let mut setup = Setup::built_in(1);
     // Time passes between any two steps.
-    setup.config.stall = Duration::ZERO;
+    setup.config.bounds.stall = Duration::ZERO;
     let running = setup.start();
     assert_eq!(running.get("/health").status, 200, "nothing is asked for");
     let open = begin(&running, "/v1/completions", &long(), 0);
@@ -151,9 +151,25 @@ fn measurements_have_descriptions_and_two_forms() {
     };
     let names = named(&plain.text, "TYPE");
     assert_eq!(names, named(&plain.text, "HELP"), "each has a description");
-    for name in ["chaski_queue_tokens", "chaski_gpu_memory_bytes", "vllm:lora_requests_info"] {
+    for name in [
+        "chaski_queue_tokens",
+        "chaski_gpu_memory_bytes",
+        "chaski_step_seconds",
+        "vllm:iteration_tokens_total",
+        "vllm:lora_requests_info",
+    ] {
         assert!(names.iter().any(|found| found == name), "{name}");
     }
+    // A prompt with its first token, and two tokens more.
+    let value = |name: &str| {
+        let line = plain.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name}: {}", plain.text)).parse::<f64>().expect("a number")
+    };
+    let of_model = "{model_name=\"golden\",engine=\"0\"}";
+    let n_step = value(&format!("vllm:iteration_tokens_total_count{of_model}"));
+    assert!(n_step >= 3.0 && value(&format!("vllm:iteration_tokens_total_sum{of_model}")) > n_step);
+    let count = |kind: &str| value(&format!("chaski_step_seconds_count{{model=\"golden\",kind=\"{kind}\"}}"));
+    assert!(count("prefill") >= 1.0 && count("prefill") + count("decode") == n_step);
     let headers = json!({"accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1"});
     let open = running.send(&json!({"method": "GET", "path": "/metrics", "headers": headers}));
     assert!(

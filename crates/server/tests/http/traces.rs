@@ -276,7 +276,7 @@ mod spans {
         let collector = Collector::start("200 OK");
         let mut setup = Setup::built_in(1);
         setup.config.otlp = collector.url.parse().ok();
-        setup.config.request_timeout = Some(Duration::ZERO);
+        setup.config.bounds.request_timeout = Some(Duration::ZERO);
         let running = setup.start();
         let body = json!({"prompt": "Once", "model": "m".repeat(300)});
         assert_eq!(ask(&running, "/v1/completions", None, &body).status, 408);

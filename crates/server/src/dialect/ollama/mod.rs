@@ -6,6 +6,7 @@ mod lines;
 mod messages;
 pub(crate) mod models;
 mod options;
+pub(crate) mod pulls;
 
 #[cfg(test)]
 mod tests;

@@ -6,12 +6,13 @@ use chaski::text::AnswerEvent;
 use chaski::{Finish, Grammar, Stats};
 use serde_json::{Value, json};
 
-use super::{Only, chat, generate, keep_alive, models};
+use super::{Only, chat, generate, keep_alive, models, pulls};
 use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::ReadAsk;
-use crate::error::Kind;
+use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
-use crate::models::{KeepAlive, Listed};
+use crate::models::{KeepAlive, Listed, PullEvent};
+use crate::pulls::Progress;
 use crate::testing::{self, assert_covers, call, content, events, outcome, reasoning, told};
 
 fn with(mut body: Value, more: &Value) -> Value {
@@ -251,6 +252,52 @@ fn models_are_described_as_clients_expect_it() {
     assert_covers(&found, &show["body"], "");
     let version = testing::contract("ollama-version.json").unwrap();
     assert_covers(&models::version(), &version["body"], "");
+}
+
+/// The lines of a download as a client that misses nothing reads them.
+fn told_of(changes: Vec<Box<dyn Fn(&mut Progress)>>) -> Vec<Value> {
+    let (mut progress, mut lines) = (Progress::default(), pulls::Lines::default());
+    let mut told = lines.next(&progress);
+    for change in changes {
+        change(&mut progress);
+        told.extend(lines.next(&progress));
+    }
+    told
+}
+
+/// A state of the file of the recorded download.
+fn file(n_present: u64) -> PullEvent {
+    PullEvent::File { digest: format!("sha256:{}", "0a".repeat(32)), size: Some(100), n_present }
+}
+
+#[test]
+fn lines_of_a_download_are_as_clients_expect_them() {
+    let Some(mut expected) = testing::contract("ollama-pull.json") else { return };
+    // The recorded digest was made up.
+    expected["lines"][1]["status"] = "pulling 0a0a0a0a0a0a".into();
+    let found = told_of(vec![
+        Box::new(|now| now.take(file(50))),
+        Box::new(|now| now.take(PullEvent::Verifying)),
+        Box::new(|now| now.is_whole = true),
+        Box::new(|now| now.ended = Some(Ok(()))),
+    ]);
+    assert_eq!(Value::from(found), expected["lines"]);
+    assert_eq!(pulls::success(), expected["lines"][4]);
+}
+
+#[test]
+fn a_client_that_comes_late_is_told_what_is_so() {
+    let found = told_of(vec![Box::new(|now| {
+        (now.is_verifying, now.is_whole) = (true, true);
+        now.take(file(50));
+        now.take(file(100));
+        now.ended = Some(Err(ApiError::new(Kind::Internal, "no room")));
+    })]);
+    let statuses: Vec<&str> = found.iter().filter_map(|line| line["status"].as_str()).collect();
+    let expected =
+        ["pulling manifest", "pulling 0a0a0a0a0a0a", "verifying sha256 digest", "writing manifest"];
+    assert_eq!((&statuses[..], &found[1]["completed"]), (&expected[..], &json!(100)));
+    assert_eq!(found[4], json!({"error": "no room"}));
 }
 
 #[test]

@@ -20,6 +20,20 @@ use crate::openapi::requests::CHAT_FIXED;
 use crate::parts::Parts;
 use crate::sampling;
 
+/// The answer whose reasoning a body wants to end.
+///
+/// # Errors
+/// Fields that are missing or wrong.
+pub(crate) fn controlled(body: &Value) -> Result<&str, ApiError> {
+    let fields = Fields::of(body, "")?;
+    let (id, action) = (fields.text("id")?, fields.text("action")?);
+    let id = fields.need("id", id)?;
+    match fields.need("action", action)? {
+        "reasoning_end" => Ok(id),
+        _ => Err(fields.wrong("action", "`reasoning_end`")),
+    }
+}
+
 /// Reads a body.
 pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let fields = Fields::of(body, "")?;

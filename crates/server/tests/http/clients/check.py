@@ -156,4 +156,25 @@ def ollama_chats():
     assert llama.list().models[0].model.startswith(MODEL) and llama.show(MODEL).modelinfo
 
 
+@check
+def ollama_pulls_copies_and_deletes():
+    statuses = [line.status for line in llama.pull("hf:org/fox:Q8_0", stream=True)]
+    assert statuses[0] == "pulling manifest" and statuses[-1] == "success", statuses
+    progress = next(line for line in llama.pull("hf:org/hare", stream=True) if line.digest)
+    assert progress.total == 100 and progress.completed in (50, 100)
+    assert llama.pull("hf:org/owl").status == "success"
+    assert llama.copy("hf:org/fox:Q8_0", "fox").status == "success"
+    assert llama.generate(model="fox", prompt="Once", raw=True, options={"num_predict": 2}).response
+    assert {"hf:org/fox:Q8_0", "hf:org/hare"} <= {model.model for model in llama.list().models}
+    for name in ("hf:org/fox:Q8_0", "fox"):
+        assert llama.delete(name).status == "success"
+    for wrong in (lambda: llama.delete("fox"), lambda: llama.pull("missing"), lambda: llama.copy("fox", "x")):
+        try:
+            wrong()
+        except ollama.ResponseError as raised:
+            assert raised.status_code == 404 and raised.error
+        else:
+            raise AssertionError("nothing was refused")
+
+
 run()
