@@ -7,9 +7,11 @@ use anyhow::Context as _;
 use clap::{ArgMatches, Command, FromArgMatches};
 
 use super::file::{self, Entry, File};
-use super::{Layer, Origin, Sources, Value, find, fitting, names_of, options, parse_with, unknown, words_of};
+use super::{
+    Layer, Origin, Sources, Value, find, fitting, names_of, options, parse, parse_with, unknown, words_of,
+};
 use crate::failure::Usage;
-use crate::model_names::is_name;
+use crate::model_names::{Aliases, is_name};
 
 /// The key of a model's file.
 const MODEL: &str = "model";
@@ -34,6 +36,21 @@ pub(crate) struct Preset<T> {
 }
 
 impl Again {
+    /// The options of the whole command line, with variables and the configuration file as they are now.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has keys or values that the command does not.
+    pub(crate) fn now(&self) -> anyhow::Result<ArgMatches> {
+        let sources = Sources::of_process(&self.matches, &self.root)?;
+        let matches = (self.fresh)().try_get_matches_from(&self.args)?;
+        Ok(parse(&self.args, matches, &self.root, (self.fresh)(), &sources)?)
+    }
+
+    /// Names for models of the configuration file.
+    pub(crate) fn aliases(&self) -> Aliases {
+        self.sources.aliases()
+    }
+
     /// The tables of a file: what they say comes after the command line, and before variables and the configuration.
     /// Keys outside of tables are for all models.
     ///

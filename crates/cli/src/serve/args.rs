@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chaski::embedding::Pooling;
-use chaski_server::{KeepAlive, Key, KeyLimits, Level, Listen, ServerConfig, Tls, Variables};
+use chaski_server::{KeepAlive, Key, Level, Listen, ServerConfig, Tls, Variables};
 
-use super::log::{self, LogFormat};
+use super::limits::LimitArgs;
+use super::log::{LogFormat, LogSettings};
 use crate::draft::DraftArgs;
 use crate::failure::Usage;
 use crate::input::read_text;
@@ -18,7 +19,6 @@ use crate::numbers::positive;
 use crate::options::{EngineArgs, Service};
 use crate::overrides::TemplateArgs;
 use crate::sampling_options::SamplingArgs;
-use crate::ui::Ui;
 use crate::variables::VariableArgs;
 
 /// The models.
@@ -89,18 +89,8 @@ pub(crate) struct Args {
     /// Tokens that the KV cache has room for, shared by all requests [default: a context for each of --parallel]
     #[arg(long, value_name = "N")]
     kv_tokens: Option<u32>,
-    /// Requests that may wait [default: 4 for each of --parallel, at least 16]
-    #[arg(long, value_name = "N")]
-    max_queue: Option<usize>,
-    /// Tokens of prompts that may wait; one request is taken whatever its prompt [default: any number]
-    #[arg(long, value_name = "N")]
-    max_queued_tokens: Option<usize>,
-    /// Seconds that a request may wait for a place [default: any number]
-    #[arg(long, value_name = "SECONDS")]
-    max_queue_time: Option<u64>,
-    /// Most tokens of a prompt [default: those of the context]
-    #[arg(long, value_name = "N")]
-    max_prompt: Option<usize>,
+    #[command(flatten)]
+    pub(super) limits: LimitArgs,
     /// Name of the model in the API, and further names after commas [default: that of the file]
     #[arg(short, long, value_name = "NAMES")]
     alias: Option<String>,
@@ -141,15 +131,6 @@ pub(crate) struct Args {
     /// be sha256:HASH; it is read again when it changes, and at SIGHUP
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
-    /// Requests that each key may have at once
-    #[arg(long, value_name = "N")]
-    key_requests: Option<u32>,
-    /// Requests that each key may have in a minute
-    #[arg(long, value_name = "N")]
-    key_rpm: Option<u32>,
-    /// Tokens of prompts and answers that each key may have in a minute
-    #[arg(long, value_name = "N")]
-    key_tpm: Option<u32>,
     /// Listen beyond this machine without a key
     #[arg(long)]
     insecure_open: bool,
@@ -159,13 +140,6 @@ pub(crate) struct Args {
     /// Origins of pages that may use the server, with commas between them; *: all [default: pages of this machine]
     #[arg(long, value_name = "ORIGINS")]
     cors_origins: Option<String>,
-    /// Largest body of a request, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 32)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=4096))]
-    max_body: u64,
-    /// Seconds until the first token of an answer [default: no limit]
-    #[arg(long, value_name = "SECONDS")]
-    request_timeout: Option<u64>,
     /// Answer requests for models with other names, too [default: without keys]
     #[arg(long, overrides_with = "no_any_model")]
     any_model: bool,
@@ -199,10 +173,6 @@ pub(crate) struct Args {
     /// Seconds after that in which answers may end
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     drain_timeout: u64,
-    /// Seconds without a sign of life of a model with open requests after which /health says so
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    stall: u64,
     /// Status of a full queue: 429 or 503
     #[arg(long, value_name = "STATUS", default_value_t = 429)]
     #[arg(value_parser = full_status)]
@@ -251,8 +221,7 @@ impl Args {
 
     /// Capacities of the engine.
     pub(crate) fn service(&self) -> Service {
-        let max_waiting = self.max_queue.unwrap_or_else(|| (4 * self.parallel as usize).max(16));
-        Service { kv_tokens: self.kv_tokens, max_waiting }
+        Service { kv_tokens: self.kv_tokens, max_waiting: self.limits.max_waiting(self.parallel) }
     }
 
     /// Names of the model: the first is its id, the others are further names.
@@ -305,7 +274,7 @@ impl Args {
     }
 
     /// How the server is set up.
-    pub(crate) fn config(&self, ui: &Ui) -> anyhow::Result<ServerConfig> {
+    pub(crate) fn config(&self, log: &LogSettings) -> anyhow::Result<ServerConfig> {
         let mut config = ServerConfig::default();
         config.listen = self.listen()?;
         config.tls = self.tls_cert.clone().zip(self.tls_key.clone()).map(|(cert, key)| Tls {
@@ -314,11 +283,7 @@ impl Args {
             client_ca: self.tls_client_ca.clone(),
         });
         config.keys = self.keys()?;
-        config.key_limits = KeyLimits {
-            requests: self.key_requests,
-            requests_per_minute: self.key_rpm,
-            tokens_per_minute: self.key_tpm,
-        };
+        config.bounds = self.limits.bounds();
         let is_open = config.listen.iter().any(|listen| match listen {
             Listen::Tcp(address) => !address.ip().is_loopback(),
             Listen::Unix(_) => false,
@@ -332,10 +297,6 @@ impl Args {
         config.models_max = Some(self.models.max).filter(|most| *most > 0);
         config.models_bytes = self.models.memory.map(|gib| (f64::from(gib) * f64::from(1 << 30)) as u64);
         config.autoload = !self.models.no_models_autoload;
-        config.max_body = (self.max_body as usize) << 20;
-        config.request_timeout = self.request_timeout.map(Duration::from_secs);
-        config.max_queue_time = self.max_queue_time.map(Duration::from_secs);
-        (config.max_queued_tokens, config.max_prompt) = (self.max_queued_tokens, self.max_prompt);
         config.any_model = match (self.any_model, self.no_any_model) {
             (true, _) => Some(true),
             (_, true) => Some(false),
@@ -347,15 +308,16 @@ impl Args {
         config.slot_save_path = self.slot_save_path()?;
         config.drain_delay = Duration::from_secs(self.drain_delay);
         config.drain_timeout = Duration::from_secs(self.drain_timeout);
-        config.stall = Duration::from_secs(self.stall);
         config.fingerprint = concat!("chaski-", env!("CHASKI_COMMIT")).into();
         config.full_status = self.full_status;
-        config.log = Some(log::log(self.log_format, ui));
-        #[cfg(feature = "otlp")]
-        {
-            config.otlp = self.spans.collector(|text| ui.note(text));
-        }
+        config.log = Some(log.log());
         Ok(config)
+    }
+
+    /// The collector of spans, if there is one.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn collector(&self, ui: &crate::ui::Ui) -> Option<chaski_server::Collector> {
+        self.spans.collector(|text| ui.note(text))
     }
 
     /// The folder of states, which must be there.

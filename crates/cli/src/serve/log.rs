@@ -1,6 +1,6 @@
 //! The log of a server: a line for each answer and each other request for work, and with `-v` for all requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use chaski_server::{Access, Answered, Entry, Log};
 use serde_json::json;
@@ -19,15 +19,39 @@ pub(crate) enum LogFormat {
     None,
 }
 
-/// The log in this form.
-pub(crate) fn log(form: LogFormat, ui: &Ui) -> Log {
-    let ui = ui.clone();
-    match form {
-        LogFormat::Text => {
-            Arc::new(move |entry| text(entry, &ui).into_iter().for_each(|line| write_line(&line)))
-        }
-        LogFormat::Json => Arc::new(|entry| write_line(&object(entry).to_string())),
-        LogFormat::None => Arc::new(|_| {}),
+/// Form and level of the log, which can change.
+#[derive(Clone)]
+pub(crate) struct LogSettings(Arc<RwLock<(LogFormat, Ui)>>);
+
+impl LogSettings {
+    pub(crate) fn new(form: LogFormat, ui: &Ui) -> LogSettings {
+        LogSettings(Arc::new(RwLock::new((form, ui.clone()))))
+    }
+
+    /// Changes form and level from the next line on.
+    pub(crate) fn set(&self, form: LogFormat, ui: &Ui) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = (form, ui.clone());
+    }
+
+    /// The messages that belong to the level.
+    pub(crate) fn ui(&self) -> Ui {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    /// The log.
+    pub(crate) fn log(&self) -> Log {
+        let settings = self.clone();
+        Arc::new(move |entry| {
+            let line = {
+                let settings = settings.0.read().unwrap_or_else(PoisonError::into_inner);
+                match &*settings {
+                    (LogFormat::Text, ui) => text(entry, ui),
+                    (LogFormat::Json, _) => Some(object(entry).to_string()),
+                    (LogFormat::None, _) => None,
+                }
+            };
+            line.into_iter().for_each(|line| write_line(&line));
+        })
     }
 }
 

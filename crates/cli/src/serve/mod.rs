@@ -1,14 +1,17 @@
 //! `chaski serve`: models over HTTP.
 
+mod added;
 mod args;
 mod fetches;
 #[cfg(unix)]
 mod files;
+mod limits;
 mod log;
 mod models;
 mod signals;
 #[cfg(feature = "otlp")]
 mod spans;
+mod store;
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -16,9 +19,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use anyhow::Context as _;
 use chaski_server::{Control, Server};
+use clap::FromArgMatches as _;
 
 pub(crate) use args::Args;
+use log::LogSettings;
 use models::Catalogue;
 use signals::{End, Signals};
 
@@ -26,7 +32,7 @@ use crate::config::Again;
 use crate::failure::{FAILED, INTERRUPTED};
 use crate::hub::Models;
 use crate::interrupt;
-use crate::ui::Ui;
+use crate::ui::{Ui, UiArgs};
 
 pub(crate) const LONG: &str = "\
 Serves models to programs: the APIs of OpenAI, Anthropic, ollama and llama.cpp's server.
@@ -38,12 +44,18 @@ Serves models to programs: the APIs of OpenAI, Anthropic, ollama and llama.cpp's
 Requests run side by side: prompts and answers of several clients in the same steps, up to --parallel of them. A \
 client that leaves ends its request at once.
 
-Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once. SIGHUP: keys, certificates and the list of models are read again.";
+Ctrl-C, SIGTERM: no new requests, those that run may end; again: at once. SIGHUP: keys, certificates, the list of models, and limits of the configuration file are read again.";
 
 pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow::Result<()> {
-    let mut config = args.config(ui)?;
+    let log = LogSettings::new(args.log_format, ui);
+    let mut config = args.config(&log)?;
+    #[cfg(feature = "otlp")]
+    {
+        config.otlp = args.collector(ui);
+    }
     let catalogue = Catalogue::new(args.clone(), again, models, ui)?;
     config.offers = Some(catalogue.offers());
+    config.store = Some(catalogue.clone());
     // The process ends with it.
     config.free_models = false;
     #[cfg(unix)]
@@ -73,7 +85,7 @@ pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow:
             // A panic has been printed.
             ended = serving => ended.map_or(FAILED, |()| 0),
             _ = async { all.next().await; all.next().await } => INTERRUPTED,
-            () = renew(&args, &catalogue, &control, ui) => INTERRUPTED,
+            () = renew(&args, &catalogue, &control, &log) => INTERRUPTED,
         }
     });
     runtime.shutdown_background();
@@ -139,9 +151,9 @@ fn load_first(catalogue: &Catalogue, args: &Args, control: &Control, ui: &Ui) ->
     Ok(())
 }
 
-/// Reads keys, certificates and the list of models again at each SIGHUP, and keys also when their file changes. What
+/// Reads keys, certificates, limits and the list of models again at each SIGHUP, and keys also when their file changes. What
 /// cannot be read changes nothing. A server without files ends with its terminal. Never ready.
-async fn renew(args: &Args, catalogue: &Catalogue, control: &Control, ui: &Ui) {
+async fn renew(args: &Args, catalogue: &Catalogue, control: &Control, log: &LogSettings) {
     let mut keys = KeyFile::new(args);
     let mut looks = tokio::time::interval(LOOK);
     let mut hangup = Hangup::new(args);
@@ -149,14 +161,15 @@ async fn renew(args: &Args, catalogue: &Catalogue, control: &Control, ui: &Ui) {
         tokio::select! {
             _ = looks.tick() => {
                 if keys.has_changed() {
-                    renew_keys(args, control, ui);
+                    renew_keys(args, control, &log.ui());
                 }
             }
             () = hangup.next() => {
                 if keys.is_there() {
-                    renew_keys(args, control, ui);
+                    renew_keys(args, control, &log.ui());
                 }
                 control.renew_certificates();
+                renew_limits(catalogue, control, log);
                 catalogue.try_again();
                 control.refresh();
             }
@@ -218,6 +231,25 @@ impl Hangup {
             return;
         }
         std::future::pending().await
+    }
+}
+
+/// Reads limits, and form and level of the log, from the configuration file again. All else stays as it was at the start.
+fn renew_limits(catalogue: &Catalogue, control: &Control, log: &LogSettings) {
+    let read = || {
+        let matches = catalogue.again.now()?;
+        let args = matches.subcommand().map(|(_, given)| Args::from_arg_matches(given)).transpose()?;
+        anyhow::Ok((args.context("a command is missing")?, UiArgs::from_arg_matches(&matches)?))
+    };
+    match read() {
+        Ok((args, ui_args)) => {
+            log.set(args.log_format, &Ui::new(&ui_args));
+            control.set_bounds(args.limits.bounds());
+            for (id, max_waiting) in catalogue.set_limits(&args.limits) {
+                control.set_max_waiting(&id, max_waiting);
+            }
+        }
+        Err(error) => log.ui().note(&format!("the limits in force stay: {error:#}")),
     }
 }
 

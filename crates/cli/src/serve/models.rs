@@ -3,29 +3,31 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::UNIX_EPOCH;
 
 use anyhow::Context as _;
 use chaski::SamplerParams;
 use chaski_server::{KeepAlive, LoadError, Loader, ModelOptions, Offer, Offers, Part, model_id};
 
+use super::added::Added;
 use super::args::Args;
 use super::fetches::Fetches;
+use super::limits::LimitArgs;
 use crate::config::{Again, Preset};
 use crate::failure::{Usage, is_out_of_memory};
 use crate::hub::Models;
 use crate::load;
-use crate::model_names::Role;
+use crate::model_names::{Aliases, Role};
 use crate::options::{self, source};
 use crate::ui::{Ui, chain};
 
 /// The models that a command line names, as they are now.
 pub(super) struct Catalogue {
-    args: Arc<Args>,
-    again: Again,
+    args: RwLock<Arc<Args>>,
+    pub(super) again: Again,
     /// Models by name.
-    models: Models,
+    pub(super) models: Models,
     ui: Ui,
     /// The models at the last reading.
     last: Mutex<Vec<Offer>>,
@@ -36,17 +38,21 @@ pub(super) struct Catalogue {
     /// The models were read once: from then on, requests wait for each reading.
     is_running: AtomicBool,
     fetches: Arc<Fetches>,
+    /// Models and names of clients.
+    pub(super) added: Added,
 }
 
 /// A model, and the options that it is served with.
-struct Item {
-    id: String,
-    aliases: Vec<String>,
+pub(super) struct Item {
+    pub(super) id: String,
+    pub(super) aliases: Vec<String>,
     /// The built-in model if unset.
-    path: Option<PathBuf>,
+    pub(super) path: Option<PathBuf>,
     args: Arc<Args>,
     /// It stands on the command line.
     is_named: bool,
+    /// It is there because a client fetched it.
+    pub(super) is_fetched: bool,
 }
 
 impl Catalogue {
@@ -56,7 +62,7 @@ impl Catalogue {
     /// A folder or a file of presets that cannot be read; two models with one name.
     pub(super) fn new(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow::Result<Arc<Catalogue>> {
         let catalogue = Arc::new(Catalogue {
-            args: Arc::new(args),
+            args: RwLock::new(Arc::new(args)),
             again,
             models: models.clone(),
             ui: ui.clone(),
@@ -65,10 +71,27 @@ impl Catalogue {
             has_started: AtomicBool::new(false),
             is_running: AtomicBool::new(false),
             fetches: Arc::default(),
+            added: Added::default(),
         });
         *catalogue.last() = catalogue.read()?;
         catalogue.is_running.store(true, Ordering::Relaxed);
         Ok(catalogue)
+    }
+
+    /// The options of models that have none of their own.
+    fn args(&self) -> Arc<Args> {
+        self.args.read().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Puts other limits in force, for models that are loaded from now on. Returns the models, and how many requests may
+    /// wait for each.
+    pub(super) fn set_limits(&self, limits: &LimitArgs) -> Vec<(String, usize)> {
+        let mut args = (*self.args()).clone();
+        args.limits = limits.clone();
+        *self.args.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(args);
+        // A list that cannot be read stays, and its limits do.
+        let items = self.items().unwrap_or_default().into_iter();
+        items.map(|item| (item.id, item.args.limits.max_waiting(item.args.parallel))).collect()
     }
 
     fn last(&self) -> MutexGuard<'_, Vec<Offer>> {
@@ -130,8 +153,8 @@ impl Catalogue {
         Ok(items.into_iter().map(|item| self.offer(item)).collect())
     }
 
-    fn items(&self) -> anyhow::Result<Vec<Item>> {
-        let args = &self.args;
+    pub(super) fn items(&self) -> anyhow::Result<Vec<Item>> {
+        let args = &self.args();
         let named: Vec<Option<PathBuf>> = args.models.paths().map(|path| Some(path.to_owned())).collect();
         let has_other = args.models.dir.is_some() || args.models.preset.is_some();
         let named = if named.is_empty() && !has_other { vec![None] } else { named };
@@ -150,7 +173,7 @@ impl Catalogue {
                 .next()
                 .unwrap_or_else(|| path.as_deref().map_or_else(|| "storyteller-Q4_K_M".into(), of_path));
             let aliases = names.by_ref().collect();
-            items.push(Item { id, aliases, path, args: args.clone(), is_named: true });
+            items.push(Item { id, aliases, path, args: args.clone(), is_named: true, is_fetched: false });
         }
         let of_folder = match &args.models.dir {
             Some(dir) => in_folder(dir)?,
@@ -164,6 +187,7 @@ impl Catalogue {
                 path: Some(path),
                 args: args.clone(),
                 is_named: false,
+                is_fetched: false,
             })
             .collect();
         if let Some(file) = &args.models.preset {
@@ -181,7 +205,8 @@ impl Catalogue {
                     }
                     (None, Some(path)) => {
                         let args = Arc::new(args);
-                        items.push(Item { id: name, aliases, path: Some(path), args, is_named: false });
+                        let (is_named, is_fetched) = (false, false);
+                        items.push(Item { id: name, aliases, path: Some(path), args, is_named, is_fetched });
                     }
                     (None, None) => {
                         let message = format!(
@@ -196,7 +221,31 @@ impl Catalogue {
         // A file that a preset names is listed under that name.
         items_of_folder.retain(|item| !items.iter().any(|named| named.path == item.path));
         items.extend(items_of_folder);
+        self.add(&mut items, args);
         Ok(items)
+    }
+
+    /// Adds the models and names of clients.
+    fn add(&self, items: &mut Vec<Item>, args: &Arc<Args>) {
+        for item in &mut *items {
+            for name in self.added.names_for(&item.id, item.path.as_deref()) {
+                if name != item.id && !item.aliases.contains(&name) {
+                    item.aliases.push(name);
+                }
+            }
+        }
+        for (path, mut names) in self.added.fetched() {
+            if !items.iter().any(|item| item.path.as_ref() == Some(&path)) {
+                let (id, args) = (names.remove(0), args.clone());
+                let path = Some(path);
+                items.push(Item { id, aliases: names, path, args, is_named: false, is_fetched: true });
+            }
+        }
+    }
+
+    /// Names for models of the configuration.
+    pub(super) fn aliases(&self) -> Aliases {
+        self.again.aliases()
     }
 
     /// The files of the model and the draft of a preset. While the server starts, they are fetched; later `None` for
@@ -223,7 +272,7 @@ impl Catalogue {
     }
 
     fn offer(self: &Arc<Self>, item: Item) -> Offer {
-        let Item { id, aliases, path, args, is_named } = item;
+        let Item { id, aliases, path, args, is_named, is_fetched: _ } = item;
         let (stamp, created) = stamp(path.as_deref(), &args);
         let default = if is_named { KeepAlive::Always } else { KeepAlive::DEFAULT };
         let mut offer = Offer::new(id, source(path.as_deref()), self.loader(path, args.clone()));
@@ -292,7 +341,9 @@ fn engine(
 /// A number that changes with a file and its options, and the time at which the file changed.
 fn stamp(path: Option<&Path>, args: &Args) -> (u64, u64) {
     let mut hasher = DefaultHasher::new();
-    format!("{args:?}").hash(&mut hasher);
+    // Other limits do not change a model.
+    let Args { limits, .. } = args;
+    format!("{args:?}").replace(&format!("{limits:?}"), "").hash(&mut hasher);
     path.hash(&mut hasher);
     // The built-in model is as old as the program.
     let file = path.map_or_else(|| std::env::current_exe().ok(), |path| Some(path.to_owned()));

@@ -2,7 +2,7 @@
 
 #[allow(dead_code, reason = "the tests of the hub itself use all of it")]
 #[path = "../../../hub/tests/hub/fake.rs"]
-mod fake;
+pub(crate) mod fake;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -13,24 +13,24 @@ use serde_json::Value;
 
 use crate::{GOLDEN, chaski, err, fixture, json, out};
 
-const NAME: &str = "hf:org/story-GGUF:Q4_K_M";
-const FILE: &str = "storyteller-Q4_K_M.gguf";
+pub(crate) const NAME: &str = "hf:org/story-GGUF:Q4_K_M";
+pub(crate) const FILE: &str = "storyteller-Q4_K_M.gguf";
 
 /// A hub with the embedded model, and folders of a user.
-struct Place {
-    hub: FakeHub,
-    folder: tempfile::TempDir,
+pub(crate) struct Place {
+    pub(crate) hub: FakeHub,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let story = std::fs::read(fixture()).unwrap();
         let hub =
             FakeHub::start().with("org/story-GGUF", &[(FILE, story), ("README.md", b"# Stories\n".to_vec())]);
         Place { hub, folder: tempfile::tempdir().unwrap() }
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = chaski(args);
         command
             .env("HF_ENDPOINT", self.hub.endpoint())
@@ -44,11 +44,11 @@ impl Place {
         self.command(args).output().unwrap()
     }
 
-    fn blobs(&self) -> PathBuf {
+    pub(crate) fn blobs(&self) -> PathBuf {
         self.folder.path().join("hub/models--org--story-GGUF/blobs")
     }
 
-    fn n_storage(&self) -> usize {
+    pub(crate) fn n_storage(&self) -> usize {
         self.hub.take_log().iter().filter(|l| l.is_storage()).count()
     }
 }

@@ -8,6 +8,8 @@ mod hub;
 mod inputs;
 mod numbers;
 mod progress;
+mod pulls;
+mod renewal;
 mod routers;
 mod serve;
 mod show;

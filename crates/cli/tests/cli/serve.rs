@@ -16,6 +16,21 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// The next line of its log that has this in it.
+    pub(crate) fn line(&mut self, part: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(part) {
+            line.clear();
+            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "no line has `{part}`");
+        }
+        line
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap().success());
+    }
+
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -59,7 +74,7 @@ pub(crate) fn start_with_files(n: usize, args: &[&str]) -> Server {
     started(command)
 }
 
-fn started(mut command: Command) -> Server {
+pub(crate) fn started(mut command: Command) -> Server {
     let mut child = command.args(["--port", "0"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
