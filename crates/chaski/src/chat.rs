@@ -159,7 +159,7 @@ impl Chat {
                 self.take_parts(parts);
             }
             Event::Finished { finish, stats } => {
-                let parts = self.parser.finish();
+                let parts = self.last_parts(finish);
                 self.take_parts(parts);
                 let answer = std::mem::take(&mut self.answer);
                 self.ready.push_back(ChatEvent::Finished { answer, finish, stats });
@@ -168,6 +168,20 @@ impl Chat {
             // No other events exist here.
             _ => {}
         }
+    }
+
+    /// The parts for the text held back. Notation of a call that was cut before its name is no content.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn last_parts(&mut self, finish: Finish) -> Vec<AnswerEvent> {
+        let is_cut = matches!(finish, Finish::Length | Finish::Context) && self.parser.holds_notation();
+        let mut parts = self.parser.finish();
+        parts.retain(|part| !(is_cut && matches!(part, AnswerEvent::Content(_))));
+        parts
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn last_parts(&mut self, _: Finish) -> Vec<AnswerEvent> {
+        self.parser.finish()
     }
 
     fn take_parts(&mut self, parts: Vec<AnswerEvent>) {

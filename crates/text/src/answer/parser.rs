@@ -89,6 +89,20 @@ impl AnswerParser {
         }
     }
 
+    /// True if the text held back is the beginning of notation: a call without its name, what follows a call, or the
+    /// header of a message. If the answer is cut there, [`Self::finish`] gives it as content.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn holds_notation(&self) -> bool {
+        let (rest, calls) = (self.buffer.trim_start(), &self.syntax.calls);
+        match self.state {
+            State::Text(None) => {
+                !matches!(calls.form, Form::Harmony) && !calls.open.is_empty() && rest.starts_with(calls.open)
+            }
+            State::Block | State::ObjectEnd | State::CallEnd | State::Header => !rest.is_empty(),
+            _ => false,
+        }
+    }
+
     /// Parses a whole text.
     pub fn parse(mut self, text: &str) -> Answer {
         let mut answer = Answer::default();
