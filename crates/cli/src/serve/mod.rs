@@ -8,6 +8,8 @@ mod files;
 mod limits;
 mod log;
 mod models;
+#[cfg(unix)]
+mod notify;
 mod signals;
 #[cfg(feature = "otlp")]
 mod spans;
@@ -80,6 +82,8 @@ pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow:
         runtime.shutdown_background();
         return Err(error);
     }
+    #[cfg(unix)]
+    notify::notify(notify::State::Ready);
     let code = runtime.block_on(async {
         tokio::select! {
             // A panic has been printed.
@@ -98,6 +102,8 @@ async fn serve(server: Server, mut first: Signals, is_loaded: Arc<AtomicBool>) {
     let stop = async {
         // Routers need time to notice a SIGTERM; somebody at a terminal waits for the end.
         let is_by_hand = first.next().await == End::Interrupt;
+        #[cfg(unix)]
+        notify::notify(notify::State::Stopping);
         if is_by_hand || !is_loaded.load(Ordering::Relaxed) {
             control.hurry();
         }

@@ -1,4 +1,4 @@
-//! Limits that the configuration file changes while a server runs.
+//! Limits that the configuration file changes while a server runs, and words for a service manager.
 #![cfg(unix)]
 
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ fn limits_and_the_level_of_the_log_are_read_again_at_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.toml");
     let write = |text: &str| std::fs::write(&file, text).unwrap();
-    write("quiet = true\n[serve]\nmax-prompt = 4\n");
+    write("[serve]\nmax-prompt = 4\n");
     let mut command = chaski(&["serve", "--device", "cpu"]);
     command.env("CHASKI_CONFIG", &file).stdout(std::process::Stdio::null());
     let mut server = started(command);
@@ -36,7 +36,7 @@ fn limits_and_the_level_of_the_log_are_read_again_at_a_signal() {
     server.signal("-HUP");
     wait("the limit is gone", || status(&server, long) == "200");
     assert_eq!(status(&server, &"x".repeat(1 << 20)), "413");
-    // The log was quiet, and has all requests now.
+    // The log had no such lines, and has all requests now.
     assert!(ask(&server, "GET", "/livez", "").contains("200"));
     let line = server.line("/livez");
     assert!(line.starts_with('{') && line.contains("\"event\":\"request\""), "{line}");
@@ -104,4 +104,23 @@ fn the_length_of_the_queue_changes_without_another_load() {
     let now = ask(&server, "GET", "/v1/models", "").split("\"created\":").nth(1).unwrap()[..10].to_owned();
     assert_eq!(now, loaded);
     server.signal("-TERM");
+}
+
+#[test]
+fn a_service_manager_is_told_when_a_server_is_ready_and_when_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let told = || {
+        let mut bytes = [0; 100];
+        let n = manager.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..n]).into_owned()
+    };
+    let mut command = chaski(&["serve", "--device", "cpu", "--drain-delay", "0"]);
+    command.env("NOTIFY_SOCKET", &path).stdout(std::process::Stdio::null());
+    let server = started(command);
+    assert_eq!(told(), "READY=1");
+    server.signal("-TERM");
+    assert_eq!(told(), "STOPPING=1");
 }

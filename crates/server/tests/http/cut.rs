@@ -161,7 +161,8 @@ fn a_call_that_a_model_begins_is_no_content_before_its_name() {
         body["max_tokens"] = limit.into();
         let (whole, events) = both(&running, "/v1/chat/completions", &body);
         let [whole_text, streamed] = shown("/v1/chat/completions", &whole, &events);
-        assert!("Well.".starts_with(whole_text.trim_end()), "{limit}: {whole}");
+        // The marker has several tokens in this vocabulary; what is less than it may be text.
+        assert!("Well.\n<tool_call".starts_with(&whole_text), "{limit}: {whole}");
         assert_eq!(whole_text, streamed, "{limit}");
         n_call += usize::from(whole["choices"][0]["message"]["tool_calls"].is_array());
     }

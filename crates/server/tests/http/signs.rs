@@ -7,7 +7,7 @@ use std::time::Duration;
 use chaski_server::{Entry, Key};
 use serde_json::{Value, json};
 
-use crate::operation::{begin, wait_until};
+use crate::operation::{begin, n_busy, wait_until};
 use crate::serve::{Running, Setup};
 
 /// A request that runs to the end of the context.
@@ -41,7 +41,7 @@ fn the_head_that_comes_before_the_first_token_has_a_comment() {
         [("/v1/chat/completions", ":\n\n"), ("/v1/messages", "event: ping\n"), ("/api/chat", "{\"model\"")]
     {
         let open = begin(&running, "/v1/completions", &long(), 0);
-        wait_until("it runs", Duration::from_secs(10), || running.get("/load").body["server_load"] == 1);
+        wait_until("it runs", Duration::from_secs(10), || n_busy(&running) == 1);
         let messages = json!([{"role": "user", "content": "Hi"}]);
         let answer = running.post(
             path,
