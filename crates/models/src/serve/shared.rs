@@ -77,6 +77,7 @@ pub(super) struct Shared {
     /// Requests that callers have open, and the prompts that they consist of.
     n_open: AtomicUsize,
     /// Maximum number of them.
+    #[cfg(not(target_arch = "wasm32"))]
     max_open: AtomicUsize,
     n_prompt: AtomicUsize,
     state: Mutex<State>,
@@ -93,14 +94,14 @@ struct State {
 impl Shared {
     pub(super) fn new(tokenizer: Arc<Tokenizer>, sizes: Sizes, heads: Arc<Heads>) -> Self {
         let (n_request, n_open, n_prompt) = Default::default();
-        let max_open = sizes.max_open.into();
         Shared {
             tokenizer,
             sizes,
             heads,
             n_request,
             n_open,
-            max_open,
+            #[cfg(not(target_arch = "wasm32"))]
+            max_open: sizes.max_open.into(),
             n_prompt,
             state: Mutex::default(),
             #[cfg(not(target_arch = "wasm32"))]
@@ -135,9 +136,17 @@ impl Shared {
         self.max_open.store(self.sizes.n_seq.saturating_add(n), Ordering::Relaxed);
     }
 
+    /// Maximum number of open requests.
+    fn max_open(&self) -> usize {
+        #[cfg(not(target_arch = "wasm32"))]
+        return self.max_open.load(Ordering::Relaxed);
+        #[cfg(target_arch = "wasm32")]
+        self.sizes.max_open
+    }
+
     /// Registers an open request, if there is room.
     pub(super) fn open(self: &Arc<Self>) -> Result<Open, ServeError> {
-        let limit = self.max_open.load(Ordering::Relaxed);
+        let limit = self.max_open();
         let more = |n: usize| (n < limit).then_some(n + 1);
         match self.n_open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
             Ok(_) => Ok(Open::new(Arc::new(Place(self.clone())))),

@@ -19,10 +19,10 @@ fn skip(why: &str) {
 }
 
 /// True in full runs; otherwise the test counts as skipped.
-fn is_full() -> bool {
+pub(crate) fn is_full() -> bool {
     let is_full = std::env::var_os("CHASKI_TEST_FULL").is_some_and(|full| full != "0");
     if !is_full {
-        skip("a full run (CHASKI_TEST_FULL=1), which installs clients");
+        skip("a full run (CHASKI_TEST_FULL=1)");
     }
     is_full
 }

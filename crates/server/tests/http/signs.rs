@@ -7,6 +7,7 @@ use std::time::Duration;
 use chaski_server::{Entry, Key};
 use serde_json::{Value, json};
 
+use crate::clients::is_full;
 use crate::operation::{begin, n_busy, wait_until};
 use crate::serve::{Running, Setup};
 
@@ -49,6 +50,35 @@ fn the_head_that_comes_before_the_first_token_has_a_comment() {
             "options": {"num_predict": 2}}),
         );
         assert!(answer.text.starts_with(first), "{path}: {}", answer.text);
+        drop(open);
+        wait_until("it ends", Duration::from_secs(10), || running.get("/load").body["server_load"] == 0);
+    }
+}
+
+#[test]
+fn streams_give_signs_of_life_while_they_wait() {
+    if !is_full() {
+        return;
+    }
+    let mut setup = Setup::built_in(1);
+    setup.config.stream_head = Duration::from_millis(1);
+    let running = setup.start();
+    for (path, more) in [
+        ("/v1/chat/completions", json!({"messages": [{"role": "user", "content": "Hi"}]})),
+        ("/v1/completions", json!({"prompt": "Hi"})),
+        ("/completion", json!({"prompt": "Hi"})),
+    ] {
+        let open = [0, 1].map(|_| begin(&running, "/v1/completions", &long(), 0));
+        wait_until("they are there", Duration::from_secs(10), || {
+            running.get("/load").body["server_load"] == 2
+        });
+        wait_until("one runs", Duration::from_secs(10), || n_busy(&running) == 1);
+        let mut body = json!({"max_tokens": 2, "stream": true, "sse_ping_interval": 1});
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        let answer = running.post(path, &body);
+        // One with the head, and more while the other answers run.
+        let n = answer.text.matches(":\n\n").count();
+        assert!(n >= 2 && answer.text.starts_with(":\n\n:\n\n"), "{path}: {n}: {}", answer.text);
         drop(open);
         wait_until("it ends", Duration::from_secs(10), || running.get("/load").body["server_load"] == 0);
     }

@@ -254,15 +254,10 @@ fn models_are_described_as_clients_expect_it() {
     assert_covers(&models::version(), &version["body"], "");
 }
 
-/// The lines of a download as a client that misses nothing reads them.
-fn told_of(changes: Vec<Box<dyn Fn(&mut Progress)>>) -> Vec<Value> {
-    let (mut progress, mut lines) = (Progress::default(), pulls::Lines::default());
-    let mut told = lines.next(&progress);
-    for change in changes {
-        change(&mut progress);
-        told.extend(lines.next(&progress));
-    }
-    told
+/// The new lines after each of these states of a download.
+fn told_of(states: &[Progress]) -> Vec<Value> {
+    let mut lines = pulls::Lines::default();
+    states.iter().flat_map(|state| lines.next(state)).collect()
 }
 
 /// A state of the file of the recorded download.
@@ -275,24 +270,23 @@ fn lines_of_a_download_are_as_clients_expect_them() {
     let Some(mut expected) = testing::contract("ollama-pull.json") else { return };
     // The recorded digest was made up.
     expected["lines"][1]["status"] = "pulling 0a0a0a0a0a0a".into();
-    let found = told_of(vec![
-        Box::new(|now| now.take(file(50))),
-        Box::new(|now| now.take(PullEvent::Verifying)),
-        Box::new(|now| now.is_whole = true),
-        Box::new(|now| now.ended = Some(Ok(()))),
-    ]);
+    let mut states = vec![Progress::default(); 5];
+    states[1..].iter_mut().for_each(|state| state.take(file(50)));
+    states[2..].iter_mut().for_each(|state| state.take(PullEvent::Verifying));
+    states[3..].iter_mut().for_each(|state| state.is_whole = true);
+    states[4].ended = Some(Ok(()));
+    let found = told_of(&states);
     assert_eq!(Value::from(found), expected["lines"]);
     assert_eq!(pulls::success(), expected["lines"][4]);
 }
 
 #[test]
 fn a_client_that_comes_late_is_told_what_is_so() {
-    let found = told_of(vec![Box::new(|now| {
-        (now.is_verifying, now.is_whole) = (true, true);
-        now.take(file(50));
-        now.take(file(100));
-        now.ended = Some(Err(ApiError::new(Kind::Internal, "no room")));
-    })]);
+    let mut state = Progress { is_verifying: true, is_whole: true, ..Progress::default() };
+    state.take(file(50));
+    state.take(file(100));
+    state.ended = Some(Err(ApiError::new(Kind::Internal, "no room")));
+    let found = told_of(&[state]);
     let statuses: Vec<&str> = found.iter().filter_map(|line| line["status"].as_str()).collect();
     let expected =
         ["pulling manifest", "pulling 0a0a0a0a0a0a", "verifying sha256 digest", "writing manifest"];
