@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chaski_models::serve::{self, Load, Request};
 use chaski_models::{GenerateOptions, Model, Runner};
 use chaski_runtime::gpu::{ExpertReads, Gpu, GpuModel, Memory, MemoryItem};
-use chaski_text::{ChatTemplate, Message, TemplateOptions, Tokenizer};
+use chaski_text::{CallChoice, ChatTemplate, Message, TemplateOptions, Tokenizer};
 use serde_json::Value;
 
 use crate::chat::{Conversation, ModelText};
@@ -292,6 +292,21 @@ impl Engine {
         options: GenerateOptions,
     ) -> Result<Conversation<'_>, Error> {
         let chat = self.handle.answer(prompt, tools, options)?;
+        Ok(Conversation::new(&mut self.driver, chat))
+    }
+
+    /// Answers a request whose tokens are those of a conversation's prompt with this text, as [`Handle::answer_to`] does.
+    ///
+    /// # Errors
+    /// As [`Handle::answer_to`].
+    pub fn answer_to(
+        &mut self,
+        request: Request,
+        text: &str,
+        tools: &[Value],
+        calls: Option<&CallChoice>,
+    ) -> Result<Conversation<'_>, Error> {
+        let chat = self.handle.answer_to(request, text, tools, calls)?;
         Ok(Conversation::new(&mut self.driver, chat))
     }
 

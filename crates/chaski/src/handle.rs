@@ -149,7 +149,8 @@ impl Handle {
     }
 
     /// Queues a request whose tokens are those of a conversation's prompt with this text, and these tools. A grammar is
-    /// that of the text after the reasoning, if the prompt opens it; with `calls`, the answer consists of such calls.
+    /// that of the text after the reasoning, if the prompt opens it; with `calls`, the answer consists of such calls, whose
+    /// grammar may be the caller's own ([`Grammar::Own`]).
     /// Without either, calls of tools with `"strict": true` conform to their schemas
     /// ([`AnswerSyntax::strict_grammar`]), if the feature `constraint` is on.
     ///
@@ -168,7 +169,10 @@ impl Handle {
         let mut of_calls = None;
         if let Some(calls) = calls {
             syntax = syntax.or_object();
-            of_calls = Some(self.forced(syntax, text, tools, calls)?);
+            of_calls = Some(match request.options.grammar.take() {
+                Some(own @ Grammar::Own(_)) => own,
+                _ => self.forced(syntax, text, tools, calls)?,
+            });
         } else if request.options.grammar.is_none() {
             of_calls = self.strict(syntax, text, tools)?;
         }

@@ -21,7 +21,7 @@ mod tokenizer;
 mod vocab_trie;
 
 pub use answer::{Answer, AnswerEvent, AnswerParser, AnswerSyntax, CallChoice, CallGrammarError, ToolCall};
-pub use constraint::{Constraint, ConstraintError, Grammar};
+pub use constraint::{Constraint, ConstraintError, Grammar, Masks, OwnGrammar};
 pub use sampler::{Candidate, Draws, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use stop::{StopStrings, Stopped};
 pub use stream::TextStream;

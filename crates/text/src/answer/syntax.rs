@@ -514,6 +514,11 @@ impl AnswerSyntax {
         }
     }
 
+    /// True if the notation has calls.
+    pub fn has_calls(&self) -> bool {
+        !matches!(self.calls.form, Form::None)
+    }
+
     /// All names, without duplicates.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let mut names: Vec<_> = SYNTAXES.iter().map(|syntax| syntax.name).collect();

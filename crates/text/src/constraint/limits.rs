@@ -40,6 +40,7 @@ pub(super) fn check(grammar: &Grammar) -> Result<(), ConstraintError> {
         Grammar::Lark(text) => limits.lark(text),
         // It is checked again as the grammar that it is translated to.
         Grammar::Gbnf(text) => limits.at_most("bytes", MAX_BYTES, text.len()),
+        Grammar::Own(_) => Ok(()),
     }
 }
 

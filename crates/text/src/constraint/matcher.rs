@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::own::Masks;
 use super::{ConstraintError, Grammar};
 use super::{closed, with_short_space};
 use super::{gbnf, limits};
@@ -9,26 +10,9 @@ use crate::tokenizer::{RenderSpecial, TokenKind, Tokenizer};
 use crate::vocab_trie::VocabTrie;
 use llguidance::Matcher;
 use llguidance::api::TopLevelGrammar;
-use llguidance::toktrie::SimpleVob;
 
-/// A text under generation that must conform to a [`Grammar`].
-///
-/// ```
-/// use chaski_text::{Constraint, Grammar, Tokenizer, TokenizerSpec};
-///
-/// let tokens = ["<unk>", "<s>", "</s>", "a", "b", "ab"].map(String::from).to_vec();
-/// let kinds = vec![2, 3, 3, 1, 1, 1];
-/// let spec = TokenizerSpec { model: "llama".into(), tokens, token_types: kinds, ..TokenizerSpec::default() };
-/// let tokenizer = Tokenizer::from_spec(spec)?;
-/// let mut constraint = Constraint::new(&tokenizer, &Grammar::Regex("ab?".into()))?;
-/// let mut logits = [0.0; 6];
-/// constraint.mask(&mut logits)?;
-/// assert_eq!(logits.map(|logit| logit == 0.0), [false, false, false, true, false, true]);
-/// constraint.accept(5)?;
-/// assert!(constraint.is_finished());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct Constraint {
+/// A text under generation whose grammar llguidance compiled.
+pub(super) struct Compiled {
     matcher: Matcher,
     n_token: usize,
 }
@@ -53,6 +37,7 @@ fn top(grammar: &Grammar) -> Result<(TopLevelGrammar, String), ConstraintError> 
         }
         Grammar::Regex(regex) => (TopLevelGrammar::from_regex(regex), format!("regex {regex}")),
         Grammar::Lark(text) => (TopLevelGrammar::from_lark(text.clone()), format!("lark {text}")),
+        Grammar::Own(_) => unreachable!("`Constraint::new` starts it as it is"),
         Grammar::Gbnf(text) => {
             let lark = gbnf::to_lark(text)?;
             limits::check_translated(&lark)?;
@@ -98,21 +83,8 @@ fn shortened(line: &str) -> Cow<'_, str> {
 /// Maximum length of a message, in characters: some quote the whole grammar.
 const MAX_MESSAGE: usize = 200;
 
-impl std::fmt::Debug for Constraint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Constraint").field("n_token", &self.n_token).finish_non_exhaustive()
-    }
-}
-
-impl Constraint {
-    /// Starts a text. The first constraint of a tokenizer prepares its vocabulary, which takes a fraction of
-    /// a second for large vocabularies. The tokenizer keeps the last grammars compiled, 64 of them and texts of 1 MiB
-    /// at most.
-    ///
-    /// # Errors
-    ///
-    /// [`ConstraintError::Gbnf`] or [`ConstraintError::Grammar`] if the grammar is invalid or unsupported.
-    pub fn new(tokenizer: &Tokenizer, grammar: &Grammar) -> Result<Constraint, ConstraintError> {
+impl Compiled {
+    pub(super) fn new(tokenizer: &Tokenizer, grammar: &Grammar) -> Result<Compiled, ConstraintError> {
         limits::check(grammar)?;
         let (top, text) = top(grammar)?;
         let vocab = match tokenizer.vocab_trie.get() {
@@ -125,33 +97,17 @@ impl Constraint {
         let error =
             |e: String| ConstraintError::Grammar { kind: grammar.kind(), source: one_line(&e).into() };
         let matcher = vocab.matcher(&text, || top).map_err(error)?;
-        Ok(Constraint { matcher, n_token: 0 })
+        Ok(Compiled { matcher, n_token: 0 })
     }
 
-    /// Sets the logits of all forbidden tokens to minus infinity; if the text is complete, only tokens that
-    /// end a generation remain.
-    ///
-    /// # Errors
-    ///
-    /// [`ConstraintError::Step`] if the grammar takes too much time or memory.
-    pub fn mask(&mut self, logits: &mut [f32]) -> Result<(), ConstraintError> {
-        let allowed = self.compute()?;
-        for (id, logit) in logits.iter_mut().enumerate() {
-            if id >= allowed.len() || !allowed.is_allowed(id as u32) {
-                *logit = f32::NEG_INFINITY;
-            }
-        }
-        Ok(())
+    fn step_error(&self, e: String) -> ConstraintError {
+        ConstraintError::Step { n_token: self.n_token, source: one_line(&e).into() }
     }
+}
 
-    /// The tokens that [`Self::mask`] leaves as bits: bit `t % 32` of word `t / 32` becomes 1 if token `t` is
-    /// allowed, all others 0.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::mask`].
-    pub fn allowed(&mut self, words: &mut [u32]) -> Result<(), ConstraintError> {
-        let allowed = self.compute()?;
+impl Masks for Compiled {
+    fn allowed(&mut self, words: &mut [u32]) -> Result<(), ConstraintError> {
+        let allowed = self.matcher.compute_mask_or_eos().map_err(|e| self.step_error(e.to_string()))?;
         words.fill(0);
         for (word, bits) in words.iter_mut().zip(allowed.as_slice()) {
             *word = *bits;
@@ -163,17 +119,7 @@ impl Constraint {
         Ok(())
     }
 
-    fn compute(&mut self) -> Result<SimpleVob, ConstraintError> {
-        self.matcher.compute_mask_or_eos().map_err(|e| self.step_error(e.to_string()))
-    }
-
-    /// Advances by `token`.
-    ///
-    /// # Errors
-    ///
-    /// [`ConstraintError::Forbidden`] if the token is not allowed, [`ConstraintError::Step`] as for
-    /// [`Constraint::mask`].
-    pub fn accept(&mut self, token: u32) -> Result<(), ConstraintError> {
+    fn accept(&mut self, token: u32) -> Result<(), ConstraintError> {
         match self.matcher.try_consume_tokens(&[token]) {
             Ok(1) => {
                 self.n_token += 1;
@@ -184,22 +130,12 @@ impl Constraint {
         }
     }
 
-    /// True if the text is complete and cannot be continued.
-    pub fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.matcher.is_stopped()
     }
 
-    /// True if the text is complete; it may still continue.
-    ///
-    /// # Errors
-    ///
-    /// As [`Constraint::mask`].
-    pub fn may_end(&mut self) -> Result<bool, ConstraintError> {
+    fn may_end(&mut self) -> Result<bool, ConstraintError> {
         self.matcher.is_accepting().map_err(|e| self.step_error(e.to_string()))
-    }
-
-    fn step_error(&self, e: String) -> ConstraintError {
-        ConstraintError::Step { n_token: self.n_token, source: one_line(&e).into() }
     }
 }
 

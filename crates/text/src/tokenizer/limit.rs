@@ -95,7 +95,7 @@ pub(super) fn n_byte_per_token(model: &Model, vocab: &Vocab) -> Option<usize> {
             let has = |byte| vocab.id(byte_to_char(byte).encode_utf8(&mut [0; 4])).is_some();
             (bytes().all(has), bpe.form)
         }
-        Model::WordPiece(_) | Model::Unigram(_) | Model::None(_) => return None,
+        Model::WordPiece(_) | Model::Unigram(_) | Model::None { .. } => return None,
     };
     // A character of GPT-2's alphabet is a byte, and no character is less.
     let longest = vocab.texts().map(str::len).max().filter(|_| has_bytes)?;

@@ -16,6 +16,7 @@ mod spm;
 mod unicode_form;
 mod unigram;
 mod vocab;
+mod vocabulary;
 mod word_piece;
 mod words;
 
@@ -117,8 +118,32 @@ enum Model {
     Gemma4(Gemma4),
     WordPiece(WordPiece),
     Unigram(Unigram),
-    /// Ids only; the name comes from the metadata.
-    None(String),
+    /// Ids only, with their texts if they have some; the name comes from the metadata.
+    None {
+        name: String,
+        spelling: Spelling,
+    },
+}
+
+impl Model {
+    fn spelling(&self) -> Spelling {
+        match self {
+            Model::None { spelling, .. } => *spelling,
+            Model::Bpe(_) => Spelling::Escaped,
+            Model::Spm(_) | Model::Gemma4(_) | Model::WordPiece(_) | Model::Unigram(_) => Spelling::Spaced,
+        }
+    }
+}
+
+/// The spelling of bytes in the texts of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spelling {
+    /// As they are.
+    Plain,
+    /// Every byte is a character.
+    Escaped,
+    /// `▁` is a space, `<0xAB>` a byte.
+    Spaced,
 }
 
 /// Values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] supports.
@@ -197,7 +222,7 @@ impl Tokenizer {
                 (Model::WordPiece(WordPiece::new(&vocab, unk)), true)
             }
             "t5" => (Model::Unigram(Unigram::new(&vocab, &mut spec)?), false),
-            "test" | "none" => (Model::None(spec.model), false),
+            "test" | "none" => (Model::None { name: spec.model, spelling: Spelling::Plain }, false),
             _ => return Err(TokenizerError::UnsupportedModel { model: spec.model, known: KNOWN }),
         };
         let is_phi3 = spec.name.is_some_and(|name| {
@@ -282,8 +307,8 @@ impl Tokenizer {
         data: &[Range<usize>],
         limit: usize,
     ) -> Result<Vec<u32>, TokenizerError> {
-        if let Model::None(model) = &self.model {
-            return Err(TokenizerError::NoText { model: model.clone() });
+        if let Model::None { name, .. } = &self.model {
+            return Err(TokenizerError::NoText { model: name.clone() });
         }
         self.check_length(text, limit)?;
         let mut ids = Vec::with_capacity(text.len() / 3 + 2);
@@ -300,7 +325,7 @@ impl Tokenizer {
                     Model::Gemma4(gemma) => gemma.encode(&self.vocab, text, &mut ids),
                     Model::WordPiece(words) => words.encode(&self.vocab, text, &mut ids),
                     Model::Unigram(unigram) => unigram.encode(&self.vocab, text, limit, &mut ids)?,
-                    Model::None(_) => unreachable!("returned above"),
+                    Model::None { .. } => unreachable!("returned above"),
                 },
             }
             after_special = matches!(fragment, Fragment::Token(_));
@@ -340,12 +365,12 @@ impl Tokenizer {
             return Cow::Borrowed(&[]);
         };
         let raw = || Cow::Borrowed(text.as_bytes());
-        match (kind, &self.model) {
+        match (kind, self.model.spelling()) {
             (TokenKind::UserDefined, _) => raw(),
             (TokenKind::Control | TokenKind::Unknown, _) if render == RenderSpecial::Yes => raw(),
             (TokenKind::Control | TokenKind::Unknown | TokenKind::Unused, _) => Cow::Borrowed(&[]),
-            (_, Model::None(_)) => raw(),
-            (_, Model::Bpe(_)) => {
+            (_, Spelling::Plain) => raw(),
+            (_, Spelling::Escaped) => {
                 let mut bytes = Vec::with_capacity(text.len());
                 bytes::unescape(text, &mut bytes);
                 Cow::Owned(bytes)
@@ -386,7 +411,7 @@ impl Tokenizer {
 
     /// True if texts can be encoded; false for a model that has only ids.
     pub fn has_text(&self) -> bool {
-        !matches!(self.model, Model::None(_))
+        !matches!(self.model, Model::None { .. })
     }
 
     /// True if `id` ends a generation.
@@ -435,7 +460,7 @@ impl Tokenizer {
             Model::Spm(spm) => spm.add_space_prefix,
             Model::Unigram(unigram) => unigram.add_space_prefix,
             Model::WordPiece(_) => true,
-            Model::Bpe(_) | Model::Gemma4(_) | Model::None(_) => false,
+            Model::Bpe(_) | Model::Gemma4(_) | Model::None { .. } => false,
         }
     }
 

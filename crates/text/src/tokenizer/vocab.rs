@@ -25,6 +25,16 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
+    /// All, by their numbers.
+    pub(super) const ALL: [TokenKind; 6] = [
+        TokenKind::Normal,
+        TokenKind::Unknown,
+        TokenKind::Control,
+        TokenKind::UserDefined,
+        TokenKind::Unused,
+        TokenKind::Byte,
+    ];
+
     fn from_ggml(kind: i32) -> TokenKind {
         match kind {
             2 => TokenKind::Unknown,
@@ -188,6 +198,27 @@ impl Vocab {
         vocab.set_eog();
         vocab.eog.extend(spec.eog.iter().filter(|&&id| id < n_vocab));
         Ok(vocab)
+    }
+
+    /// A vocabulary of `n_vocab` ids with these texts, if any, and these tokens that end a generation; `None` if they do not fit
+    /// together.
+    pub(super) fn given(
+        n_vocab: u32,
+        texts: Vec<Box<str>>,
+        kinds: Vec<TokenKind>,
+        ends: Vec<u32>,
+    ) -> Option<Vocab> {
+        let n_text = texts.len();
+        let tokens: IndexSet<_, _> = texts.into_iter().collect();
+        let fits = n_text == tokens.len() && (n_text == 0 || n_text == n_vocab as usize);
+        fits.then(|| Vocab {
+            tokens,
+            kinds,
+            n_vocab,
+            ids: SpecialIds::default(),
+            eog: ends.into_iter().collect(),
+            shown: BTreeSet::new(),
+        })
     }
 
     /// Sets the ids given in the file; tokens that are recognised by their texts instead become control

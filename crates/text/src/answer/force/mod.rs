@@ -63,7 +63,7 @@ impl AnswerSyntax {
         tools: &[Value],
         choice: &CallChoice,
     ) -> Result<Grammar, CallGrammarError> {
-        if let Form::None = self.calls.form {
+        if !self.has_calls() {
             return Err(CallGrammarError::NoCalls { syntax: self.name() });
         }
         let tools = chosen(tools, choice)?;

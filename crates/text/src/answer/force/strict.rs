@@ -43,7 +43,7 @@ impl AnswerSyntax {
         tools: &[Value],
         prompt: &str,
     ) -> Result<Option<Grammar>, CallGrammarError> {
-        if matches!(self.calls.form, Form::None) || !tools.iter().any(is_strict) {
+        if !self.has_calls() || !tools.iter().any(is_strict) {
             return Ok(None);
         }
         let is_json = !matches!(
