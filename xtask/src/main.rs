@@ -58,11 +58,7 @@ enum Command {
         check: bool,
     },
     /// Build the npm package (wasm included) in crates/web/npm.
-    Web {
-        /// Include `response_format` and `grammar`: half a megabyte more.
-        #[arg(long)]
-        constraint: bool,
-    },
+    Web,
     /// Write the WGSL of all browser kernels, as JSON.
     WebKernels {
         /// Output folder.
@@ -128,7 +124,7 @@ fn main() -> ExitCode {
         Command::OpsDoc { check } => ops::document(check),
         Command::ModelsDoc { check } => models::document(check),
         Command::PerfDoc { folders, check } => perf::document(&folders, check),
-        Command::Web { constraint } => web::build(constraint),
+        Command::Web => web::build(),
         Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
         Command::WebCases => web::cases().map(drop),
         Command::WgslPre { sample } => web::wgsl_pre::package(!sample).map(|line| println!("{line}")),

@@ -108,6 +108,8 @@ export interface SourceOptions {
   workerUrl?: string | URL;
   /** Where `chaski_web_bg.wasm` is, if not beside the package. */
   wasmUrl?: string | URL;
+  /** Where `chaski_grammar_bg.wasm` is, if not beside the package; requests with a grammar, schema, forced or strict tools load it. */
+  grammarUrl?: string | URL;
   /**
    * WebGPU (`gpu`), the CPU by WebAssembly (`cpu`), or WebGPU unless there is no GPU behind it (`auto`, the default):
    * the software adapters of browsers are slower than WebAssembly.
@@ -240,7 +242,8 @@ export interface ChatMessage {
 
 export interface Tool {
   type: "function";
-  function: { name: string; description?: string; parameters?: Record<string, unknown> };
+  /** With `strict`, arguments conform to `parameters`, whether the call is forced or the model's own choice. */
+  function: { name: string; description?: string; parameters?: Record<string, unknown>; strict?: boolean | null };
 }
 
 export interface SamplingOptions {
@@ -267,10 +270,9 @@ export interface SamplingOptions {
    */
   context_drop?: boolean | null;
   n_keep?: number | null;
-  /**
-   * A grammar that the answer must follow, in llama.cpp's notation or Lark's. The published module is built without
-   * grammars and refuses it (`unsupported`).
-   */
+  /** Tokens for each readback from the GPU, while the next ones are computed; by default as many as suit the device. */
+  interval?: number | null;
+  /** A grammar that the answer must follow, in llama.cpp's notation or Lark's. */
   grammar?: string | null;
   /** As in {@link CallOptions}. */
   signal?: AbortSignal;
@@ -280,7 +282,6 @@ export interface SamplingOptions {
   metadata?: unknown;
   store?: boolean | null;
   service_tier?: string | null;
-  parallel_tool_calls?: boolean | null;
   safety_identifier?: string;
   prompt_cache_key?: string;
   prompt_cache_retention?: string | null;
@@ -292,7 +293,9 @@ export interface SamplingOptions {
 
 export interface TemplateRequest {
   tools?: Tool[] | null;
-  tool_choice?: "auto" | "none" | null;
+  /** `required` and a function force one call; `parallel_tool_calls: true` several. */
+  tool_choice?: "auto" | "none" | "required" | { type: "function"; function: { name: string } } | null;
+  parallel_tool_calls?: boolean | null;
   /** Lets the model reason first, if its template supports it. */
   enable_thinking?: boolean | null;
   /**
@@ -314,7 +317,7 @@ export interface ChatRequest extends SamplingOptions, TemplateRequest {
   top_logprobs?: number | null;
   /** Streams tell how far the prompt is (`prompt_progress`), in chunks without a choice. */
   return_progress?: boolean | null;
-  /** The published module is built without grammars and refuses all but `text` (`unsupported`). */
+  /** Answers conform to the schema, `strict` or not. */
   response_format?:
     | { type: "text" }
     | { type: "json_object" }

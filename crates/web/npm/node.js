@@ -14,9 +14,9 @@ function asPage(gpu) {
   globalThis.Window ??= class Window {};
 }
 
-/** The module of WebAssembly as an address: `fetch` reads no files here. */
-async function module() {
-  const bytes = await readFile(fileURLToPath(new URL("wasm/chaski_web_bg.wasm", import.meta.url)));
+/** A module of WebAssembly as an address: `fetch` reads no files here. */
+async function module(path) {
+  const bytes = await readFile(fileURLToPath(new URL(path, import.meta.url)));
   return `data:application/wasm;base64,${bytes.toString("base64")}`;
 }
 
@@ -29,7 +29,7 @@ async function opened(path) {
   }
 }
 
-let wasm = null;
+let modules = null;
 
 /** Loads a model: files by their paths, all of a split set, or what a page can name. On the CPU, unless there is a `gpu`. */
 export async function createEngine({ model, gpu, ...options } = {}) {
@@ -40,9 +40,10 @@ export async function createEngine({ model, gpu, ...options } = {}) {
   const remote = /^(?:https?|hf):/.test(String(paths[0]));
   const files = remote ? String(paths[0]) : await Promise.all(paths.map(opened));
   if (gpu) asPage(gpu);
-  wasm ??= module();
+  modules ??= Promise.all(["wasm/chaski_web_bg.wasm", "wasm/grammar/chaski_grammar_bg.wasm"].map(module));
+  const [wasmUrl, grammarUrl] = await modules;
   const device = gpu ? "gpu" : "cpu";
-  return Engine.create({ device, ...options, wasmUrl: await wasm, model: files, worker: false, cache: "none" });
+  return Engine.create({ device, ...options, wasmUrl, grammarUrl, model: files, worker: false, cache: "none" });
 }
 
 export { EngineError };

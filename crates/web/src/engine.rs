@@ -5,11 +5,12 @@ use std::sync::Arc;
 use chaski::embedding::Pooling;
 use chaski::errors::ModelError;
 use chaski::gpu::{Gpu, Stage};
+use chaski::serve::Request as Ask;
 use chaski::steps::RunnerConfig;
-use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial};
-use chaski::{EmbedOptions, Engine, Error, Source};
+use chaski::text::{AddSpecial, AnswerSyntax, CallChoice, ParseSpecial, RenderSpecial};
+use chaski::{EmbedOptions, Engine, Error, Grammar, Source};
 use js_sys::Function;
-use serde_json::json;
+use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -17,7 +18,8 @@ use crate::answer::{Sink, answer_chat, continue_text};
 use crate::error::{bad_request, to_js};
 use crate::file::{JsFile, source};
 use crate::inspect::{caps_json, memory_json};
-use crate::request::{Chat, CreateOptions, Device, Request, parse};
+use crate::request::{Chat, CreateOptions, Device, Extent, Request, parse};
+use crate::rule::{JsRule, grammar};
 
 /// A loaded model.
 #[wasm_bindgen]
@@ -127,6 +129,11 @@ impl WebEngine {
         self.engine.tokenizer().encode(text, add, parse).map_err(|e| to_js(ModelError::from(e)))
     }
 
+    /// The tokens of the model's vocabulary, for `Grammars` of the other module.
+    pub fn vocabulary(&self) -> Vec<u8> {
+        self.engine.tokenizer().vocabulary()
+    }
+
     /// The text of tokens.
     pub fn detokenize(&self, tokens: &[u32], special: bool) -> String {
         let render = if special { RenderSpecial::Yes } else { RenderSpecial::No };
@@ -156,17 +163,26 @@ impl WebEngine {
     }
 
     /// Answers a [`Request`] (JSON). `event(text)` receives each event as JSON and returns true to stop; the result
-    /// describes the end of the answer, as JSON.
+    /// describes the end of the answer, as JSON. A `rule` gives the masks of its tokens.
     ///
     /// Events: `prompt` (`done` of `total` tokens are submitted), `text`, `reasoning`, `content`, `call`, `arguments`,
     /// `call_end`. After device loss the device is opened again and the answer continues; `losses` counts this.
     ///
     /// # Errors
     /// Invalid requests; device errors.
-    pub async fn generate(&mut self, request: String, event: Function) -> Result<String, JsValue> {
+    pub async fn generate(
+        &mut self,
+        request: String,
+        event: Function,
+        rule: Option<JsRule>,
+    ) -> Result<String, JsValue> {
         let request: Request = parse(&request)?;
         let losses = self.engine.load().n_recovered;
-        let (sink, options) = (Sink::new(event), request.options());
+        let (sink, mut options) = (Sink::new(event), request.options());
+        let mut rule = rule;
+        if request.chat.is_none() {
+            options.grammar = rule.take().map(|rule| grammar(rule, "", ""));
+        }
         let (end, n_prompt) = match (&request.chat, &request.prompt, &request.tokens) {
             (None, None, Some(tokens)) => {
                 let generation = self.engine.generate_tokens(tokens, options).map_err(to_js)?;
@@ -180,8 +196,12 @@ impl WebEngine {
             (Some(chat), None, None) => {
                 let (messages, template) = (chat.messages()?, chat.template());
                 let prompt = self.engine.fit_prompt(&messages, &template, &options).map_err(to_js)?;
-                let answer = self.engine.answer(&prompt, chat.tools(), options).map_err(to_js)?;
-                (answer_chat(answer, prompt.n_dropped, sink).await?, prompt.tokens.len())
+                let n_prompt = prompt.tokens.len();
+                let calls = (request.extent == Extent::Calls).then(CallChoice::default);
+                options.grammar = self.grammar(rule, request.extent, &prompt.text, chat.tools()).map_err(to_js)?;
+                let ask = Ask::new(prompt.tokens, options);
+                let answer = self.engine.answer_to(ask, &prompt.text, chat.tools(), calls.as_ref());
+                (answer_chat(answer.map_err(to_js)?, prompt.n_dropped, sink).await?, n_prompt)
             }
             _ => return Err(bad_request("expected one of chat, prompt and tokens")),
         };
@@ -217,6 +237,23 @@ impl WebEngine {
         let found = self.engine.embed(&[text], &options).await.map_err(to_js)?;
         let counts = found.iter().map(|e| e.n_token as f32);
         Ok(counts.chain(found.iter().flat_map(|e| e.vectors.iter().flatten().copied())).collect())
+    }
+}
+
+impl WebEngine {
+    /// The grammar of an answer with these tools; none where strict calls are asked for, but the model's notation has none.
+    fn grammar(
+        &self,
+        rule: Option<JsRule>,
+        extent: Extent,
+        prompt: &str,
+        tools: &[Value],
+    ) -> Result<Option<Grammar>, ModelError> {
+        let Some(rule) = rule else { return Ok(None) };
+        let template = self.engine.model().templates().get(!tools.is_empty())?;
+        let template = template.map_or("", |t| t.source());
+        let is_free = extent == Extent::Strict && !AnswerSyntax::of_template(template).has_calls();
+        Ok((!is_free).then(|| grammar(rule, template, prompt)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use chaski::Error;
-use chaski::errors::{ConstraintError, FormatError, ModelError, PlanError, RuntimeError, TokenizerError};
+use chaski::errors::{FormatError, ModelError, PlanError, RuntimeError, TokenizerError};
 use chaski::serve::{Refused, ServeError};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -100,9 +100,6 @@ fn code(e: &Error) -> &'static str {
 /// More specific hints for single errors.
 fn hint(e: &Error) -> Option<&'static str> {
     Some(match e.model()? {
-        ModelError::Constraint(ConstraintError::FeatureDisabled) => {
-            "build the package with `cargo xtask web --constraint` for response_format and grammar"
-        }
         ModelError::Session(_) => {
             "restore it in an engine with the model, device, kvType and inputs that it was saved with"
         }
@@ -158,7 +155,8 @@ pub(crate) fn to_js(e: impl Into<Error>) -> JsValue {
             all.insert("message".into(), own.message.as_str().into());
             return thrown(&Value::Object(all));
         }
-        return thrown(&json!({ "code": "read_failed", "message": message, "hint": "", "detail": null }));
+        let code = if matches!(e.model(), Some(ModelError::Constraint(_))) { "internal" } else { "read_failed" };
+        return thrown(&json!({ "code": code, "message": message, "hint": "", "detail": null }));
     }
     let code = code(&e);
     let of_code = || HINTS.iter().find(|h| h.0 == code).map_or("", |h| h.1);

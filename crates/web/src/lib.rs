@@ -11,6 +11,7 @@ mod file;
 mod hash;
 mod inspect;
 mod request;
+mod rule;
 
 pub use engine::WebEngine;
 pub use hash::WebSha256;

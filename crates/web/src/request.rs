@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use chaski::kernels::ActivationPrecision;
 use chaski::text::{LocalTime, RenderSpecial, TemplateOptions};
-use chaski::{DeviceChoice, Ends, GenerateOptions, Grammar, KvType, Message, SamplerParams};
+use chaski::{DeviceChoice, Ends, GenerateOptions, KvType, Message, SamplerParams};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -129,13 +129,17 @@ impl Chat {
     }
 }
 
-/// Constraint on the answer.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum Rule {
-    JsonSchema(Value),
-    Regex(String),
-    Grammar(String),
+/// The extent of a rule, if there is one.
+#[derive(Clone, Copy, Deserialize, Default, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Extent {
+    /// The answer after its reasoning.
+    #[default]
+    Text,
+    /// The whole answer, which consists of calls.
+    Calls,
+    /// The whole answer, which may have calls.
+    Strict,
 }
 
 /// A request for an answer.
@@ -150,7 +154,7 @@ pub(crate) struct Request {
     stop: Vec<String>,
     special: bool,
     logprobs: Option<usize>,
-    rule: Option<Rule>,
+    pub(crate) extent: Extent,
     interval: u32,
     seed: Option<u32>,
     temperature: Option<f32>,
@@ -188,19 +192,15 @@ impl Request {
             ignore_eos: self.ignore_eos,
             ..d
         };
-        let grammar = self.rule.as_ref().map(|rule| match rule {
-            Rule::JsonSchema(schema) => Grammar::JsonSchema(schema.clone()),
-            Rule::Regex(text) => Grammar::Regex(text.clone()),
-            Rule::Grammar(text) => Grammar::from_text(text.clone()),
-        });
         GenerateOptions {
             max_tokens: self.max_tokens,
             sampler,
             stop: self.stop.clone(),
             ends: Ends::default(),
             interval: self.interval,
-            grammar,
-            grammar_after: None,
+            grammar: None,
+            // The grammar of a whole answer holds from its first token.
+            grammar_after: (self.extent != Extent::Text).then(String::new),
             logprobs: self.logprobs,
             logprobs_after_sampling: false,
             special: if self.special { RenderSpecial::Yes } else { RenderSpecial::No },

@@ -15,16 +15,17 @@ pub(crate) fn package() -> PathBuf {
     crate::root().join("crates/web/npm")
 }
 
-/// Builds the module, its JavaScript and the optimised wasm into `crates/web/npm/wasm`, assembles the chat page in
+/// Builds the modules, their JavaScript and the optimised wasm into `crates/web/npm/wasm`, assembles the chat page in
 /// `target/web-page`, and checks the sizes.
 ///
 /// # Errors
-/// A step fails, or the result exceeds its size limit (unless it includes optional features).
-pub(crate) fn build(constraint: bool) -> anyhow::Result<()> {
-    let out = assemble("web", if constraint { "constraint" } else { "" })?;
-    optimize(&out.join("chaski_web_bg.wasm"))?;
+/// A step fails, or the result exceeds its size limit.
+pub(crate) fn build() -> anyhow::Result<()> {
+    for module in assemble("web")? {
+        optimize(&module)?;
+    }
     page()?;
-    if constraint { Ok(()) } else { size::check(&package()) }
+    size::check(&package())
 }
 
 /// Builds the same for tests in a quarter of the time: several times as large, and slower.
@@ -32,15 +33,22 @@ pub(crate) fn build(constraint: bool) -> anyhow::Result<()> {
 /// # Errors
 /// If a step fails.
 pub(crate) fn build_for_tests() -> anyhow::Result<()> {
-    assemble(TESTS, "")?;
+    assemble(TESTS)?;
     page()
 }
 
-/// Builds the module and its JavaScript into `crates/web/npm/wasm`, and copies the licences; returns the folder.
-fn assemble(profile: &str, features: &str) -> anyhow::Result<PathBuf> {
-    compile("chaski-web", profile, features)?;
-    let out = package().join("wasm");
-    bind(&built(profile, "chaski_web"), &out)?;
+/// Crates and folders of the package's modules: the engine, and grammars, which pages load when they ask for them.
+pub(super) const MODULES: [(&str, &str); 2] = [("chaski-web", "wasm"), ("chaski-grammar", "wasm/grammar")];
+
+/// Builds the modules and their JavaScript into the package, and copies the licences; returns the modules.
+fn assemble(profile: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    for (name, folder) in MODULES {
+        compile(name, profile)?;
+        let (file, folder) = (name.replace('-', "_"), package().join(folder));
+        bind(&built(profile, &file), &folder)?;
+        out.push(folder.join(format!("{file}_bg.wasm")));
+    }
     modules()?;
     notices::write(&package())?;
     Ok(out)
@@ -60,7 +68,7 @@ pub(super) fn built(profile: &str, name: &str) -> PathBuf {
 /// # Errors
 /// If a step fails.
 pub(crate) fn cases() -> anyhow::Result<PathBuf> {
-    compile("chaski-cases", TESTS, "")?;
+    compile("chaski-cases", TESTS)?;
     let out = crate::root().join("target/web-cases");
     bind(&built(TESTS, "chaski_cases"), &out)?;
     println!("the test cases are in {}", out.display());
@@ -81,8 +89,8 @@ pub(crate) fn hostile() -> anyhow::Result<PathBuf> {
 }
 
 /// Builds a crate for wasm32.
-fn compile(package: &str, profile: &str, features: &str) -> anyhow::Result<()> {
-    build_wasm(package, profile, &["build", "--features", features], &[])
+fn compile(package: &str, profile: &str) -> anyhow::Result<()> {
+    build_wasm(package, profile, &["build"], &[])
 }
 
 /// Runs a command of cargo that builds a crate for wasm32; `flags` are those of the last target alone.
@@ -216,9 +224,10 @@ fn page() -> anyhow::Result<()> {
     }
     let model = "storyteller-Q4_K_M.gguf";
     preload(&site)?;
-    // All but the models: the service worker keeps these.
+    // All but the models and the module of grammars, which the page does not use: the service worker keeps these.
     let mut files = Vec::new();
     list(&site, "", &mut files)?;
+    files.retain(|name| !name.ends_with("grammar_bg.wasm"));
     files.sort();
     let path = site.join("files.json");
     fs::write(&path, serde_json::to_vec(&files)?)

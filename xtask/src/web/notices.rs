@@ -8,9 +8,11 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
+use super::build::MODULES;
+
 /// The file of third-party notices.
 const NOTICES: &str = "THIRD-PARTY-NOTICES.txt";
-const TARGET: [&str; 2] = ["wasm32-unknown-unknown", "chaski-web"];
+const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Puts our licences and the others' into the package.
 ///
@@ -22,7 +24,7 @@ pub(crate) fn write(package: &Path) -> anyhow::Result<()> {
             .with_context(|| format!("could not copy {file}"))?;
     }
     let names = compiled()?;
-    let metadata = cargo(&["metadata", "--format-version", "1", "--filter-platform", TARGET[0]])?;
+    let metadata = cargo(&["metadata", "--format-version", "1", "--filter-platform", TARGET])?;
     let metadata: Value = serde_json::from_str(&metadata).context("output of `cargo metadata`")?;
     // Crates by licence text. Many texts differ only in the year or the name, which is significant.
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -47,7 +49,7 @@ pub(crate) fn write(package: &Path) -> anyhow::Result<()> {
         n += 1;
     }
     ensure!(n == names.len(), "of {} crates `cargo metadata` knows {n}", names.len());
-    let mut out = "The module of this package has code of the crates below, and of Rust's standard library (Copyright (c) The \
+    let mut out = "The modules of this package have code of the crates below, and of Rust's standard library (Copyright (c) The \
                    Rust Project Contributors), which are under the licences below. MIT was chosen where there is a choice.\n"
         .to_owned();
     for (text, of) in texts {
@@ -63,10 +65,10 @@ pub(crate) fn write(package: &Path) -> anyhow::Result<()> {
     fs::write(package.join(NOTICES), out).with_context(|| format!("could not write {NOTICES}"))
 }
 
-/// Names and versions of all crates in the module.
+/// Names and versions of all crates in the modules.
 fn compiled() -> anyhow::Result<BTreeSet<String>> {
-    let [target, package] = TARGET;
-    let args = ["tree", "-p", package, "--target", target, "-e", "normal,no-proc-macro", "--prefix", "none"];
+    let mut args = vec!["tree", "--target", TARGET, "-e", "normal,no-proc-macro", "--prefix", "none"];
+    args.extend(MODULES.iter().flat_map(|(name, _)| ["-p", *name]));
     let tree = cargo(&args)?;
     let mut out = BTreeSet::new();
     for line in tree.lines() {

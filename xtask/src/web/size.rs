@@ -17,6 +17,8 @@ const WASM: usize = 882_000;
 const SCRIPT: usize = 26_500;
 /// Maximum bytes of all that a page with the package loads at first, compressed by brotli.
 const FIRST_LOAD: usize = 720_000;
+/// Maximum bytes of the module of grammars, which requests for one load, compressed by brotli: the current size and a little more.
+const GRAMMAR: usize = 700_000;
 
 /// Prints the sizes, and fails if one exceeds its limit.
 pub(crate) fn check(package: &Path) -> anyhow::Result<()> {
@@ -33,6 +35,7 @@ pub(crate) fn check(package: &Path) -> anyhow::Result<()> {
         ("wasm, gzip", gzip(&module)?, WASM),
         ("JavaScript in a bundle, gzip", size("script", 1)?, SCRIPT),
         ("first load, brotli", size("script", 2)? + size("wasm", 2)?, FIRST_LOAD),
+        ("grammars, brotli", size("grammar", 2)?, GRAMMAR),
     ];
     println!("wasm: {} bytes", module.len());
     for (what, n_byte, bound) in found {

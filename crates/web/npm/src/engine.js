@@ -8,14 +8,14 @@ import { refused, stream } from "./stream.js";
 
 /** Options that stay on the page. */
 const OWN = ["model", "shared", "worker", "workerUrl", "onProgress", "signal"];
-const KNOWN = ["device", "contextLength", "kvType", "inputs", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "subgroups", "selfTest", "chunk", "retryMs"];
+const KNOWN = ["device", "contextLength", "kvType", "inputs", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "grammarUrl", "subgroups", "selfTest", "chunk", "retryMs"];
 
 /** Options without those of the page. */
 export function forHost(options) {
   allow(options, [...OWN, ...KNOWN]);
   const out = Object.fromEntries(KNOWN.map((key) => [key, options[key] ?? undefined]));
   if (out.headers?.[Symbol.iterator]) out.headers = Object.fromEntries(out.headers);
-  if (out.wasmUrl) out.wasmUrl = address(out.wasmUrl);
+  for (const key of ["wasmUrl", "grammarUrl"]) if (out[key]) out[key] = address(out[key]);
   return JSON.parse(json(out));
 }
 
@@ -129,8 +129,9 @@ export class Engine {
     return chunks.end(parts.end);
   }
 
-  async #generate(request, signal, emit) {
-    const end = await this.#channel.call("generate", { request: json(request) }, { signal, emit: (text) => emit(JSON.parse(text)) });
+  async #generate({ rule, ...request }, signal, emit) {
+    const args = { request: json(request), rule: rule && json(rule) };
+    const end = await this.#channel.call("generate", args, { signal, emit: (text) => emit(JSON.parse(text)) });
     this.#memory = end.memory;
     this.#stats = {
       promptTokens: end.promptTokens,

@@ -5,6 +5,7 @@ import { Turns, choose, hasWebGPU } from "./device.js";
 import { store } from "./download.js";
 import { EngineError, badRequest, check } from "./errors.js";
 import { StoredFile, blobFile, remoteFile } from "./files.js";
+import { grammars } from "./grammar.js";
 import { locate } from "./locate.js";
 import { promiseFrom, withPromises } from "./pipelines.js";
 import { entry, full, hold } from "./store.js";
@@ -55,6 +56,8 @@ export class Host {
   #last = Promise.resolve();
   #memory = null;
   #subgroups = false;
+  #grammars = null;
+  #grammarUrl;
   /** The CPU computes here, and must let messages in. */
   #turns = null;
 
@@ -78,6 +81,7 @@ export class Host {
     const { device, fallback } = await choose(options.device);
     const wasm = await load(options.wasmUrl, { gpu: device === "gpu" });
     this.#memory = wasm.memory;
+    this.#grammarUrl = options.grammarUrl;
     check(signal);
     const asked = await settingsOf(options, device);
     const report = progress(emit);
@@ -200,17 +204,19 @@ export class Host {
     return new StoredFile(file.name, manifest, stored);
   }
 
-  generate({ request }, { signal, emit }) {
+  generate({ request, rule }, { signal, emit }) {
     return this.#alone(async () => {
       check(signal);
       const engine = this.#loaded();
+      const asked = rule && (await this.#rule(rule));
+      check(signal);
       const event = (text) => {
         emit(text);
         const stop = () => signal?.aborted ?? false;
         return this.#turns?.due() ? this.#turns.take().then(stop) : stop();
       };
       // The engine opens a device that is lost again, reads the model again from where it is, and goes on.
-      const run = () => engine.generate(request, event);
+      const run = () => engine.generate(request, event, asked);
       const end = JSON.parse(await (this.#turns ? guarded(run) : this.#opening(run)));
       if (end.losses > 0) {
         this.#device = engine.device();
@@ -218,6 +224,13 @@ export class Host {
       }
       return { ...end, memory: JSON.parse(engine.describe()).memory };
     });
+  }
+
+  /** A rule of an answer, which gives the masks of its tokens. */
+  async #rule(rule) {
+    const engine = this.#loaded();
+    this.#grammars ??= await guarded(() => grammars(() => engine.vocabulary(), this.#grammarUrl));
+    return { start: (template, prompt) => this.#grammars.start(rule, template, prompt) };
   }
 
   /** Runs what opens a device and makes kernels for it. */
@@ -331,6 +344,8 @@ export class Host {
   #free() {
     this.#releases.splice(0).forEach((release) => release());
     this.#files.splice(0).forEach((file) => file.close());
+    this.#grammars?.free();
+    this.#grammars = null;
     this.#engine?.free();
     this.#engine = null;
     this.#turns?.close();

@@ -4,12 +4,12 @@ import { EngineError, badRequest } from "./errors.js";
 import { allow, isU32, verify } from "./kinds.js";
 
 /** Fields without effect that clients send. */
-const IGNORED = ["model", "user", "metadata", "store", "service_tier", "parallel_tool_calls", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction", "verbosity", "stream", "stream_options", "signal", "n"];
+const IGNORED = ["model", "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction", "verbosity", "stream", "stream_options", "signal", "n"];
 
 /** Fields of the engine, in camel case there. */
-const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty", "seed", "ignore_eos", "context_drop"];
+const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty", "seed", "ignore_eos", "context_drop", "interval"];
 
-const CHAT = ["messages", "tools", "tool_choice", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "return_progress", "reasoning_effort", "enable_thinking", "parse_special", "chat_template_kwargs"];
+const CHAT = ["messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "return_progress", "reasoning_effort", "enable_thinking", "parse_special", "chat_template_kwargs"];
 const TEXT = ["prompt", "echo", "logprobs"];
 const BOTH = ["max_tokens", "stop", "logit_bias", "grammar", "context_shift", "n_keep", ...SAMPLING, ...IGNORED];
 
@@ -35,7 +35,18 @@ export function chatRequest(request) {
   else if (format.type === "json_schema") out.rule = { jsonSchema: format.json_schema?.schema ?? {} };
   else if (format.type !== "text") throw badRequest(`response_format: expected text, json_object or json_schema, found ${format.type}`);
   if (request.logprobs) out.logprobs = request.top_logprobs ?? 0;
-  return out;
+  return { ...out, ...callsOf(request, out) };
+}
+
+/** The rule of an answer that has to consist of calls, or whose calls conform to the schemas of strict tools; it is that of the whole answer. */
+function callsOf({ tool_choice: choice, parallel_tool_calls: parallel }, { rule, chat: { tools, enableThinking } }) {
+  if (choice === "required" || choice?.function) {
+    if (rule) throw badRequest("tool_choice: a forced call cannot be beside a response_format or grammar");
+    // Small models call until their tokens run out, so several calls are for those who ask for them.
+    return { extent: "calls", rule: { calls: { tools, name: choice.function?.name ?? null, parallel: parallel === true, mayReason: enableThinking !== false } } };
+  }
+  const strict = !rule && tools.some((tool) => (tool?.function ?? tool)?.strict === true);
+  return strict ? { extent: "strict", rule: { strict: tools } } : {};
 }
 
 /** The part of a chat request that the template sees. */

@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { build } from "vite";
 import { launch, serve } from "./browser.js";
-import { PACKAGE } from "./page.js";
+import { MODEL, MODELS, PACKAGE } from "./page.js";
 
 let [folder, browser] = [];
 before(async () => {
@@ -29,10 +29,9 @@ async function visit(server, path) {
   return page;
 }
 
-test("Vite makes files of the worker and the wasm module, none of them text in another", async () => {
+test("Vite makes files of the worker and the wasm modules, none of them text in another", async () => {
   const files = await readdir(join(folder, "assets"));
-  assert.equal(files.filter((name) => /^worker-.*\.js$/.test(name)).length, 1, files.join(", "));
-  assert.equal(files.filter((name) => /^chaski_web_bg-.*\.wasm$/.test(name)).length, 1, files.join(", "));
+  for (const name of [/^worker-.*\.js$/, /^chaski_web_bg-.*\.wasm$/, /^chaski_grammar_bg-.*\.wasm$/]) assert.equal(files.filter((file) => name.test(file)).length, 1, files.join(", "));
   for (const name of files.filter((name) => name.endsWith(".js"))) {
     const inlined = /data:(text|application)\/javascript/.test(await readFile(join(folder, "assets", name), "utf8"));
     assert.ok(!inlined, name);
@@ -44,6 +43,20 @@ test("the built page's worker answers", async (t) => {
   t.after(() => server.close());
   const page = await visit(server, "/site/index.html");
   assert.equal(await page.evaluate(() => globalThis.found), "not_found");
+});
+
+test("the built page finds its grammars, in the worker and without one", async (t) => {
+  const asked = [];
+  const server = await serve({ site: folder, ...MODELS }, (request, response, url) => void asked.push(url.pathname));
+  t.after(() => server.close());
+  const page = await visit(server, "/site/index.html");
+  const second = () => asked.filter((path) => /grammar.*\.wasm$/.test(path)).length;
+  assert.equal(second(), 0);
+  for (const worker of [true, false]) {
+    const text = await page.evaluate(([model, worker]) => answer(model, worker), [MODEL, worker]);
+    assert.match(text, /^ (ran|slept)$/);
+  }
+  assert.equal(second(), 2, "one for each thread");
 });
 
 test("a package on another origin has its worker there", async (t) => {

@@ -126,7 +126,7 @@ const WRONG = [
   ...bad(text, ["seed: -1", "seed: 5e9", "seed: 5n", "max_tokens: -1", "max_tokens: 1e15", "top_k: 1.5", "logprobs: -1", "n_keep: -1"]),
   ...bad(text, ['ignore_eos: "yes"', 'temperature: "hot"', "temperature: NaN", "grammar: 5", "n: 2", 'logit_bias: { "-1": 5 }', 'stop: [""]']),
   ...bad(text, ["prompt: [5n]", "prompt: [-1]"]),
-  ...bad(chat, ['top_logprobs: "3"', 'tools: "x"', 'tool_choice: "required"', 'response_format: "json"', "enable_thinking: 5"]),
+  ...bad(chat, ['top_logprobs: "3"', 'tools: "x"', 'tool_choice: "some"', 'response_format: "json"', "enable_thinking: 5"]),
   ...bad(chat, ["chat_template_kwargs: { enable_thinking: 5 }"], () => "^enable_thinking: expected"),
   ...bad((field) => `engine.applyTemplate([], { ${field} })`, ["enable_thinking: 5", "tools: 5"]),
   ...bad(embed, ["pooling: 5", 'pooling: "rank"', "encoding_format: Symbol()"]),

@@ -5,7 +5,7 @@ const [state, answer] = document.querySelectorAll("output");
 
 try {
   // esbuild finds neither: build.js puts them here.
-  const places = { workerUrl: "worker.js", wasmUrl: "chaski_web_bg.wasm" };
+  const places = { workerUrl: "worker.js", wasmUrl: "chaski_web_bg.wasm", grammarUrl: "chaski_grammar_bg.wasm" };
   const engine = await Engine.create({ model, ...places, onProgress: ({ stage, loaded, total }) => (state.value = `${stage} ${loaded} of ${total ?? "?"}`) });
   state.value = engine.info().model.description;
   const messages = [{ role: "user", content: "Tell me about the chaski of the Inca." }];
