@@ -18,6 +18,8 @@
 #   loading    60 [100]   from the program's start to the first token
 #   cpu       110 [220]   prompts and answers on the CPU
 #   browser   120         the built-in model in Chromium, beside wllama: only if WLLAMA names the folder of the package
+#   page       60         the bench page in Chromium, if it is asked for: PAGE has options of bench/measure.js and files, PAGE_NAME
+#                         is the measurement's name (cpu); `cargo xtask web` makes the page
 #
 # A model that several parts need is made once a call. LLAMA is the folder of llama.cpp's llama-bench and llama-batched-bench,
 # which then measure the same files in the same call; LLAMA_CPU holds those for the CPU (default LLAMA), LLAMA_NAME says in
@@ -38,7 +40,7 @@ shift 2
 all="peaks formats variants models families large batches depths loading cpu${WLLAMA:+ browser}"
 parts=${PARTS:-$all}
 for part in $parts; do
-    case " $all browser " in *" $part "*) ;; *) echo "unknown part $part (known: $all browser)"; exit 2 ;; esac
+    case " $all browser page " in *" $part "*) ;; *) echo "unknown part $part (known: $all browser page)"; exit 2 ;; esac
 done
 [ $# -eq 0 ] || MODELS=$*
 models_models=${MODELS-llama3.2-1b:q4_k_m llama3.2-1b:q8_0 llama3.2-1b:f16 llama3.1-8b:q4_k_m llama3.1-8b:f16}
@@ -53,6 +55,7 @@ models_cpu=${CPU-llama3.2-1b:q4_k_m llama3.2-1b:q4_0 llama3.2-1b:q6_k llama3.2-1
 n=${REPETITIONS:-5} p=${PROMPT:-512} t=${ANSWER:-128} d=${DEPTH:-2048}
 # Sizes that samples for tests make smaller.
 depths=${DEPTH_LIST:-0,2048,8192,32768} sequences=${PARALLEL:-1,2,4,8,16,32,64} prompt=${BATCH_PROMPT:-128} answer=${BATCH_ANSWER:-32}
+page="--device cpu --prompt 64 --answer 64 --depth 0,256 --ablations"
 threads=${THREADS:-2,8,16} cpu_prompt=${CPU_PROMPT:-128} cpu_answer=${CPU_ANSWER:-24}
 llama=${LLAMA:+$(readlink -f "$LLAMA")} llama_cpu=${LLAMA_CPU:-${LLAMA:-}}
 llama_cpu=${llama_cpu:+$(readlink -f "$llama_cpu")}
@@ -245,6 +248,12 @@ of_browser() {
     store browser "$version" "node bench/against.js WLLAMA" node "$npm/bench/against.js" "$WLLAMA" --json
 }
 
+# The bench page, with the options of PAGE, whose last words may be files; the measurement is called PAGE_NAME.
+of_page() {
+    # shellcheck disable=SC2086
+    store "page.${PAGE_NAME:-cpu}" "$version" "node bench/measure.js ${PAGE:-$page}" node "$npm/bench/measure.js" ${PAGE:-$page}
+}
+
 # has PART MODEL
 has() {
     eval "case \" \$models_$1 \" in *\" $2 \"*) ;; *) return 1 ;; esac"
@@ -253,7 +262,7 @@ has() {
 wanted=""
 for part in $parts; do
     case $part in
-    peaks | formats | browser) "of_$part" ;;
+    peaks | formats | browser | page) "of_$part" ;;
     *)
         for model in $(eval "echo \$models_$part"); do
             case " $wanted " in *" $model "*) ;; *) wanted="$wanted $model" ;; esac
@@ -268,7 +277,7 @@ for model in $wanted; do
     "$chaski" synth --preset "${model%:*}" --mix "${model#*:}" --out "$file.gguf" -q
     echo "$file.gguf: $(($(date +%s) - start)) s"
     for part in $parts; do
-        case $part in peaks | formats | browser) continue ;; esac
+        case $part in peaks | formats | browser | page) continue ;; esac
         if has "$part" "$model"; then "of_$part" "$file"; fi
     done
     rm "$file.gguf"

@@ -2,7 +2,7 @@
 //!
 //! Measurements are stored in docs/performance/results.json, reduced to what the page shows; the text is in
 //! docs/performance/template.md, numbers of llama.cpp from earlier runs in docs/performance/llama.cpp.json. Page and
-//! plots are a function of these three, and a test compares them.
+//! plots are a function of these three, and a test compares them. So are the tables of the bench page in docs/web.md.
 
 mod chart;
 mod gather;
@@ -34,7 +34,9 @@ pub(crate) fn document(folders: &[PathBuf], check: bool) -> anyhow::Result<()> {
     let plots = plots::draw(&results);
     let page = page::render(&read(&folder.join("template.md"))?, &results, &plots)?;
     let plots = plots.into_iter().map(|p| (folder.join(format!("{}.svg", p.name)), p.svg));
-    for (path, text) in plots.chain([(docs.join("performance.md"), Some(page))]) {
+    let web = docs.join("web.md");
+    let pages = [(docs.join("performance.md"), Some(page)), (web.clone(), Some(tables::within(&read(&web)?, &results)?))];
+    for (path, text) in plots.chain(pages) {
         match text {
             _ if check => ensure!(
                 if path.exists() { Some(read(&path)?) } else { None } == text,

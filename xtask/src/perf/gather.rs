@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Map, Value, json};
 
-/// Fields kept of a record of `chaski bench -o json`, llama-bench, both batched benches and the comparison in a
-/// browser.
+/// Fields kept of a record of `chaski bench -o json`, llama-bench, both batched benches, the comparison in a browser and
+/// the bench page.
 const KEPT: &[&str] = &[
     "build_commit",
     "build_number",
@@ -46,6 +46,16 @@ const KEPT: &[&str] = &[
     "decode_ts",
     "first_ms",
     "peak_mib",
+    "backends",
+    "ablation",
+    "n_ctx",
+    "n_ubatch",
+    "type_k",
+    "type_v",
+    "inputs",
+    "memory",
+    "heap_bytes",
+    "floor_ms",
 ];
 
 /// Adds the measurements in folders to those that there are: later ones replace earlier ones of the same name.

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// The parts of xtask/perf.sh: name, prefixes of the names of its measurements, and what they are called on the page.
-pub(super) const PARTS: [(&str, &[&str], &str); 10] = [
+pub(super) const PARTS: [(&str, &[&str], &str); 11] = [
     ("peaks", &["peaks"], "device"),
     ("peaks", &["formats"], "formats side by side"),
     ("formats", &["format-"], "formats in a model"),
@@ -17,6 +17,7 @@ pub(super) const PARTS: [(&str, &[&str], &str); 10] = [
     ("loading", &["load-", "llama-load-"], "loading"),
     ("cpu", &["cpu.", "llama-cpu."], "CPU"),
     ("browser", &["browser"], "browser"),
+    ("page", &["page."], "bench page"),
 ];
 
 /// A record and the name of its model, such as `llama3.2-1b-q4_k_m`.
@@ -152,7 +153,7 @@ impl<'a> Results<'a> {
             if !prefixes.iter().any(|p| name.starts_with(p)) {
                 continue;
             }
-            let run = run_of(v);
+            let run = Run::of(v);
             let model = name.split_once('.').map_or("", |(_, model)| model);
             match runs.iter_mut().find(|(known, _)| known.is_like(&run)) {
                 Some((known, models)) => {
@@ -169,6 +170,31 @@ impl<'a> Results<'a> {
 }
 
 impl Run {
+    /// The run of a measurement, from the fields of xtask/perf.sh and of its first record.
+    pub(super) fn of(v: &Value) -> Run {
+        let first = v["results"].get(0).unwrap_or(&v["results"]);
+        let text = |key: &str| first[key].as_str().unwrap_or_default().to_owned();
+        let or = |a: String, b: String| if a.is_empty() { b } else { a };
+        let time = or(v["time"].as_str().unwrap_or_default().to_owned(), text("test_time"));
+        // `chaski 0.1.0 (commit 1234567, wgpu 30.0.1)`, or a name of llama.cpp.
+        let program = v["program"].as_str().unwrap_or("chaski");
+        let said = program.split_once("(commit ").and_then(|(_, rest)| rest.split([',', ')']).next());
+        let name = program.split_whitespace().next().unwrap_or_default();
+        let program = match (said, text("build_commit")) {
+            (Some(commit), _) => format!("{name} {commit}"),
+            (None, commit) if commit.is_empty() || commit == "unknown" => program.to_owned(),
+            (None, commit) => format!("{program} {commit}"),
+        };
+        let device = or(or(text("gpu_info"), text("adapter")), or(text("device"), text("cpu_info")));
+        Run {
+            date: time.chars().take(10).collect(),
+            program,
+            device,
+            driver: text("driver"),
+            cpu: text("cpu_info"),
+        }
+    }
+
     /// True if both are one run, as far as they say: llama-batched-bench tells neither its commit nor the device.
     pub(super) fn is_like(&self, other: &Run) -> bool {
         let (a, b) = (&self.program, &other.program);
@@ -189,31 +215,6 @@ impl Run {
                 mine.clone_from(theirs);
             }
         }
-    }
-}
-
-/// The run of a measurement, from the fields of xtask/perf.sh and of its first record.
-fn run_of(v: &Value) -> Run {
-    let first = v["results"].get(0).unwrap_or(&v["results"]);
-    let text = |key: &str| first[key].as_str().unwrap_or_default().to_owned();
-    let or = |a: String, b: String| if a.is_empty() { b } else { a };
-    let time = or(v["time"].as_str().unwrap_or_default().to_owned(), text("test_time"));
-    // `chaski 0.1.0 (commit 1234567, wgpu 30.0.1)`, or a name of llama.cpp.
-    let program = v["program"].as_str().unwrap_or("chaski");
-    let said = program.split_once("(commit ").and_then(|(_, rest)| rest.split([',', ')']).next());
-    let name = program.split_whitespace().next().unwrap_or_default();
-    let program = match (said, text("build_commit")) {
-        (Some(commit), _) => format!("{name} {commit}"),
-        (None, commit) if commit.is_empty() || commit == "unknown" => program.to_owned(),
-        (None, commit) => format!("{program} {commit}"),
-    };
-    let device = or(or(text("gpu_info"), text("adapter")), or(text("device"), text("cpu_info")));
-    Run {
-        date: time.chars().take(10).collect(),
-        program,
-        device,
-        driver: text("driver"),
-        cpu: text("cpu_info"),
     }
 }
 

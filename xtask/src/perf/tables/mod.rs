@@ -2,6 +2,7 @@
 
 mod beside;
 mod device;
+mod pages;
 mod runs;
 mod speed;
 mod start;
@@ -9,6 +10,7 @@ mod variants;
 
 pub(super) use beside::{batches, browser, cpu, depths};
 pub(super) use device::{formats, peaks, products};
+pub(super) use pages::within;
 pub(super) use runs::runs;
 pub(super) use speed::{families, host, kernels, roofline, speed, split};
 pub(super) use start::{loading, start};
