@@ -17,7 +17,7 @@ const IN_BROWSER: &[&str] =
 /// Further tests: bundles, clients of OpenAI, other devices and browsers, large models, the whole page and its
 /// pictures.
 const MORE: &[&str] =
-    &["bundle", "starters", "fetch", "memory", "devices", "recover", "chat", "look", "firefox"];
+    &["bundle", "starters", "fetch", "memory", "devices", "recover", "chat", "look", "browsers"];
 
 /// Bits of a vector of lavapipe: with 128, subgroups have four threads, and kernels are compiled in a third of the time
 /// that the processor's own width takes.
@@ -37,7 +37,7 @@ pub(crate) fn test(
     full: bool,
 ) -> anyhow::Result<()> {
     if whole {
-        super::build(false)?
+        super::build()?
     } else {
         super::build_for_tests()?
     }
