@@ -1,14 +1,13 @@
 //! Grammars in browsers: a module of its own, which pages load with the first request that has one.
 //!
-//! The engine's module hands over its vocabulary and gets masks; nothing else is shared. Errors are thrown as
-//! `{ code, message, hint, detail }`.
+//! The engine's module hands over its vocabulary and gets masks; nothing else is shared. Errors are thrown as texts.
 #![cfg(target_arch = "wasm32")]
 
 use std::error::Error;
 
 use chaski_text::{AnswerSyntax, CallChoice, Constraint, ConstraintError, Grammar, Tokenizer};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -52,7 +51,7 @@ impl Grammars {
     /// Bytes that are none.
     #[wasm_bindgen(constructor)]
     pub fn new(vocabulary: &[u8]) -> Result<Grammars, JsValue> {
-        let broken = || thrown("internal", "the vocabulary cannot be read");
+        let broken = || JsValue::from("the vocabulary cannot be read");
         Ok(Grammars { tokenizer: Tokenizer::from_vocabulary(vocabulary).ok_or_else(broken)? })
     }
 
@@ -61,7 +60,7 @@ impl Grammars {
     /// # Errors
     /// Rules that are invalid, or that the model's notation of calls cannot express.
     pub fn start(&self, rule: &str, template: &str, prompt: &str) -> Result<Masks, JsValue> {
-        let rule: Rule = serde_json::from_str(rule).map_err(|e| thrown("bad_request", &e.to_string()))?;
+        let rule: Rule = serde_json::from_str(rule).map_err(|e| JsValue::from(e.to_string()))?;
         let syntax = AnswerSyntax::of_template(template);
         let grammar = match rule {
             Rule::JsonSchema(schema) => Grammar::JsonSchema(schema),
@@ -75,7 +74,7 @@ impl Grammars {
             Rule::Strict(tools) => {
                 let grammar = syntax.strict_grammar(&self.tokenizer, &tools, prompt);
                 let grammar = grammar.map_err(|e| refused("the tools cannot be strict", &e))?;
-                grammar.ok_or_else(|| thrown("internal", "no tool is strict, or the model has no calls"))?
+                grammar.ok_or_else(|| JsValue::from("no tool is strict, or the model has no calls"))?
             }
         };
         let text = Constraint::new(&self.tokenizer, &grammar).map_err(failed)?;
@@ -122,11 +121,11 @@ impl Masks {
 }
 
 fn failed(e: ConstraintError) -> JsValue {
-    thrown("bad_request", &chain(&e))
+    chain(&e).into()
 }
 
 fn refused(what: &str, e: &dyn Error) -> JsValue {
-    thrown("bad_request", &format!("{what}: {}", chain(e)))
+    format!("{what}: {}", chain(e)).into()
 }
 
 /// An error with its causes, as one line.
@@ -137,9 +136,4 @@ fn chain(e: &dyn Error) -> String {
         next = cause.source();
     }
     text
-}
-
-fn thrown(code: &str, message: &str) -> JsValue {
-    let fields = json!({ "code": code, "message": message, "hint": "", "detail": null });
-    js_sys::JSON::parse(&fields.to_string()).unwrap_or_else(|e| e)
 }

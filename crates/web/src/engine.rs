@@ -18,7 +18,7 @@ use crate::answer::{Sink, answer_chat, continue_text};
 use crate::error::{bad_request, to_js};
 use crate::file::{JsFile, source};
 use crate::inspect::{caps_json, memory_json};
-use crate::request::{Chat, CreateOptions, Device, Extent, Request, parse};
+use crate::request::{Chat, CreateOptions, Device, Request, parse};
 use crate::rule::{JsRule, grammar};
 
 /// A loaded model.
@@ -197,8 +197,9 @@ impl WebEngine {
                 let (messages, template) = (chat.messages()?, chat.template());
                 let prompt = self.engine.fit_prompt(&messages, &template, &options).map_err(to_js)?;
                 let n_prompt = prompt.tokens.len();
-                let calls = (request.extent == Extent::Calls).then(CallChoice::default);
-                options.grammar = self.grammar(rule, request.extent, &prompt.text, chat.tools()).map_err(to_js)?;
+                let calls = request.calls.then(CallChoice::default);
+                options.grammar =
+                    self.grammar(rule, request.strict, &prompt.text, chat.tools()).map_err(to_js)?;
                 let ask = Ask::new(prompt.tokens, options);
                 let answer = self.engine.answer_to(ask, &prompt.text, chat.tools(), calls.as_ref());
                 (answer_chat(answer.map_err(to_js)?, prompt.n_dropped, sink).await?, n_prompt)
@@ -245,14 +246,14 @@ impl WebEngine {
     fn grammar(
         &self,
         rule: Option<JsRule>,
-        extent: Extent,
+        is_strict: bool,
         prompt: &str,
         tools: &[Value],
     ) -> Result<Option<Grammar>, ModelError> {
         let Some(rule) = rule else { return Ok(None) };
         let template = self.engine.model().templates().get(!tools.is_empty())?;
         let template = template.map_or("", |t| t.source());
-        let is_free = extent == Extent::Strict && !AnswerSyntax::of_template(template).has_calls();
+        let is_free = is_strict && !AnswerSyntax::of_template(template).has_calls();
         Ok((!is_free).then(|| grammar(rule, template, prompt)))
     }
 }

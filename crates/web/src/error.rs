@@ -22,6 +22,10 @@ impl JsFailure {
         let message = format!("expected {expected} bytes, found {found}");
         JsFailure { message, fields: Value::Null }
     }
+
+    pub(crate) fn refused(message: String) -> JsFailure {
+        JsFailure { message, fields: json!({ "code": "bad_request", "hint": "", "detail": null }) }
+    }
 }
 
 impl From<JsValue> for JsFailure {

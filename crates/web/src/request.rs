@@ -129,19 +129,6 @@ impl Chat {
     }
 }
 
-/// The extent of a rule, if there is one.
-#[derive(Clone, Copy, Deserialize, Default, PartialEq)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Extent {
-    /// The answer after its reasoning.
-    #[default]
-    Text,
-    /// The whole answer, which consists of calls.
-    Calls,
-    /// The whole answer, which may have calls.
-    Strict,
-}
-
 /// A request for an answer.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -154,7 +141,10 @@ pub(crate) struct Request {
     stop: Vec<String>,
     special: bool,
     logprobs: Option<usize>,
-    pub(crate) extent: Extent,
+    /// The answer has to consist of calls, by its rule.
+    pub(crate) calls: bool,
+    /// The answer may have calls, by its rule.
+    pub(crate) strict: bool,
     interval: u32,
     seed: Option<u32>,
     temperature: Option<f32>,
@@ -199,8 +189,8 @@ impl Request {
             ends: Ends::default(),
             interval: self.interval,
             grammar: None,
-            // The grammar of a whole answer holds from its first token.
-            grammar_after: (self.extent != Extent::Text).then(String::new),
+            // The grammar of an answer with calls has its reasoning, too, and holds from the first token.
+            grammar_after: (self.calls || self.strict).then(String::new),
             logprobs: self.logprobs,
             logprobs_after_sampling: false,
             special: if self.special { RenderSpecial::Yes } else { RenderSpecial::No },

@@ -39,8 +39,13 @@ pub(crate) fn grammar(rule: JsRule, template: &str, prompt: &str) -> Grammar {
     }))
 }
 
+/// The other module throws its errors as texts; anything else is a failure of that module itself.
 fn failed(n_token: usize, thrown: JsValue) -> ConstraintError {
-    ConstraintError::Step { n_token, source: Box::new(JsFailure::from(thrown)) }
+    let failure = match thrown.as_string() {
+        Some(message) => JsFailure::refused(message),
+        None => JsFailure::from(thrown),
+    };
+    ConstraintError::Step { n_token, source: Box::new(failure) }
 }
 
 /// A text under generation.

@@ -14,11 +14,11 @@ use serde_json::Value;
 /// with an improvement, and raise it only for something that pages use, with a row in docs/web.md.
 const WASM: usize = 882_000;
 /// Maximum bytes of the JavaScript that a page loads, bundled and minified, compressed by gzip.
-const SCRIPT: usize = 26_500;
+const SCRIPT: usize = 27_200;
 /// Maximum bytes of all that a page with the package loads at first, compressed by brotli.
 const FIRST_LOAD: usize = 720_000;
 /// Maximum bytes of the module of grammars, which requests for one load, compressed by brotli: the current size and a little more.
-const GRAMMAR: usize = 700_000;
+const GRAMMAR: usize = 390_000;
 
 /// Prints the sizes, and fails if one exceeds its limit.
 pub(crate) fn check(package: &Path) -> anyhow::Result<()> {

@@ -3,16 +3,12 @@
 import init, { Grammars } from "../wasm/grammar/chaski_grammar.js";
 import { EngineError } from "./errors.js";
 
-let ready = null;
-
-/** Makes grammars for a vocabulary. What does not load is asked for again by the next request. */
+/** Makes grammars for a vocabulary. A module that does not load is asked for again by the next request. */
 export async function grammars(vocabulary, url) {
-  ready ??= init(url && { module_or_path: url });
   try {
-    await ready;
+    await init(url && { module_or_path: url });
   } catch (error) {
-    ready = null;
-    throw new EngineError("wasm_failed", `the module of grammars did not load: ${error.message}`, "serve it beside the package, or say where it is with grammarUrl; requests without a rule need no grammars");
+    throw new EngineError("wasm_failed", `the module of grammars did not load: ${error.message}`, "serve it beside the package, or say where it is with grammarUrl");
   }
   return new Grammars(vocabulary());
 }

@@ -43,10 +43,10 @@ function callsOf({ tool_choice: choice, parallel_tool_calls: parallel }, { rule,
   if (choice === "required" || choice?.function) {
     if (rule) throw badRequest("tool_choice: a forced call cannot be beside a response_format or grammar");
     // Small models call until their tokens run out, so several calls are for those who ask for them.
-    return { extent: "calls", rule: { calls: { tools, name: choice.function?.name ?? null, parallel: parallel === true, mayReason: enableThinking !== false } } };
+    return { calls: true, rule: { calls: { tools, name: choice.function?.name ?? null, parallel: parallel === true, mayReason: enableThinking !== false } } };
   }
   const strict = !rule && tools.some((tool) => (tool?.function ?? tool)?.strict === true);
-  return strict ? { extent: "strict", rule: { strict: tools } } : {};
+  return strict ? { strict: true, rule: { strict: tools } } : {};
 }
 
 /** The part of a chat request that the template sees. */

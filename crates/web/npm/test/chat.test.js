@@ -191,45 +191,77 @@ test("without a network the page starts, loads its model and answers", async () 
   server = await serve({ site: SITE }, own, Number(new URL(server.origin).port));
 });
 
-test("the bench page knows what empty dispatches and readbacks cost", async () => {
+test("the bench page knows what empty dispatches and readbacks cost", { skip: OTHER_BROWSER }, async () => {
   await page.goto(`${server.origin}/site/bench.html`);
   const [one, many] = await page.evaluate(async () => {
-    const { floor } = await import("./bench.js");
+    const { floor } = await import("./measure.js");
     return [await floor(1), await floor(500)];
   });
   assert.ok(one > 0 && many > one, `${one} ms and ${many} ms`);
 });
 
-test("the bench page measures a model, in llama-bench's words", async () => {
+test("the bench page measures a model, in llama-bench's words", { skip: OTHER_BROWSER }, async () => {
+  await page.goto(`${server.origin}/site/bench.html`);
   const rows = await page.evaluate(async () => {
-    const { bench } = await import("./bench.js");
+    const { bench } = await import("./measure.js");
     const small = { device: "gpu", chunk: 8, subgroups: false, selfTest: false, kvType: "f16" };
     return bench({ model: "models/storyteller-Q4_K_M.gguf", prompt: 8, answer: 4, runs: 2, ...small });
   });
   assert.deepEqual(rows.map((r) => [r.n_prompt, r.n_gen, r.samples_ts.length]), [[8, 0, 2], [0, 4, 2]]);
   for (const row of rows) {
-    assert.deepEqual([row.n_ubatch, row.type_k, row.type_v, row.n_gpu_layers, row.flash_attn], [8, "f16", "f16", 99, true]);
+    assert.deepEqual([row.n_ubatch, row.type_k, row.type_v, row.n_gpu_layers, row.flash_attn, row.n_depth], [8, "f16", "f16", 99, true, 0]);
     assert.equal(row.model_type, "llama 6.82M Q4_K - Medium");
     const rate = ((row.n_prompt || row.n_gen) * 1e9) / row.avg_ns;
     assert.ok(row.avg_ts > rate * 0.5 && row.avg_ts < rate * 2, `${row.avg_ts} and ${rate}`);
     assert.ok(row.load_ms > row.compile_ms && row.floor_ms.token > 0 && row.n_threads > 0);
+    assert.equal(row.peak_gpu_bytes, Object.values(row.memory).reduce((a, b) => a + b));
   }
 });
 
-test("the bench page measures the CPU where that is the device", async () => {
+test("the bench page sweeps over lists, measures at depths, and what each ablation costs", async () => {
   await page.goto(`${server.origin}/site/bench.html`);
-  for (const [id, value] of [["prompt", "8"], ["answer", "4"], ["runs", "1"]]) await page.fill(`#${id}`, value);
+  const [rows, states] = await page.evaluate(async () => {
+    const { bench } = await import("./measure.js");
+    const states = [];
+    const model = ["models/storyteller-Q4_K_M.gguf", new URL("/mine.gguf", location.href).href];
+    const rows = await bench({ model, prompt: [8, 16], answer: 8, depth: [0, 32], kvType: ["f16", "q8_0"], device: "cpu", runs: 1, ablations: true, onState: (text) => states.push(text) });
+    return [rows, states];
+  });
+  const plain = rows.filter((r) => !r.ablation);
+  const key = (r) => [r.model_filename, r.type_k, r.n_prompt, r.n_gen, r.n_depth].join();
+  assert.equal(new Set(plain.map(key)).size, 2 * 2 * 2 * 3, "each with all others");
+  assert.equal(plain.length, 24);
+  const ablated = rows.filter((r) => r.ablation);
+  assert.equal(ablated.length, 4 * 8);
+  assert.ok(ablated.every((r) => r.n_gen === 8 && r.n_depth === 0 && r.avg_ts > 0));
+  for (const row of rows) assert.ok(row.n_ctx >= 32 + 16 && row.memory.weights > 0 && row.heap_bytes > row.memory.weights, JSON.stringify(row));
+  const cache = (type) => plain.find((r) => r.type_k === type).memory.kv ?? plain.find((r) => r.type_k === type).memory["KV cache"];
+  assert.ok(cache("q8_0") < cache("f16"), JSON.stringify(plain[0].memory));
+  assert.ok(states.some((text) => /mine\.gguf: pp16 @ d32: run 1 of 1/.test(text)), states.join("\n"));
+});
+
+test("the form of the bench page takes lists, refuses what is none, and fills its tables", async () => {
+  await page.goto(`${server.origin}/site/bench.html`);
+  for (const [id, value] of [["prompt", "8, x"], ["answer", "4"], ["depth", "0, 16"], ["runs", "1"]]) await page.fill(`#${id}`, value);
   await page.evaluate(() => (document.getElementById("device").value = "cpu"));
-  await page.fill("#prompt", "");
-  await page.click("#form button");
-  assert.equal(await page.textContent("#state"), "", "it runs without a prompt");
+  await page.click("#run");
+  assert.equal(await page.textContent("#state"), "", "it does not run with a word for a number");
   await page.fill("#prompt", "8");
-  await page.click("#form button");
+  await page.click("#run");
   assert.ok(await page.evaluate(() => document.getElementById("run").disabled));
   await page.waitForFunction(() => document.getElementById("json").textContent);
-  const [state, json] = await page.evaluate(() => ["state", "json"].map((id) => document.getElementById(id).textContent));
-  assert.equal(state, "On the CPU, on one thread.");
-  const rows = JSON.parse(json);
-  assert.deepEqual(rows.map((r) => [r.n_prompt, r.n_gen, r.backends, r.n_gpu_layers, r.floor_ms]), [[8, 0, "CPU", 0, null], [0, 4, "CPU", 0, null]]);
-  assert.ok(rows.every((r) => r.avg_ts > 0 && r.load_ms > 0), json);
+  const found = await page.evaluate(() => {
+    const cells = (id) => [...document.getElementById(id).tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent));
+    return { state: document.getElementById("state").textContent, json: document.getElementById("json").textContent, speeds: cells("table"), memory: cells("memory") };
+  });
+  assert.equal(found.state, "On the CPU, on one thread.");
+  const rows = JSON.parse(found.json);
+  assert.deepEqual(rows.map((r) => [r.n_prompt, r.n_gen, r.n_depth, r.backends, r.n_gpu_layers, r.floor_ms]), [[8, 0, 0, "CPU", 0, null], [0, 4, 0, "CPU", 0, null], [8, 0, 16, "CPU", 0, null], [0, 4, 16, "CPU", 0, null]]);
+  assert.ok(rows.every((r) => r.avg_ts > 0 && r.load_ms > 0), found.json);
+  assert.deepEqual(found.speeds.map((row) => row[2]), ["pp8", "tg4", "pp8 @ d16", "tg4 @ d16"]);
+  assert.match(found.memory[0].join(" | "), /^llama .* \| \d+ \| .*weights .* MB.* \| .* MB \| .* s$/);
+  await page.fill("#prompt", "");
+  await page.fill("#answer", "");
+  await page.click("#run");
+  await page.waitForFunction(() => /nothing to measure/.test(document.getElementById("state").textContent));
 });

@@ -158,6 +158,10 @@ class Page {
     }
   }
 
+  async waitForSelector(selector) {
+    await this.waitForFunction((selector) => document.querySelector(selector) !== null, selector);
+  }
+
   /** A click where the element is, so that what lies above it gets it, as with a mouse. */
   async click(selector) {
     const [x, y] = await this.evaluate((selector) => {
