@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
-use super::{notices, size};
+use super::{notices, site, size};
 
 /// The npm package in the repository.
 pub(crate) fn package() -> PathBuf {
@@ -24,7 +24,7 @@ pub(crate) fn build() -> anyhow::Result<()> {
     for module in assemble("web")? {
         optimize(&module)?;
     }
-    page()?;
+    site::assemble()?;
     size::check(&package())
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn build() -> anyhow::Result<()> {
 /// If a step fails.
 pub(crate) fn build_for_tests() -> anyhow::Result<()> {
     assemble(TESTS)?;
-    page()
+    site::assemble()
 }
 
 /// Crates and folders of the package's modules: the engine, and grammars, which pages load when they ask for them.
@@ -213,90 +213,6 @@ pub(crate) fn modules() -> anyhow::Result<()> {
         return Ok(());
     }
     run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(package()))
-}
-
-/// The chat page with the package and the default model: a folder that any server can serve.
-fn page() -> anyhow::Result<()> {
-    let root = crate::root();
-    let site = root.join("target/web-page");
-    if site.is_dir() {
-        fs::remove_dir_all(&site).with_context(|| format!("could not empty {}", site.display()))?;
-    }
-    // The server's page, with the engine in the place of the server.
-    copy(&root.join("crates/server/page"), &site)?;
-    copy(&root.join("crates/web/demo"), &site)?;
-    for part in ["index.js", "worker.js", "src", "wasm"] {
-        copy(&package().join(part), &site.join("chaski").join(part))?;
-    }
-    let model = "storyteller-Q4_K_M.gguf";
-    preload(&site)?;
-    // All but the models and the module of grammars, which the page does not use: the service worker keeps these.
-    let mut files = Vec::new();
-    list(&site, "", &mut files)?;
-    files.retain(|name| !name.ends_with("grammar_bg.wasm"));
-    files.sort();
-    let path = site.join("files.json");
-    fs::write(&path, serde_json::to_vec(&files)?)
-        .with_context(|| format!("could not write {}", path.display()))?;
-    copy(&root.join("crates/chaski/model").join(model), &site.join("models").join(model))?;
-    println!("the page is in {}", site.display());
-    Ok(())
-}
-
-/// Names all modules that the page imports in its head, so that a browser need not read one to learn of the next.
-fn preload(site: &Path) -> anyhow::Result<()> {
-    let mut modules = vec![PathBuf::from("chat.js"), PathBuf::from("chaski/src/catalogue.js")];
-    let mut at = 0;
-    while let Some(module) = modules.get(at).cloned() {
-        at += 1;
-        let path = site.join(&module);
-        let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
-        let folder = module.parent().expect("a module lies in a folder");
-        for name in text.lines().filter_map(imported) {
-            let import = folder.join(name.trim_start_matches("./"));
-            if !modules.contains(&import) {
-                modules.push(import);
-            }
-        }
-    }
-    let links = modules.iter().map(|m| format!("<link rel=\"modulepreload\" href=\"{}\">\n", m.display()));
-    let path = site.join("index.html");
-    let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
-    let script = "<script type=\"module\" src=\"chat.js\">";
-    ensure!(text.contains(script), "{}: no {script}", path.display());
-    let links: String = links.collect();
-    fs::write(&path, text.replace(script, &format!("{links}{script}")))
-        .with_context(|| format!("could not write {}", path.display()))
-}
-
-/// The module that a line imports or exports from, as written: lines of several lines' imports end with it.
-fn imported(line: &str) -> Option<&str> {
-    let is_one = ["import ", "export ", "} from "].iter().any(|start| line.starts_with(start));
-    let (_, name) = line.trim_end_matches(';').rsplit_once(" from ").filter(|_| is_one)?;
-    name.strip_prefix('"')?.strip_suffix('"')
-}
-
-#[test]
-fn modules_are_found_in_imports_and_exports() {
-    assert_eq!(imported("import { a } from \"./b.js\";"), Some("./b.js"));
-    assert_eq!(imported("export * from \"./b.js\";"), Some("./b.js"));
-    assert_eq!(imported("} from \"../c.js\";"), Some("../c.js"));
-    // A parameter with a default, and a word of a text.
-    assert_eq!(imported("export function patch(parent, nodes, from = 0) {"), None);
-    assert_eq!(imported("const from = \" from \";"), None);
-}
-
-/// Adds the paths of all files of a folder, with a prefix.
-fn list(folder: &Path, prefix: &str, out: &mut Vec<String>) -> anyhow::Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| format!("could not list {}", folder.display()))? {
-        let entry = entry?;
-        let name = format!("{prefix}{}", entry.file_name().display());
-        match entry.path().is_dir() {
-            true => list(&entry.path(), &format!("{name}/"), out)?,
-            false => out.push(name),
-        }
-    }
-    Ok(())
 }
 
 /// Copies a file, or a folder recursively.

@@ -3,6 +3,7 @@
 mod build;
 pub(crate) mod kernels;
 mod notices;
+mod site;
 mod size;
 mod test;
 pub(crate) mod wgsl_pre;
