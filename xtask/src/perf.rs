@@ -35,7 +35,10 @@ pub(crate) fn document(folders: &[PathBuf], check: bool) -> anyhow::Result<()> {
     let page = page::render(&read(&folder.join("template.md"))?, &results, &plots)?;
     let plots = plots.into_iter().map(|p| (folder.join(format!("{}.svg", p.name)), p.svg));
     let web = docs.join("web.md");
-    let pages = [(docs.join("performance.md"), Some(page)), (web.clone(), Some(tables::within(&read(&web)?, &results)?))];
+    let pages = [
+        (docs.join("performance.md"), Some(page)),
+        (web.clone(), Some(tables::within(&read(&web)?, &results)?)),
+    ];
     for (path, text) in plots.chain(pages) {
         match text {
             _ if check => ensure!(

@@ -64,9 +64,9 @@ pub use turns::ChatPrompt;
 pub mod text {
     pub use chaski_text::{
         AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, CHATML, CallChoice, CallGrammarError,
-        ChatTemplate, ChatTemplates, Constraint, Content, FimTokens, Grammar, LocalTime, Logprobs, Masks, Message,
-        Mirostat, OwnGrammar, ParseSpecial, RenderSpecial, Rendered, SamplerKind, SamplerParams, TemplateOptions,
-        Tokenizer, ToolCall, Within, builtin_template, builtin_template_names, byte_to_char,
+        ChatTemplate, ChatTemplates, Constraint, Content, FimTokens, Grammar, LocalTime, Logprobs, Masks,
+        Message, Mirostat, OwnGrammar, ParseSpecial, RenderSpecial, Rendered, SamplerKind, SamplerParams,
+        TemplateOptions, Tokenizer, ToolCall, Within, builtin_template, builtin_template_names, byte_to_char,
         strip_added_special,
     };
 }

@@ -13,7 +13,7 @@ use wasm_bindgen::JsValue;
 #[error("{message}")]
 pub(crate) struct JsFailure {
     message: String,
-    /// The `code`, `hint` and `detail` of an `EngineError`; null for anything else.
+    /// Those of an `EngineError`; null for anything else.
     fields: Value,
 }
 
@@ -24,7 +24,7 @@ impl JsFailure {
     }
 
     pub(crate) fn refused(message: String) -> JsFailure {
-        JsFailure { message, fields: json!({ "code": "bad_request", "hint": "", "detail": null }) }
+        JsFailure { fields: fields("bad_request", &message, "", Value::Null), message }
     }
 }
 
@@ -32,15 +32,16 @@ impl From<JsValue> for JsFailure {
     fn from(thrown: JsValue) -> JsFailure {
         let get = |name: &str| js_sys::Reflect::get(&thrown, &name.into()).ok();
         let message = get("message").and_then(|m| m.as_string()).or_else(|| thrown.as_string());
+        let message = message.unwrap_or_else(|| "unknown error".into());
         let field = |name| get(name).and_then(|v| js_sys::JSON::stringify(&v).ok()?.as_string());
         let parsed = |name| field(name).and_then(|t| serde_json::from_str(&t).ok()).unwrap_or(Value::Null);
         let fields = match parsed("code") {
             Value::String(code) => {
-                json!({ "code": code, "hint": parsed("hint"), "detail": parsed("detail") })
+                fields(&code, &message, parsed("hint").as_str().unwrap_or(""), parsed("detail"))
             }
             _ => Value::Null,
         };
-        JsFailure { message: message.unwrap_or_else(|| "unknown error".into()), fields }
+        JsFailure { message, fields }
     }
 }
 
@@ -91,6 +92,11 @@ const HINTS: &[(&str, &str)] = &[
     ("bad_file", "the file is damaged or not a GGUF model; download it again"),
     ("no_template", "use completions.create with a plain prompt"),
 ];
+
+/// The hint for a code, if it has one.
+fn of_code(code: &str) -> &'static str {
+    HINTS.iter().find(|h| h.0 == code).map_or("", |h| h.1)
+}
 
 /// The engine's code in the page's terms.
 fn code(e: &Error) -> &'static str {
@@ -154,23 +160,25 @@ pub(crate) fn to_js(e: impl Into<Error>) -> JsValue {
     let e: Error = e.into();
     let message = chain(&e);
     if let Some(own) = find::<JsFailure>(&e) {
-        if let Value::Object(fields) = &own.fields {
-            let mut all = fields.clone();
-            all.insert("message".into(), own.message.as_str().into());
-            return thrown(&Value::Object(all));
+        if own.fields != Value::Null {
+            return thrown(&own.fields);
         }
-        let code = if matches!(e.model(), Some(ModelError::Constraint(_))) { "internal" } else { "read_failed" };
-        return thrown(&json!({ "code": code, "message": message, "hint": "", "detail": null }));
+        let code =
+            if matches!(e.model(), Some(ModelError::Constraint(_))) { "internal" } else { "read_failed" };
+        return thrown(&fields(code, &message, "", Value::Null));
     }
     let code = code(&e);
-    let of_code = || HINTS.iter().find(|h| h.0 == code).map_or("", |h| h.1);
-    let hint = hint(&e).unwrap_or_else(of_code);
-    thrown(&json!({ "code": code, "message": message, "hint": hint, "detail": detail(&e) }))
+    let hint = hint(&e).unwrap_or_else(|| of_code(code));
+    thrown(&fields(code, &message, hint, detail(&e)))
 }
 
 /// An invalid request.
 pub(crate) fn bad_request(message: impl std::fmt::Display) -> JsValue {
-    thrown(&json!({ "code": "bad_request", "message": message.to_string(), "hint": "", "detail": null }))
+    thrown(&fields("bad_request", &message.to_string(), "", Value::Null))
+}
+
+fn fields(code: &str, message: &str, hint: &str, detail: Value) -> Value {
+    json!({ "code": code, "message": message, "hint": hint, "detail": detail })
 }
 
 fn thrown(value: &Value) -> JsValue {
@@ -179,10 +187,7 @@ fn thrown(value: &Value) -> JsValue {
 
 /// A model that would exceed the memory budget.
 pub(crate) fn over_budget(need: u64, budget: f64) -> JsValue {
-    thrown(&json!({
-        "code": "out_of_memory",
-        "message": format!("the model takes {need} bytes of memory, but the budget is {budget} bytes"),
-        "hint": "use a smaller contextLength, kvType \"q8_0\", or a smaller model",
-        "detail": { "bytes": need, "budget": budget },
-    }))
+    let message = format!("the model takes {need} bytes of memory, but the budget is {budget} bytes");
+    let hint = of_code("out_of_memory");
+    thrown(&fields("out_of_memory", &message, hint, json!({ "bytes": need, "budget": budget })))
 }

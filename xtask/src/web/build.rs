@@ -8,33 +8,27 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
-use super::{notices, site, size};
+use super::notices;
 
 /// The npm package in the repository.
 pub(crate) fn package() -> PathBuf {
     crate::root().join("crates/web/npm")
 }
 
-/// Builds the modules, their JavaScript and the optimised wasm into `crates/web/npm/wasm`, assembles the chat page in
-/// `target/web-page`, and checks the sizes.
+/// Builds the modules, their JavaScript and the optimised wasm into `crates/web/npm/wasm`.
 ///
 /// # Errors
-/// A step fails, or the result exceeds its size limit.
-pub(crate) fn build() -> anyhow::Result<()> {
-    for module in assemble("web")? {
-        optimize(&module)?;
-    }
-    site::assemble()?;
-    size::check(&package())
+/// If a step fails.
+pub(super) fn release() -> anyhow::Result<()> {
+    assemble("web")?.iter().try_for_each(|module| optimize(module))
 }
 
 /// Builds the same for tests in a quarter of the time: several times as large, and slower.
 ///
 /// # Errors
 /// If a step fails.
-pub(crate) fn build_for_tests() -> anyhow::Result<()> {
-    assemble(TESTS)?;
-    site::assemble()
+pub(super) fn quick() -> anyhow::Result<()> {
+    assemble(TESTS).map(drop)
 }
 
 /// Crates and folders of the package's modules: the engine, and grammars, which pages load when they ask for them.
@@ -193,14 +187,20 @@ fn names_of_imports_keep_their_length_and_lose_their_hash() {
 }
 
 /// Generated JavaScript without indentation and comments, which repeat those of the crate, and without the description of
-/// values for messages of panics: their texts suffice.
+/// values for messages of panics, whose texts suffice, and warnings of ways to call it that nobody uses here.
 fn shorter(text: &str) -> String {
     const DESCRIBES: &str = "function debugString(val) {\n";
-    let short = match text.split_once(DESCRIBES).and_then(|(begin, rest)| Some((begin, rest.split_once("\n}\n")?.1))) {
-        Some((begin, rest)) => format!("{begin}{DESCRIBES}return String(val);\n}}\n{rest}"),
-        None => text.to_owned(),
-    };
-    let lines = short.lines().map(str::trim_start).filter(|l| !l.starts_with("/*") && !l.starts_with('*'));
+    let short =
+        match text.split_once(DESCRIBES).and_then(|(begin, rest)| Some((begin, rest.split_once("\n}\n")?.1)))
+        {
+            Some((begin, rest)) => format!("{begin}{DESCRIBES}return String(val);\n}}\n{rest}"),
+            None => text.to_owned(),
+        };
+    let lines = short
+        .lines()
+        .filter(|l| !l.contains("console.warn('using deprecated parameters"))
+        .map(str::trim_start)
+        .filter(|l| !l.starts_with("/*") && !l.starts_with('*'));
     lines.filter(|l| !l.starts_with("//") && !l.is_empty()).flat_map(|line| [line, "\n"]).collect()
 }
 

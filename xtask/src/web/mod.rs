@@ -8,5 +8,24 @@ mod size;
 mod test;
 pub(crate) mod wgsl_pre;
 
-pub(crate) use build::{build, build_for_tests, cases, modules};
+pub(crate) use build::{cases, modules};
 pub(crate) use test::{hostile, test};
+
+/// Builds the package and the site with it, and checks the sizes.
+///
+/// # Errors
+/// A step fails, or the result exceeds its size limit.
+pub(crate) fn build() -> anyhow::Result<()> {
+    build::release()?;
+    site::assemble()?;
+    size::check(&build::package())
+}
+
+/// Builds the same for tests, quickly: larger and slower.
+///
+/// # Errors
+/// If a step fails.
+pub(crate) fn build_for_tests() -> anyhow::Result<()> {
+    build::quick()?;
+    site::assemble()
+}

@@ -24,28 +24,72 @@ pub(super) fn assemble() -> anyhow::Result<()> {
         copy(&package().join(part), &site.join("chaski").join(part))?;
     }
     let model = "storyteller-Q4_K_M.gguf";
+    one_style(&site)?;
     preload(&site)?;
+    first_screen(&site)?;
     // All but the models and the module of grammars, which the page does not use: the service worker keeps these.
     let mut files = Vec::new();
     list(&site, "", &mut files)?;
     files.retain(|name| !name.ends_with("grammar_bg.wasm"));
     files.sort();
-    let path = site.join("files.json");
-    fs::write(&path, serde_json::to_vec(&files)?)
-        .with_context(|| format!("could not write {}", path.display()))?;
+    write(&site.join("files.json"), &serde_json::to_string(&files)?)?;
     copy(&root.join("crates/chaski/model").join(model), &site.join("models").join(model))?;
     println!("the page is in {}", site.display());
     Ok(())
 }
 
-/// Names all modules that the page imports in its head, so that a browser need not read one to learn of the next.
+/// Replaces a part of a file that has to be there.
+fn replace(path: &Path, part: &str, by: &str) -> anyhow::Result<()> {
+    let text = read(path)?;
+    ensure!(text.contains(part), "{}: no {part}", path.display());
+    write(path, &text.replace(part, by))
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("could not write {}", path.display()))
+}
+
+/// Makes one file of the styles, which the first paint waits for.
+fn one_style(site: &Path) -> anyhow::Result<()> {
+    let [style, text] = ["style.css", "text.css"].map(|name| site.join(name));
+    write(&style, &(read(&style)? + &read(&text)?))?;
+    fs::remove_file(&text).with_context(|| format!("could not remove {}", text.display()))?;
+    replace(&site.join("index.html"), "<link rel=\"stylesheet\" href=\"text.css\">\n", "")
+}
+
+/// Puts the words of the first screen into the page, which shows them before its scripts are there.
+fn first_screen(site: &Path) -> anyhow::Result<()> {
+    let model = read(&site.join("model.js"))?;
+    let [headline, lead] = ["headline", "lead"].map(|name| field(&model, name));
+    let (headline, lead) = headline.zip(lead).context("model.js: no headline, or no lead")?;
+    let icon =
+        "<svg class=\"icon\" aria-hidden=\"true\" focusable=\"false\"><use href=\"#i-chaski\"></use></svg>";
+    let screen = format!(
+        "<div class=\"mark\">{icon}</div><h2 class=\"headline\">{headline}</h2><p class=\"lead\">{lead}</p>"
+    );
+    let begin = "<section id=\"welcome\" aria-label=\"Welcome\">";
+    replace(&site.join("index.html"), begin, &format!("{begin}{screen}"))
+}
+
+/// The text of a field of a class: `  name = "text";`.
+fn field<'t>(module: &'t str, name: &str) -> Option<&'t str> {
+    let begin = format!("  {name} = \"");
+    module.lines().find_map(|line| line.strip_prefix(&begin)?.strip_suffix("\";"))
+}
+
+/// Names all modules that the page imports in its head, so that a browser need not read one to learn of the next. They come
+/// after the style.
 fn preload(site: &Path) -> anyhow::Result<()> {
     let mut modules = vec![PathBuf::from("chat.js"), PathBuf::from("chaski/src/catalogue.js")];
     let mut at = 0;
     while let Some(module) = modules.get(at).cloned() {
         at += 1;
         let path = site.join(&module);
-        let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+        let text = read(&path)?;
         let folder = module.parent().expect("a module lies in a folder");
         for name in text.lines().filter_map(imported) {
             let import = folder.join(name.trim_start_matches("./"));
@@ -54,14 +98,12 @@ fn preload(site: &Path) -> anyhow::Result<()> {
             }
         }
     }
-    let links = modules.iter().map(|m| format!("<link rel=\"modulepreload\" href=\"{}\">\n", m.display()));
-    let path = site.join("index.html");
-    let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+    let link = |m: &PathBuf| {
+        format!("<link rel=\"modulepreload\" fetchpriority=\"low\" href=\"{}\">\n", m.display())
+    };
+    let links: String = modules.iter().map(link).collect();
     let script = "<script type=\"module\" src=\"chat.js\">";
-    ensure!(text.contains(script), "{}: no {script}", path.display());
-    let links: String = links.collect();
-    fs::write(&path, text.replace(script, &format!("{links}{script}")))
-        .with_context(|| format!("could not write {}", path.display()))
+    replace(&site.join("index.html"), script, &format!("{links}{script}"))
 }
 
 /// The module that a line imports or exports from, as written: lines of several lines' imports end with it.
@@ -79,6 +121,13 @@ fn modules_are_found_in_imports_and_exports() {
     // A parameter with a default, and a word of a text.
     assert_eq!(imported("export function patch(parent, nodes, from = 0) {"), None);
     assert_eq!(imported("const from = \" from \";"), None);
+}
+
+#[test]
+fn fields_of_a_class_are_read_as_they_are_written() {
+    let class = "class A {\n  lead = \"One: two.\";\n  leader = \"x\";\n    lead = \"y\";\n}\n";
+    assert_eq!(field(class, "lead"), Some("One: two."));
+    assert_eq!(field(class, "headline"), None);
 }
 
 /// Adds the paths of all files of a folder, with a prefix.

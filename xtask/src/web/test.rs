@@ -12,8 +12,9 @@ use crate::mesa;
 /// Tests that need a browser: kernels, the engine on both devices, downloads, answers as elements, the page, and that
 /// of the
 /// server.
-const IN_BROWSER: &[&str] =
-    &["kernels", "cases", "loading", "facts", "engine", "cpu", "shared", "prose", "page", "served"];
+const IN_BROWSER: &[&str] = &[
+    "kernels", "cases", "loading", "facts", "engine", "cpu", "grammar", "shared", "prose", "page", "served",
+];
 /// Further tests: bundles, clients of OpenAI, other devices and browsers, large models, the whole page and its
 /// pictures.
 const MORE: &[&str] =

@@ -219,8 +219,7 @@ mod tests {
         let tokens = (0..40).map(|i| format!("t{i}")).collect();
         let spec = TokenizerSpec { model: "none".into(), tokens, ..TokenizerSpec::default() };
         let tokenizer = Tokenizer::from_spec(spec).unwrap();
-        let grammar =
-            Grammar::Own(OwnGrammar::new(|| Ok(Box::new(Once { token: 33, is_over: false }))));
+        let grammar = Grammar::Own(OwnGrammar::new(|| Ok(Box::new(Once { token: 33, is_over: false }))));
         assert_eq!(grammar.clone(), grammar);
         for _ in 0..2 {
             let mut constraint = Constraint::new(&tokenizer, &grammar).unwrap();

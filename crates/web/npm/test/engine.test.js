@@ -40,6 +40,15 @@ test("loading reports stages in order, and bytes up to their total", async () =>
   }
 });
 
+test("masks of a grammar are applied on the device", async () => {
+  const [found, onCpu] = await t.page.evaluate(async () => {
+    const answer = await engine.completions.create({ prompt: "Once upon a time", grammar: 'start: /[a-f]{3}-[0-9]{2}/', temperature: 0, max_tokens: 16 });
+    return [answer.choices[0], engine.stats().onCpu];
+  });
+  assert.match(found.text, /^[a-f]{3}-[0-9]{2}$/);
+  assert.deepEqual([found.finish_reason, onCpu], ["stop", null]);
+});
+
 test("memory is listed by kind, and the wasm heap stays small", async () => {
   const [memory, heap] = await t.page.evaluate(async () => [engine.memory(), await engine.heap()]);
   const sum = Object.values(memory.items).reduce((a, b) => a + b, 0);

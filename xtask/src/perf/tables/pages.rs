@@ -22,7 +22,8 @@ pub(crate) fn within(page: &str, results: &Results<'_>) -> anyhow::Result<String
 }
 
 fn sections(results: &Results<'_>) -> String {
-    let all: Vec<String> = results.named("page.").into_iter().map(|(_, measured)| section(measured)).collect();
+    let all: Vec<String> =
+        results.named("page.").into_iter().map(|(_, measured)| section(measured)).collect();
     if all.is_empty() { missing("page") } else { all.join("\n\n") }
 }
 
@@ -88,13 +89,22 @@ fn held(plain: &[&&Value]) -> String {
             rows.push(row);
         }
     }
-    let head = ["model", "with", "context", "memory", "WebAssembly's", "load", "a readback behind a token's empty dispatches"];
+    let head = [
+        "model",
+        "with",
+        "context",
+        "memory",
+        "WebAssembly's",
+        "load",
+        "a readback behind a token's empty dispatches",
+    ];
     table("page", &head, 3, &rows)
 }
 
 /// Answers without something that the engine does by itself.
 fn ablations(plain: &[&&Value], ablated: &[&&Value]) -> String {
-    let same = |a: &Value, b: &Value| (model(a), settings(a), test_name(a)) == (model(b), settings(b), test_name(b));
+    let same =
+        |a: &Value, b: &Value| (model(a), settings(a), test_name(a)) == (model(b), settings(b), test_name(b));
     let row = |r: &&&Value| {
         let whole = plain.iter().find(|p| same(p, r)).map_or(f64::NAN, |p| number(&p["avg_ts"]));
         let name = r["ablation"].as_str().unwrap_or("?").to_owned();
@@ -118,7 +128,11 @@ mod tests {
                 "n_ctx": 98, "load_ms": 50, "floor_ms": null, "backends": "CPU", "cpu_info": "C", "browser": "Chrome/1", "build_commit": "abc1234",
             })
         };
-        let rows = [row(32, 0, 1000.0, Value::Null), row(0, 8, 200.0, Value::Null), row(0, 8, 50.0, "no pipeline".into())];
+        let rows = [
+            row(32, 0, 1000.0, Value::Null),
+            row(0, 8, 200.0, Value::Null),
+            row(0, 8, 50.0, "no pipeline".into()),
+        ];
         json!({ "page.x": { "command": "node bench/measure.js", "program": "chaski", "time": "2026-11-29T17:00:00Z", "results": rows } })
     }
 
