@@ -61,15 +61,23 @@ fn one_style(site: &Path) -> anyhow::Result<()> {
     replace(&site.join("index.html"), "<link rel=\"stylesheet\" href=\"text.css\">\n", "")
 }
 
-/// Puts the words of the first screen into the page, which shows them before its scripts are there.
+/// Cards on the first screen, and lines of an empty one that is as high as they are.
+const CARDS: usize = 6;
+const LINES: usize = 7;
+
+/// Puts the first screen into the page, which shows it before its scripts are there: its words, and empty cards in the places of
+/// those to come.
 fn first_screen(site: &Path) -> anyhow::Result<()> {
     let model = read(&site.join("model.js"))?;
-    let [headline, lead] = ["headline", "lead"].map(|name| field(&model, name));
-    let (headline, lead) = headline.zip(lead).context("model.js: no headline, or no lead")?;
+    let word = |name: &str| field(&model, name).with_context(|| format!("model.js: no {name}"));
+    let (headline, lead, more) = (word("headline")?, word("lead")?, word("moreLabel")?);
     let icon =
         "<svg class=\"icon\" aria-hidden=\"true\" focusable=\"false\"><use href=\"#i-chaski\"></use></svg>";
+    let card = format!("<li class=\"card\">{}</li>", "<p class=\"detail\">&nbsp;</p>".repeat(LINES));
     let screen = format!(
-        "<div class=\"mark\">{icon}</div><h2 class=\"headline\">{headline}</h2><p class=\"lead\">{lead}</p>"
+        "<div class=\"mark\">{icon}</div><h2 class=\"headline\">{headline}</h2><p class=\"lead\">{lead}</p>\
+         <ul class=\"cards\" aria-hidden=\"true\">{}</ul><button type=\"button\" class=\"quiet\" disabled>{more}</button>",
+        card.repeat(CARDS)
     );
     let begin = "<section id=\"welcome\" aria-label=\"Welcome\">";
     replace(&site.join("index.html"), begin, &format!("{begin}{screen}"))

@@ -8,6 +8,7 @@ import { launch, sendFile, serve } from "./browser.js";
 import { MODEL, MODEL_FILE as FILE, MODELS, OTHER_BROWSER, open } from "./page.js";
 import { split } from "./split.js";
 
+const full = Boolean(Number(process.env.CHASKI_TEST_FULL ?? 0));
 let [t, other, size, sha256] = [];
 /** Requests to the server below /odd/, and its answers. */
 const asked = [];
@@ -217,7 +218,9 @@ test("a head is read from a server without ranges", async () => {
   });
   assert.deepEqual([found.architecture, found.fileBytes, found.downloadBytes], ["llama", size, size]);
   assert.equal(refused.code, "no_ranges");
-  // Where the head has no end, neither has the patience.
+});
+
+test("a head without an end is given up", { skip: full ? false : "SKIPPED: half a gigabyte of requests, with --full" }, async () => {
   odd = (request, response) => {
     response.writeHead(200, { "content-length": 1e12 });
     const head = Buffer.alloc(1 << 20);
@@ -372,7 +375,7 @@ test("an abort keeps most of what came", async () => {
 });
 
 test("a large file passes through a small heap", async () => {
-  const total = 300 << 20;
+  const total = (full ? 300 : 100) << 20;
   odd = (request, response) => {
     response.writeHead(200, { "content-length": total });
     const piece = Buffer.alloc(1 << 20);
