@@ -295,7 +295,8 @@ impl Engine {
         Ok(Conversation::new(&mut self.driver, chat))
     }
 
-    /// Answers a request whose tokens are those of a conversation's prompt with this text, as [`Handle::answer_to`] does.
+    /// Answers a request whose tokens are those of a conversation's prompt with this text, as [`Handle::answer_to`]
+    /// does.
     ///
     /// # Errors
     /// As [`Handle::answer_to`].

@@ -149,10 +149,9 @@ impl Handle {
     }
 
     /// Queues a request whose tokens are those of a conversation's prompt with this text, and these tools. A grammar is
-    /// that of the text after the reasoning, if the prompt opens it; with `calls`, the answer consists of such calls, whose
-    /// grammar may be the caller's own ([`Grammar::Own`]).
-    /// Without either, calls of tools with `"strict": true` conform to their schemas
-    /// ([`AnswerSyntax::strict_grammar`]), if the feature `constraint` is on.
+    /// that of the text after the reasoning, if the prompt opens it; with `calls`, the answer consists of such calls,
+    /// whose grammar may be the caller's own ([`Grammar::Own`]). Without either, calls of tools with `"strict": true`
+    /// conform to their schemas ([`AnswerSyntax::strict_grammar`]), if the feature `constraint` is on.
     ///
     /// # Errors
     /// As [`Self::generate`]; [`Error::Model`] if the template cannot be parsed; [`Error::Calls`] for calls that the

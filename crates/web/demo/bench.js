@@ -33,7 +33,7 @@ function cells(row, rows) {
   return [row.model_type, settings, labelOf(row), row.avg_ts.toFixed(2), row.stddev_ts.toFixed(2), share];
 }
 
-/** What each engine holds. */
+/** Memory of each engine. */
 function memories(rows) {
   const seen = new Map(rows.map((r) => [[r.model_filename, r.n_ubatch, r.type_k, r.type_v, r.inputs].join(), r]));
   return [...seen.values()].map(({ model_type, n_ctx, memory, heap_bytes, load_ms, compile_ms }) => {

@@ -1,5 +1,5 @@
-// Measurements of the bench page: speeds in llama-bench's words, at depths, over all combinations of what is asked for; what each
-// means of the engine is worth (ablations); memory; and on a GPU the floor, the cost of empty dispatches and readbacks.
+// Measurements of the bench page: speeds in llama-bench's words, at depths, over all combinations of what is asked for;
+// ablations: answers without something that the engine does by itself; memory; and on a GPU the floor, the cost of empty dispatches and readbacks.
 
 import { Engine, capabilities } from "./chaski/index.js";
 

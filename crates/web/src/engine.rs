@@ -242,7 +242,8 @@ impl WebEngine {
 }
 
 impl WebEngine {
-    /// The grammar of an answer with these tools; none where strict calls are asked for, but the model's notation has none.
+    /// The grammar of an answer with these tools; none where strict calls are asked for, but the model's notation has
+    /// none.
     fn grammar(
         &self,
         rule: Option<JsRule>,

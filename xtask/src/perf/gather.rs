@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Map, Value, json};
 
-/// Fields kept of a record of `chaski bench -o json`, llama-bench, both batched benches, the comparison in a browser and
-/// the bench page.
+/// Fields kept of a record of `chaski bench -o json`, llama-bench, both batched benches, the comparison in a browser
+/// and the bench page.
 const KEPT: &[&str] = &[
     "build_commit",
     "build_number",

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
-use super::notices;
+use super::{MODULES, notices};
 
 /// The npm package in the repository.
 pub(crate) fn package() -> PathBuf {
@@ -30,9 +30,6 @@ pub(super) fn release() -> anyhow::Result<()> {
 pub(super) fn quick() -> anyhow::Result<()> {
     assemble(TESTS).map(drop)
 }
-
-/// Crates and folders of the package's modules: the engine, and grammars, which pages load when they ask for them.
-pub(super) const MODULES: [(&str, &str); 2] = [("chaski-web", "wasm"), ("chaski-grammar", "wasm/grammar")];
 
 /// Builds the modules and their JavaScript into the package, and copies the licences; returns the modules.
 fn assemble(profile: &str) -> anyhow::Result<Vec<PathBuf>> {
@@ -186,8 +183,9 @@ fn names_of_imports_keep_their_length_and_lose_their_hash() {
     assert!(counted(&text, Vec::new()).is_err());
 }
 
-/// Generated JavaScript without indentation and comments, which repeat those of the crate, and without the description of
-/// values for messages of panics, whose texts suffice, and warnings of ways to call it that nobody uses here.
+/// Generated JavaScript without indentation and comments, which repeat those of the crate, and without the
+/// description of values for messages of panics, whose texts suffice, and warnings of ways to call it that nobody
+/// uses here.
 fn shorter(text: &str) -> String {
     const DESCRIBES: &str = "function debugString(val) {\n";
     let short =

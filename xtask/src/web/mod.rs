@@ -11,6 +11,9 @@ pub(crate) mod wgsl_pre;
 pub(crate) use build::{cases, modules};
 pub(crate) use test::{hostile, test};
 
+/// Crates and folders of the package's modules: the engine, and grammars, which pages load when they ask for them.
+const MODULES: [(&str, &str); 2] = [("chaski-web", "wasm"), ("chaski-grammar", "wasm/grammar")];
+
 /// Builds the package and the site with it, and checks the sizes.
 ///
 /// # Errors

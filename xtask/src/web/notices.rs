@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use super::build::MODULES;
+use super::MODULES;
 
 /// The file of third-party notices.
 const NOTICES: &str = "THIRD-PARTY-NOTICES.txt";

@@ -65,8 +65,8 @@ fn one_style(site: &Path) -> anyhow::Result<()> {
 const CARDS: usize = 6;
 const LINES: usize = 7;
 
-/// Puts the first screen into the page, which shows it before its scripts are there: its words, and empty cards in the places of
-/// those to come.
+/// Puts the first screen into the page, which shows it before its scripts are there: its words, and empty cards in
+/// the places of those to come.
 fn first_screen(site: &Path) -> anyhow::Result<()> {
     let model = read(&site.join("model.js"))?;
     let word = |name: &str| field(&model, name).with_context(|| format!("model.js: no {name}"));
@@ -89,8 +89,8 @@ fn field<'t>(module: &'t str, name: &str) -> Option<&'t str> {
     module.lines().find_map(|line| line.strip_prefix(&begin)?.strip_suffix("\";"))
 }
 
-/// Names all modules that the page imports in its head, so that a browser need not read one to learn of the next. They come
-/// after the style.
+/// Names all modules that the page imports in its head, so that a browser need not read one to learn of the next.
+/// They come after the style.
 fn preload(site: &Path) -> anyhow::Result<()> {
     let mut modules = vec![PathBuf::from("chat.js"), PathBuf::from("chaski/src/catalogue.js")];
     let mut at = 0;

@@ -17,7 +17,8 @@ const WASM: usize = 882_000;
 const SCRIPT: usize = 27_200;
 /// Maximum bytes of all that a page with the package loads at first, compressed by brotli.
 const FIRST_LOAD: usize = 720_000;
-/// Maximum bytes of the module of grammars, which requests for one load, compressed by brotli: the current size and a little more.
+/// Maximum bytes of the module of grammars, which requests for one load, compressed by brotli: the current size and a
+/// little more.
 const GRAMMAR: usize = 390_000;
 
 /// Prints the sizes, and fails if one exceeds its limit.

@@ -7,8 +7,8 @@ use super::ConstraintError;
 
 /// The masks of a text under generation, computed by the caller's own code.
 pub trait Masks: Send + Sync {
-    /// Sets bit `t % 32` of word `t / 32` for each token `t` that is allowed next, and clears all others. If the text is
-    /// complete and cannot be continued, tokens that end a generation are allowed.
+    /// Sets bit `t % 32` of word `t / 32` for each token `t` that is allowed next, and clears all others. If the text
+    /// is complete and cannot be continued, tokens that end a generation are allowed.
     ///
     /// # Errors
     ///

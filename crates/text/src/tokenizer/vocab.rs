@@ -200,8 +200,8 @@ impl Vocab {
         Ok(vocab)
     }
 
-    /// A vocabulary of `n_vocab` ids with these texts, if any, and these tokens that end a generation; `None` if they do not fit
-    /// together.
+    /// A vocabulary of `n_vocab` ids with these texts, if any, and these tokens that end a generation; `None` if they
+    /// do not fit together.
     pub(super) fn given(
         n_vocab: u32,
         texts: Vec<Box<str>>,

@@ -1,7 +1,7 @@
 //! The tokens of a tokenizer as bytes, for a program that has grammars but not the file.
 //!
-//! The number of ids and the spelling, then of each token its kind, the length of its text, and the text. Numbers have seven bits
-//! a byte, the lowest first; all but the last have the highest bit.
+//! The number of ids and the spelling, then of each token its kind, the length of its text, and the text. Numbers
+//! have seven bits a byte, the lowest first; all but the last have the highest bit.
 
 #[cfg(feature = "constraint")]
 use std::sync::OnceLock;

@@ -1,5 +1,5 @@
 // Tests of other files once more, in the other browsers that Debian has: storage, its locks and downloads, engines on the CPU,
-// grammars, one engine for several tabs, the chat page. What needs WebGPU, or a tool of Chromium's, is skipped there, each test by name.
+// grammars, the chat page. What needs WebGPU, or a tool of Chromium's, is skipped there, each test by name.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -10,7 +10,7 @@ const COMMON = ["cpu", "grammar", "page", "chat"];
 
 /** WebKitGTK stores nothing for a page (docs/web.md), and wants a display. */
 const BROWSERS = [
-  { name: "firefox", programs: [process.env.CHASKI_FIREFOX, "firefox-esr", "firefox"], files: ["loading", "facts", "shared", ...COMMON], packages: "firefox-esr" },
+  { name: "firefox", programs: [process.env.CHASKI_FIREFOX, "firefox-esr", "firefox"], files: ["loading", "facts", ...COMMON], packages: "firefox-esr" },
   { name: "webkit", programs: ["WebKitWebDriver"], needs: ["xvfb-run"], files: COMMON, packages: "webkit2gtk-driver xvfb xauth" },
 ];
 

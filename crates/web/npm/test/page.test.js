@@ -130,12 +130,12 @@ test("messages and conversations that are deleted come back", async () => {
   await ask("Two", { content: "2" });
   await page.locator("[aria-label='Delete, with what follows']").nth(2).click();
   assert.deepEqual(await log(), ["You: One", "Answer: 1"]);
-  await page.click("#notices button:has-text('Undo')");
+  await page.click("text=Undo");
   assert.equal((await log()).length, 4);
   await page.hover("#conversations li[data-id]");
   await page.click("#conversations [aria-label^=Delete]");
   assert.deepEqual([await titles(), await log()], [["New conversation"], []]);
-  await page.click("#notices button:has-text('Undo')");
+  await page.click("text=Undo");
   assert.deepEqual([await titles(), (await log()).length], [["One"], 4]);
   await reload();
   assert.equal((await log()).length, 4);
@@ -300,7 +300,7 @@ test("a storage that is full or blocked is said, and hinders nothing", async () 
   assert.match((await notices()).join(), /does not let the page keep/);
 });
 
-test("conversations are searched, renamed, saved and imported", async () => {
+test("conversations are searched, renamed, saved and imported", { skip: OTHER_BROWSER }, async () => {
   await ask("About llamas", { content: "They are animals." });
   await page.click("#new");
   await ask("About stars", { content: "They shine." });
@@ -337,7 +337,7 @@ test("a link brings a prompt, which is not sent by itself", async () => {
   await page.goto(`${t.server.origin}/demo/index.html#${new URLSearchParams({ prompt: "Tell me <b>about</b> it", system: "Rhyme." })}`);
   await there();
   assert.equal(await page.inputValue("#text"), "Tell me <b>about</b> it");
-  assert.deepEqual(await page.evaluate(() => [location.hash, globalThis.request]), ["", undefined]);
+  assert.deepEqual(await page.evaluate(() => [location.hash, globalThis.request ?? null]), ["", null]);
   await ask("Now", { content: "A" });
   assert.deepEqual((await page.evaluate(() => globalThis.request.messages))[0], { role: "system", content: "Rhyme." });
 });
@@ -398,8 +398,8 @@ test("hostile answers are shown as they are, are kept, and hinder nothing", asyn
   await page.waitForTimeout(300);
   await reload();
   assert.equal(await page.locator("#log > .message").count(), 2 * texts.length);
-  const found = await page.evaluate(() => [globalThis.hacked, document.querySelectorAll("#log :is(img, script, iframe, form[action], a[href^='javascript'])").length, [...document.querySelectorAll("#log *")].filter((e) => e.getAttributeNames().some((n) => n.startsWith("on"))).length]);
-  assert.deepEqual(found, [undefined, 0, 0]);
+  const found = await page.evaluate(() => [globalThis.hacked ?? null, document.querySelectorAll("#log :is(img, script, iframe, form[action], a[href^='javascript'])").length, [...document.querySelectorAll("#log *")].filter((e) => e.getAttributeNames().some((n) => n.startsWith("on"))).length]);
+  assert.deepEqual(found, [null, 0, 0]);
   assert.deepEqual(asked.filter((url) => url.includes("h.invalid")), []);
   await ask("And now?", { content: "Fine" });
   assert.equal((await log()).at(-1), "Answer: Fine");

@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const KEYS = { Enter: "\uE007", Escape: "\uE00C" };
+const KEYS = { Enter: "\uE007", Escape: "\uE00C", ArrowUp: "\uE013" };
 const POLL = 20;
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -87,10 +87,8 @@ class Page {
   #handle;
   #timeout = 30_000;
   keyboard = {
-    press: (key) => {
-      const actions = ["keyDown", "keyUp"].map((type) => ({ type, value: KEYS[key] }));
-      return this.call("PerformActions", { actions: [{ type: "key", id: "keys", actions }] });
-    },
+    press: (key) => this.#keys([KEYS[key]]),
+    type: (text) => this.#keys([...text]),
   };
 
   constructor(tab, handle) {
@@ -137,7 +135,14 @@ class Page {
       const call = {};
       (globalThis.calls ??= []).push(call);
       (async () => f(...JSON.parse(arg)))().then(
-        (value) => (call.end = JSON.stringify({ value })),
+        (value) => {
+          try {
+            call.end = JSON.stringify({ value });
+          } catch {
+            // A page itself, or what else is no JSON.
+            call.end = "{}";
+          }
+        },
         (error) => (call.error = String(error) + "\\n" + error?.stack),
       );
       return calls.length - 1;
@@ -158,21 +163,80 @@ class Page {
     }
   }
 
-  async waitForSelector(selector) {
-    await this.waitForFunction((selector) => document.querySelector(selector) !== null, selector);
+  #keys(keys) {
+    const actions = keys.flatMap((value) => ["keyDown", "keyUp"].map((type) => ({ type, value })));
+    return this.call("PerformActions", { actions: [{ type: "key", id: "keys", actions }] });
+  }
+
+  waitForTimeout(ms) {
+    return sleep(ms);
+  }
+
+  /** Waits until an element is shown, is there at all (`attached`), or is not shown (`hidden`). */
+  async waitForSelector(selector, { state = "visible" } = {}) {
+    const isSo = ([selector, state]) => {
+      const element = document.querySelector(selector);
+      if (state === "attached") return element !== null;
+      return (element?.getClientRects().length > 0) === (state === "visible");
+    };
+    await this.waitForFunction(isSo, [selector, state]);
+  }
+
+  /** The middle of an element, brought into view: one of those of a selector, or the one whose text is named (`text=`). */
+  async #middle(selector, { nth = 0, hasText = "" } = {}) {
+    const find = ([selector, nth, hasText]) => {
+      const [, words] = /^text=(.*)$/.exec(selector) ?? [];
+      const all = [...document.querySelectorAll(words ? "button, a, summary, label" : selector)];
+      const element = all.filter((e) => (words ? e.textContent.trim() === words : e.textContent.includes(hasText))).at(nth);
+      if (!element) return null;
+      element.scrollIntoView({ block: "center" });
+      const { left, top, width, height } = element.getBoundingClientRect();
+      return width > 0 && [Math.round(left + width / 2), Math.round(top + height / 2)];
+    };
+    for (const end = Date.now() + this.#timeout; ; await sleep(POLL)) {
+      const found = await this.evaluate(find, [selector, nth, hasText]);
+      if (found) return found;
+      if (Date.now() > end) throw new Error(`no ${selector} is shown after ${this.#timeout} ms`);
+    }
+  }
+
+  /** Moves the mouse to an element, and does what is named there. */
+  async #point(selector, which, actions) {
+    const [x, y] = await this.#middle(selector, which);
+    const move = { type: "pointerMove", x, y, origin: "viewport" };
+    await this.call("PerformActions", { actions: [{ type: "pointer", id: "mouse", actions: [move, ...actions] }] });
   }
 
   /** A click where the element is, so that what lies above it gets it, as with a mouse. */
-  async click(selector) {
-    const [x, y] = await this.evaluate((selector) => {
-      const element = document.querySelector(selector);
-      element.scrollIntoView({ block: "center" });
-      const { left, top, width, height } = element.getBoundingClientRect();
-      return [Math.round(left + width / 2), Math.round(top + height / 2)];
-    }, selector);
-    const move = { type: "pointerMove", x, y, origin: "viewport" };
-    const actions = [move, { type: "pointerDown", button: 0 }, { type: "pointerUp", button: 0 }];
-    await this.call("PerformActions", { actions: [{ type: "pointer", id: "mouse", actions }] });
+  click(selector, which) {
+    return this.#point(selector, which, ["pointerDown", "pointerUp"].map((type) => ({ type, button: 0 })));
+  }
+
+  hover(selector) {
+    return this.#point(selector, {}, []);
+  }
+
+  /** A function of the element, which is there. */
+  #of(selector, f) {
+    return this.evaluate(`([selector]) => (${f})(document.querySelector(selector))`, [selector]);
+  }
+
+  focus = (selector) => this.#of(selector, (e) => e.focus());
+  inputValue = (selector) => this.#of(selector, (e) => e.value);
+  isDisabled = (selector) => this.#of(selector, (e) => e.disabled);
+  isVisible = (selector) => this.#of(selector, (e) => e !== null && e.getClientRects().length > 0);
+  isHidden = async (selector) => !(await this.isVisible(selector));
+
+  /** Files for a field, as Playwright takes them. */
+  setInputFiles(selector, files) {
+    const give = ([selector, files]) => {
+      const data = new DataTransfer();
+      for (const { name, mimeType, bytes } of files) data.items.add(new File([Uint8Array.from(bytes)], name, { type: mimeType }));
+      const field = document.querySelector(selector);
+      field.files = data.files;
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+    };
+    return this.evaluate(give, [selector, [files].flat().map(({ name, mimeType, buffer }) => ({ name, mimeType, bytes: [...buffer] }))]);
   }
 
   fill(selector, text) {
@@ -189,12 +253,17 @@ class Page {
     return this.evaluate((selector) => document.querySelector(selector).textContent, selector);
   }
 
-  locator(selector) {
+  locator(selector, { hasText } = {}) {
+    const one = (nth) => ({ click: () => this.click(selector, { nth, hasText }) });
     const all = (f) => this.evaluate(`([selector]) => (${f})([...document.querySelectorAll(selector)])`, [selector]);
     return {
       count: () => all((found) => found.length),
       allTextContents: () => all((found) => found.map((e) => e.textContent)),
       evaluateAll: all,
+      click: one(0).click,
+      first: () => one(0),
+      last: () => one(-1),
+      nth: one,
     };
   }
 
