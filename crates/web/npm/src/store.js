@@ -245,18 +245,22 @@ export async function remove(url) {
   const key = await keyOf(url);
   const signal = AbortSignal.timeout(ENDING_MS);
   const alone = async () => {
-    try {
-      await (await root()).removeEntry(key, { recursive: true });
-      return true;
-    } catch (error) {
-      if (error.name === "NotFoundError") return false;
-      throw error;
+    for (;;) {
+      try {
+        await (await root()).removeEntry(key, { recursive: true });
+        return true;
+      } catch (error) {
+        if (error.name === "NotFoundError") return false;
+        // Firefox gives the lock of a worker that ended back before its files.
+        if (error.name !== "NoModificationAllowedError" || signal.aborted) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
     }
   };
   try {
     return await navigator.locks.request(`${ROOT}/${key}`, { signal }, alone);
   } catch (error) {
-    throw /^(Timeout|Abort)Error$/.test(error.name) ? new EngineError("in_use", `${url} is in use`, "close the engines that use it first") : error;
+    throw /^(Timeout|Abort|NoModificationAllowed)Error$/.test(error.name) ? new EngineError("in_use", `${url} is in use`, "close the engines that use it first") : error;
   }
 }
 

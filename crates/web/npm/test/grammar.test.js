@@ -110,6 +110,16 @@ test("a forced call is one of the tools, or the one that is named, whole or stre
   assert.equal(found.named.at(-1).finish_reason, "tool_calls");
 });
 
+test("strict tools leave a model alone whose notation has no calls", async () => {
+  const found = await t.page.evaluate(async () => {
+    const strict = TOOLS.map((tool) => ({ ...tool, function: { ...tool.function, strict: true } }));
+    const answers = [await say({ tools: strict, max_tokens: 12 }), await say({ tools: TOOLS, max_tokens: 12 })];
+    return answers.map(({ choices }) => choices[0].message.content);
+  });
+  assert.ok(found[0].length > 5);
+  assert.equal(found[0], found[1]);
+});
+
 test("rules that cannot be are refused by name", async () => {
   const found = await t.page.evaluate(async () => {
     const wrong = [
