@@ -18,9 +18,14 @@ fn skip(why: &str) {
     say(&format!("SKIPPED {}: for want of {why}", thread.name().unwrap_or_default()));
 }
 
-/// True in full runs; otherwise the test counts as skipped.
+/// True in full runs, which may take their time.
+pub(crate) fn has_time() -> bool {
+    std::env::var_os("CHASKI_TEST_FULL").is_some_and(|full| full != "0")
+}
+
+/// The same; otherwise the test counts as skipped.
 pub(crate) fn is_full() -> bool {
-    let is_full = std::env::var_os("CHASKI_TEST_FULL").is_some_and(|full| full != "0");
+    let is_full = has_time();
     if !is_full {
         skip("a full run (CHASKI_TEST_FULL=1)");
     }

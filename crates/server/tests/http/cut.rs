@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::clients::has_time;
 use crate::serve::{Running, Setup};
 
 /// Arguments that no limit of these tests has room for.
@@ -124,7 +125,10 @@ fn forced(path: &str, limit: usize) -> Value {
 #[test]
 fn a_call_that_is_cut_before_its_name_is_no_content() {
     // A model without notation of its own; objects between markers; markers around names; headers of messages.
-    for signs in ["", "<tool_call>", "<|open|><|close|><|sep|>", "<|channel|><|message|><|call|>"] {
+    let all = ["", "<tool_call>", "<|open|><|close|><|sep|>", "<|channel|><|message|><|call|>"];
+    let (all, limits) =
+        if has_time() { (&all[..], (1..24).step_by(2)) } else { (&all[..2], (3..18).step_by(7)) };
+    for signs in all {
         let mut setup = Setup::built_in(4);
         if !signs.is_empty() {
             let messages = "{% for m in messages %}{{ m.content }}{% endfor %}";
@@ -133,9 +137,9 @@ fn a_call_that_is_cut_before_its_name_is_no_content() {
         let running = setup.start();
         std::thread::scope(|scope| {
             for path in ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/api/chat"] {
-                let running = &running;
+                let (running, limits) = (&running, limits.clone());
                 scope.spawn(move || {
-                    for limit in (1..24).step_by(2) {
+                    for limit in limits {
                         let (whole, events) = both(running, path, &forced(path, limit));
                         let empty = [String::new(), String::new()];
                         assert_eq!(shown(path, &whole, &events), empty, "{path}, {limit}, {signs}: {whole}");
@@ -156,7 +160,7 @@ fn a_call_that_a_model_begins_is_no_content_before_its_name() {
     let said = "Well.\n<tool_call>\n{\"name\": \"go\", \"arguments\": {\"n\": 1}}\n</tool_call>";
     let more = json!({"tools": [function], "guided_choice": [said]});
     let mut n_call = 0;
-    for limit in (1..60).step_by(2) {
+    for limit in (1..60).step_by(if has_time() { 2 } else { 7 }) {
         let mut body = asking(more.clone());
         body["max_tokens"] = limit.into();
         let (whole, events) = both(&running, "/v1/chat/completions", &body);
@@ -166,7 +170,7 @@ fn a_call_that_a_model_begins_is_no_content_before_its_name() {
         assert_eq!(whole_text, streamed, "{limit}");
         n_call += usize::from(whole["choices"][0]["message"]["tool_calls"].is_array());
     }
-    assert!(n_call > 3, "{n_call}");
+    assert!(n_call > 1, "{n_call}");
 }
 
 #[test]
