@@ -133,8 +133,8 @@ impl Chat {
         }
     }
 
-    /// Ends the reasoning that the answer is in the midst of: the marker that closes it comes next, after at most a step.
-    /// False if it is in none.
+    /// Ends the reasoning that the answer is in the midst of: the marker that closes it comes next, after at most a
+    /// step. False if it is in none.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn end_reasoning(&self) -> bool {
         let Some(marker) = self.parser.reasoning_end() else { return false };

@@ -295,7 +295,8 @@ impl Handle {
         self.handle.take_steps()
     }
 
-    /// Drops all cached prefixes that no request uses; returns the number of their pages: [`serve::Handle::flush_cache`].
+    /// Drops all cached prefixes that no request uses; returns the number of their pages:
+    /// [`serve::Handle::flush_cache`].
     ///
     /// # Errors
     /// As [`serve::Handle::flush_cache`].

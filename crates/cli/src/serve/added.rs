@@ -17,7 +17,7 @@ struct Fetched {
     files: Option<ModelName>,
 }
 
-/// What clients added to the list of models.
+/// Models and names that clients added to the list.
 #[derive(Default)]
 pub(super) struct Added(Mutex<State>);
 

@@ -157,8 +157,8 @@ fn load_first(catalogue: &Catalogue, args: &Args, control: &Control, ui: &Ui) ->
     Ok(())
 }
 
-/// Reads keys, certificates, limits and the list of models again at each SIGHUP, and keys also when their file changes. What
-/// cannot be read changes nothing. A server without files ends with its terminal. Never ready.
+/// Reads keys, certificates, limits and the list of models again at each SIGHUP, and keys also when their file changes.
+/// What cannot be read changes nothing. A server without files ends with its terminal. Never ready.
 async fn renew(args: &Args, catalogue: &Catalogue, control: &Control, log: &LogSettings) {
     let mut keys = KeyFile::new(args);
     let mut looks = tokio::time::interval(LOOK);
@@ -240,7 +240,8 @@ impl Hangup {
     }
 }
 
-/// Reads limits, and form and level of the log, from the configuration file again. All else stays as it was at the start.
+/// Reads limits, and form and level of the log, from the configuration file again. All else stays as it was at the
+/// start.
 fn renew_limits(catalogue: &Catalogue, control: &Control, log: &LogSettings) {
     let read = || {
         let matches = catalogue.again.now()?;

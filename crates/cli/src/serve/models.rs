@@ -83,8 +83,8 @@ impl Catalogue {
         self.args.read().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
-    /// Puts other limits in force, for models that are loaded from now on. Returns the models, and how many requests may
-    /// wait for each.
+    /// Puts other limits in force, for models that are loaded from now on. Returns the models, and how many requests
+    /// may wait for each.
     pub(super) fn set_limits(&self, limits: &LimitArgs) -> Vec<(String, usize)> {
         let mut args = (*self.args()).clone();
         args.limits = limits.clone();

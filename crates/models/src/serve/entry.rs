@@ -284,8 +284,8 @@ impl Served {
         self.advance(tokenizer, token)
     }
 
-    /// True if the text of these tokens is not part of its answer behind the first `n_known`, of which it may begin with
-    /// the last.
+    /// True if the text of these tokens is not part of its answer behind the first `n_known`, of which it may begin
+    /// with the last.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn lacks(&self, tokenizer: &Tokenizer, tokens: &[u32], n_known: usize) -> bool {
         let accepted = &self.entry.writer.accepted;

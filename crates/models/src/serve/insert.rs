@@ -13,8 +13,8 @@ impl<E: Executor> Service<E> {
         n_page
     }
 
-    /// Continues an answer with these tokens, unless they came after the first `n_known` of it. What is under way for it is
-    /// dropped, and its sequence begins anew from its cached prefix.
+    /// Continues an answer with these tokens, unless they came after the first `n_known` of it. What is under way for
+    /// it is dropped, and its sequence begins anew from its cached prefix.
     pub(super) fn insert(&mut self, id: RequestId, tokens: &[u32], n_known: usize) {
         let (limit, shared) = (self.scheduler.limits().n_ctx, self.shared.clone());
         let Some(served) = self.served.get_mut(&id) else { return };

@@ -83,7 +83,7 @@ fn an_answer_goes_on_behind_tokens_that_are_put_into_it() {
             .collect();
         let habits = Habits { n_more_under_way: 2, n_pending: 2, ..Habits::default() };
         for (request, (tokens, finish)) in all.iter().zip(answers(&all, 4, habits)) {
-            // What was under way at that time may come before.
+            // Tokens that were under way at that time may come before.
             let at = (4..tokens.len())
                 .find(|at| tokens[*at..].starts_with(&INSERTED) && fits(request, &tokens, *at));
             assert!(at.is_some() || finish == Finish::Stop, "{tokens:?}");
