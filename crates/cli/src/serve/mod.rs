@@ -158,7 +158,7 @@ fn load_first(catalogue: &Catalogue, args: &Args, control: &Control, ui: &Ui) ->
 }
 
 /// Reads keys, certificates, limits and the list of models again at each SIGHUP, and keys also when their file changes.
-/// What cannot be read changes nothing. A server without files ends with its terminal. Never ready.
+/// Files that cannot be read change nothing. A server without files ends with its terminal. Never ready.
 async fn renew(args: &Args, catalogue: &Catalogue, control: &Control, log: &LogSettings) {
     let mut keys = KeyFile::new(args);
     let mut looks = tokio::time::interval(LOOK);
