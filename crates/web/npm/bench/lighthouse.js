@@ -2,7 +2,7 @@
 //
 // `node bench/lighthouse.js FOLDER`, where FOLDER has npm's `lighthouse` (`npm install --prefix FOLDER lighthouse`). Prints scores and
 // what costs points, of the median of three runs; fails below the targets. CHASKI_CHROMIUM names the browser, CHASKI_PAGE another folder
-// than `target/web-page`.
+// than `target/web-page`. It needs Xvfb (`apt-get install xvfb xauth`).
 
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -34,14 +34,14 @@ const server = createServer(async (request, response) => {
   response.writeHead(200, { "content-type": TYPES[extname(name)] ?? "application/octet-stream", "content-encoding": "br", "cache-control": "max-age=31536000" }).end(body);
 });
 await new Promise((done) => server.listen(0, "127.0.0.1", done));
-// Without a limit: headless Chromium without a GPU draws one frame a second, for which a paint may wait.
-const FLAGS = "--headless=new --no-sandbox --disable-gpu --enable-unsafe-webgpu --disable-frame-rate-limit";
+// On a display, of Xvfb: headless Chromium without a GPU draws one frame a second, for which a paint may wait.
+const FLAGS = "--no-sandbox --enable-unsafe-webgpu";
 
 /** One run, as Lighthouse comes: a phone, whose network and CPU are simulated. */
 async function run() {
   const args = [tool, `http://127.0.0.1:${server.address().port}/`, "--output=json", "--quiet", `--only-categories=${Object.keys(TARGETS)}`, `--chrome-flags=${FLAGS}`];
   const env = { ...process.env, CHROME_PATH: process.env.CHASKI_CHROMIUM ?? "/usr/bin/chromium" };
-  const { stdout } = await promisify(execFile)("node", args, { env, maxBuffer: 1 << 28, timeout: 300_000 });
+  const { stdout } = await promisify(execFile)("xvfb-run", ["-a", "node", ...args], { env, maxBuffer: 1 << 28, timeout: 300_000 });
   return JSON.parse(stdout);
 }
 

@@ -6,6 +6,8 @@ import { launch, serve } from "./browser.js";
 export const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 export const REPOSITORY = fileURLToPath(new URL("../../../..", import.meta.url));
 export const OTHER_BROWSER = process.env.CHASKI_BROWSER && "only Chromium can be told to";
+/** A reason why WebKitGTK skips a test, and false elsewhere. */
+export const webkitLacks = (what) => process.env.CHASKI_BROWSER === "webkit" && `WebKitGTK lacks ${what}`;
 /** The folder of the default model, as a root of servers; the model's address there, and its file. */
 export const MODELS = { model: `${REPOSITORY}crates/chaski/model` };
 export const MODEL = "/model/storyteller-Q4_K_M.gguf";
