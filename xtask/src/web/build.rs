@@ -183,23 +183,40 @@ fn names_of_imports_keep_their_length_and_lose_their_hash() {
     assert!(counted(&text, Vec::new()).is_err());
 }
 
-/// Generated JavaScript without indentation and comments, which repeat those of the crate, and without the
-/// description of values for messages of panics, whose texts suffice, and warnings of ways to call it that nobody
-/// uses here.
+/// Beginnings of blocks of generated JavaScript, and what takes their place: descriptions of values for messages of
+/// panics, whose texts suffice, and what browsers without modules of WebAssembly lack.
+const CUTS: [(&str, &str); 2] = [
+    ("function debugString(val) {\n", "function debugString(val) {\nreturn String(val);\n}\n"),
+    ("if (!('encodeInto' in cachedTextEncoder)) {\n", ""),
+];
+
+/// Beginnings of lines that nobody here needs: comments, which repeat those of the crate, `using`, and warnings of old
+/// ways to call it.
+const UNUSED: [&str; 5] =
+    ["/*", "*", "//", "if (Symbol.dispose)", "console.warn('using deprecated parameters"];
+
+/// Generated JavaScript without indentation, comments, and what is not used here.
 fn shorter(text: &str) -> String {
-    const DESCRIBES: &str = "function debugString(val) {\n";
-    let short =
-        match text.split_once(DESCRIBES).and_then(|(begin, rest)| Some((begin, rest.split_once("\n}\n")?.1)))
-        {
-            Some((begin, rest)) => format!("{begin}{DESCRIBES}return String(val);\n}}\n{rest}"),
-            None => text.to_owned(),
-        };
-    let lines = short
-        .lines()
-        .filter(|l| !l.contains("console.warn('using deprecated parameters"))
-        .map(str::trim_start)
-        .filter(|l| !l.starts_with("/*") && !l.starts_with('*'));
-    lines.filter(|l| !l.starts_with("//") && !l.is_empty()).flat_map(|line| [line, "\n"]).collect()
+    let mut short = text.to_owned();
+    for (begin, by) in CUTS {
+        let parts =
+            short.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once("\n}\n")?.1)));
+        if let Some((before, after)) = parts {
+            short = format!("{before}{by}{after}");
+        }
+    }
+    let lines = short.lines().map(str::trim_start);
+    let used = lines.filter(|line| !line.is_empty() && !UNUSED.iter().any(|unused| line.starts_with(unused)));
+    used.flat_map(|line| [line, "\n"]).collect()
+}
+
+#[test]
+fn bindings_lose_what_is_not_used() {
+    let text = "/**\n * A.\n */\nexport class A {\n    free() {\n    }\n}\nif (Symbol.dispose) A.x = 1;\n\n\
+                function debugString(val) {\n    if (val) {\n    }\n    return 1;\n}\nlet a = 1;\n\
+                if (!('encodeInto' in cachedTextEncoder)) {\n    f = function () {\n    };\n}\nlet b;\n";
+    let expected = "export class A {\nfree() {\n}\n}\nfunction debugString(val) {\nreturn String(val);\n}\nlet a = 1;\nlet b;\n";
+    assert_eq!(shorter(text), expected);
 }
 
 /// npm tools, in the versions of the lock file.
