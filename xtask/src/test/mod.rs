@@ -29,6 +29,7 @@ const FOR_WEB: &[&str] = &[
     "chaski-swarm",
     "chaski-checkpoint",
     "chaski-text",
+    "chaski-grammar",
     "chaski-schedule",
     "chaski-graph",
     "chaski-kernels",
@@ -160,7 +161,7 @@ impl Run {
                 self.all_documents();
             }
             if scope.has(Scope::Wasm) {
-                self.wasm(FOR_WEB);
+                self.wasm(FOR_WEB, scope == Scope::Wasm || self.full);
             }
             if scope.has(Scope::Web) {
                 let ready = tools::node().and_then(|()| web::modules());
@@ -194,7 +195,7 @@ impl Run {
         let checks = || {
             let for_web: Vec<&str> = FOR_WEB.iter().copied().filter(|name| has(name)).collect();
             if !for_web.is_empty() {
-                self.wasm(&for_web);
+                self.wasm(&for_web, self.full);
             }
         };
         self.tests(&packages, has("chaski-cli"), checks);
@@ -217,15 +218,15 @@ impl Run {
 
     /// The packages of `FOR_WEB` in `names`, without features, as pages have them: by default libraries are compiled so
     /// only here. Test cases, and `wgsl-pre` for JavaScript, want features of the others; by default they are compiled
-    /// where they run, without lints.
-    fn wasm(&self, names: &[&str]) {
+    /// where they run, without lints. With `hostile`, what native tests give to templates and grammars runs there, too.
+    fn wasm(&self, names: &[&str], hostile: bool) {
         let lints = Cmd::cargo(&["clippy", "--target", "wasm32-unknown-unknown", "--no-default-features"]);
         self.command("web build", &lints.clone().args(selection(Some(names))).args(DENY));
         if self.full {
             let more = ["-p", "chaski-cases", "-p", "wgsl-pre", "--features", "wgsl-pre/wasm"];
             self.command("web build with features", &lints.args(more).args(DENY));
         }
-        if names.contains(&"chaski-text") {
+        if hostile && names.contains(&"chaski-text") {
             self.in_node(
                 "hostile inputs as WebAssembly",
                 &[&["web-hostile"], self.sample()].concat(),
