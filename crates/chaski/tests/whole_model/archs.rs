@@ -301,8 +301,8 @@ fn hash(name: &str) -> u64 {
     name.bytes().fold(0xCBF2_9CE4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3))
 }
 
-/// Multiples of 2^-10 in [-1, 1), from the tensor's name, the seed and the index, each after `rule`. A plain loop: tests
-/// are compiled without optimization, and iterators in iterators took a fifth of their time.
+/// Multiples of 2^-10 in [-1, 1), from the tensor's name, the seed and the index, each after `rule`. A plain loop:
+/// tests are compiled without optimization, and iterators in iterators took a fifth of their time.
 fn units(name: &str, n: u64, seed: u64, rule: fn(f32) -> f32) -> Vec<f32> {
     const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut at = hash(name) ^ seed.wrapping_mul(STEP);

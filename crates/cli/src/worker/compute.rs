@@ -24,8 +24,8 @@ pub(crate) enum Job {
     Compute { task: u64, layer: u16, body: Task },
 }
 
-/// The thread. Dropping it waits until it has ended: drivers crash if a thread that has used them ends while the process
-/// unloads them.
+/// The thread. Dropping it waits until it has ended: drivers crash if a thread that has used them ends while the
+/// process unloads them.
 pub(crate) struct Computer {
     /// `None` ends the thread.
     pub(crate) jobs: mpsc::Sender<Option<Job>>,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use web_time::Instant;
 
-/// Duration of a step: a new prompt waits for the steps under way, and text comes in pieces of it. A readback takes some
-/// 0.1 ms beside the work of the next step; in browsers several.
+/// Duration of a step: a new prompt waits for the steps under way, and text comes in pieces of it. A readback takes
+/// some 0.1 ms beside the work of the next step; in browsers several.
 const STEP_TIME: Duration = Duration::from_millis(if cfg!(target_arch = "wasm32") { 25 } else { 5 });
 /// Maximum number of tokens per sequence and step.
 const MAX_REPEAT: u32 = 16;

@@ -1,12 +1,15 @@
-//! Clients that fail: huge bodies, readers that read nothing, streams of HTTP/2 that are reset.
+//! Clients that fail: huge bodies, readers that read nothing, streams of HTTP/2 that are reset; and a device that is
+//! lost.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::operation::{n_busy, wait_until};
+use crate::clients::is_full;
+use crate::operation::{begin, n_busy, wait_until};
 use crate::serve::{Running, Setup};
 
 /// Sends a body of 10^8 bytes after this head, and reads the response.
@@ -112,4 +115,40 @@ fn a_stream_of_http2_that_is_reset_ends_its_request() {
     let text = running.get("/metrics").text;
     let ended = "vllm:request_success_total{model_name=\"golden\",engine=\"0\",finished_reason=\"abort\"} 1";
     assert!(text.lines().any(|line| line == ended), "{text}");
+}
+
+/// Kernels for a GPU take a while to compile where there is none, so this is for full runs.
+#[test]
+fn a_device_that_is_lost_in_mid_stream_is_not_noticed() {
+    if !is_full() {
+        return;
+    }
+    let gpu = Arc::new(OnceLock::new());
+    let mut setup = Setup::built_in(2);
+    setup.gpu = Some(gpu.clone());
+    let running = setup.start();
+    let body = json!({"prompt": "Once upon a time", "max_tokens": 48, "temperature": 0, "ignore_eos": true});
+    let ask = || running.post("/v1/completions", &body).body["choices"][0]["text"].clone();
+    let expected = ask();
+    let mut streamed = body.clone();
+    streamed["stream"] = true.into();
+    // The head, and some events.
+    let reader = begin(&running, "/v1/completions", &streamed, 0);
+    let mut text = String::new();
+    for (n, line) in reader.lines().map_while(Result::ok).filter(|line| line.starts_with("data: ")).enumerate() {
+        if n == 4 {
+            gpu.get().expect("a GPU, or a software driver").destroy();
+        }
+        let data = &line["data: ".len()..];
+        if data == "[DONE]" {
+            break;
+        }
+        let event: Value = serde_json::from_str(data).expect("events are JSON");
+        assert!(event["error"].is_null(), "{event}");
+        text += event["choices"][0]["text"].as_str().unwrap_or_default();
+    }
+    assert_eq!(expected, text);
+    assert_eq!(ask(), expected, "on another device");
+    let health = running.get("/health");
+    assert_eq!(health.status, 200, "{}", health.text);
 }

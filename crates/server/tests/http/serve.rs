@@ -1,10 +1,11 @@
 //! A server for a group of cases, and a client.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use chaski::gguf::OwnedValue;
+use chaski::gpu::Gpu;
 use chaski::kernels::ActivationPrecision;
 use chaski::{DeviceChoice, Engine, KvType, SamplerParams, Source};
 use chaski_server::{Key, Listen, LoadError, Loader, ModelOptions, Offer, Server, ServerConfig};
@@ -25,6 +26,8 @@ pub(crate) struct Setup {
     pub(crate) loras: Vec<(String, &'static [u8], f32)>,
     /// The built-in model drafts for itself.
     pub(crate) drafts: bool,
+    /// Runs on a GPU, which is kept here; on the CPU if unset.
+    pub(crate) gpu: Option<Arc<OnceLock<Arc<Gpu>>>>,
     /// A model is there without a request for it.
     pub(crate) has_model: bool,
     /// As the recorded texts need it; otherwise as programs have it, which is several times as fast.
@@ -109,6 +112,7 @@ impl Setup {
             metadata: Vec::new(),
             loras: Vec::new(),
             drafts: false,
+            gpu: None,
             has_model: true,
             exact: true,
             n_ctx: 512,
@@ -153,7 +157,7 @@ impl Setup {
             .max_waiting(self.max_waiting)
             .context(self.n_ctx)
             .sequences(self.n_seq)
-            .device(DeviceChoice::Cpu);
+            .device(if self.gpu.is_some() { DeviceChoice::Gpu(None) } else { DeviceChoice::Cpu });
         if self.exact {
             builder = builder.kv(KvType::F32).inputs(ActivationPrecision::F32);
         }
@@ -167,6 +171,9 @@ impl Setup {
             builder = builder.metadata("tokenizer.chat_template", template.as_str());
         }
         let mut engine = pollster::block_on(builder.build()).expect("the model can be loaded");
+        if let (Some(kept), Some(gpu)) = (&self.gpu, engine.gpu()) {
+            kept.get_or_init(|| gpu.clone());
+        }
         if self.drafts {
             let draft = Engine::builder(Source::Default).sequences(self.n_seq.min(4)).context(self.n_ctx);
             let draft = pollster::block_on(draft.device(DeviceChoice::Cpu).build());
