@@ -1,10 +1,17 @@
 //! Rows of values, in the number format in which they travel.
 
+use half::slice::{HalfBitsSliceExt as _, HalfFloatSliceExt as _};
 use half::{bf16, f16};
 
 use crate::error::{RowsError, WireError};
 use crate::kind::Kind;
 
+/// Values that are converted at once: a few hundred cost as little each as more, and lie on the stack.
+const PIECE: usize = 512;
+/// Exponents of values in 16 bits that are not finite.
+const F16_EXPONENT: u16 = 0x7c00;
+const BF16_EXPONENT: u16 = 0x7f80;
+const F32_EXPONENT: u32 = 0x7f80_0000;
 /// Values of a block of [`Dtype::Q8`].
 const BLOCK: usize = 32;
 /// Bytes of a block of [`Dtype::Q8`]: an f16 scale and 32 codes.
@@ -76,7 +83,9 @@ impl Rows {
         if width == 0 || n_row * width as usize != values.len() || n_row > u32::MAX as usize {
             return Err(RowsError::Shape { width, found: values.len() });
         }
-        if let Some(at) = values.iter().position(|v| !v.is_finite()) {
+        if !all_finite(values.iter().copied())
+            && let Some(at) = values.iter().position(|v| !v.is_finite())
+        {
             return Err(RowsError::NotFinite { row: at / width as usize, column: at % width as usize });
         }
         let mut dtype = dtype;
@@ -87,6 +96,18 @@ impl Rows {
             }
             dtype = dtype.wider();
         }
+    }
+
+    /// Some of the rows, by their indices.
+    ///
+    /// # Panics
+    /// There is no such row.
+    pub fn select(&self, rows: &[u16]) -> Rows {
+        let n_byte = self.dtype.row_bytes(self.width) as usize;
+        let mut bytes = Vec::with_capacity(rows.len() * n_byte);
+        rows.iter()
+            .for_each(|&row| bytes.extend_from_slice(&self.bytes[usize::from(row) * n_byte..][..n_byte]));
+        Rows { bytes, n_row: rows.len() as u32, ..*self }
     }
 
     /// Checks rows that a peer has sent; their length is already the one that the counts give.
@@ -146,24 +167,44 @@ fn encode_row(row: &[f32], dtype: Dtype, bytes: &mut Vec<u8>) -> bool {
             places.iter_mut().zip(row).for_each(|(place, v)| *place = v.to_le_bytes());
         }
         Dtype::F16 => {
-            for value in row.iter().map(|v| f16::from_f32(*v)) {
-                bytes.extend(value.to_le_bytes());
-                if !value.is_finite() {
-                    return false;
-                }
-            }
+            let convert =
+                |row: &[f32], to: &mut [u16]| to.reinterpret_cast_mut::<f16>().convert_from_f32_slice(row);
+            return encode_16(row, F16_EXPONENT, convert, bytes);
         }
         Dtype::Bf16 => {
-            for value in row.iter().map(|v| bf16::from_f32(*v)) {
-                bytes.extend(value.to_le_bytes());
-                if !value.is_finite() {
-                    return false;
-                }
-            }
+            let convert =
+                |row: &[f32], to: &mut [u16]| to.reinterpret_cast_mut::<bf16>().convert_from_f32_slice(row);
+            return encode_16(row, BF16_EXPONENT, convert, bytes);
         }
         Dtype::Q8 => return row.chunks(BLOCK).all(|block| encode_block(block, bytes)),
     }
     true
+}
+
+/// Appends a row in 16 bits; false if a value is not finite any more.
+fn encode_16(row: &[f32], exponent: u16, convert: impl Fn(&[f32], &mut [u16]), bytes: &mut Vec<u8>) -> bool {
+    let mut words = [0u16; PIECE];
+    let mut all = true;
+    for piece in row.chunks(PIECE) {
+        let words = &mut words[..piece.len()];
+        convert(piece, words);
+        all &= all_below(words.iter().copied(), exponent);
+        let begin = bytes.len();
+        bytes.resize(begin + 2 * words.len(), 0);
+        let places = bytes[begin..].as_chunks_mut::<2>().0;
+        places.iter_mut().zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
+    }
+    all
+}
+
+/// True if no word has all bits of an exponent. Looks at all of them, many at a time.
+fn all_below(words: impl Iterator<Item = u16>, exponent: u16) -> bool {
+    !words.fold(false, |found, word| found | (word & exponent == exponent))
+}
+
+/// True if all values are finite. Looks at all of them, many at a time.
+fn all_finite(values: impl Iterator<Item = f32>) -> bool {
+    !values.fold(false, |found, v| found | (v.to_bits() & F32_EXPONENT == F32_EXPONENT))
 }
 
 /// Appends a block of q8: codes are values over the scale, rounded, and the scale is the largest value over 127.
@@ -206,15 +247,45 @@ fn blocks(row: &[u8]) -> impl Iterator<Item = f32> {
 fn decode_row(dtype: Dtype, row: &[u8], width: usize, values: &mut Vec<f32>) {
     match dtype {
         Dtype::F32 => values.extend(floats(row)),
-        Dtype::F16 => values.extend(halves(row)),
-        Dtype::Bf16 => values.extend(brains(row)),
+        Dtype::F16 => {
+            decode_16(row, values, |words, to| words.reinterpret_cast::<f16>().convert_to_f32_slice(to));
+        }
+        Dtype::Bf16 => {
+            decode_16(row, values, |words, to| words.reinterpret_cast::<bf16>().convert_to_f32_slice(to));
+        }
         Dtype::Q8 => values.extend(blocks(row).take(width)),
     }
+}
+
+/// Appends the values of a row in 16 bits.
+fn decode_16(row: &[u8], values: &mut Vec<f32>, convert: impl Fn(&[u16], &mut [f32])) {
+    let mut words = [0u16; PIECE];
+    for piece in row.as_chunks::<2>().0.chunks(PIECE) {
+        let words = &mut words[..piece.len()];
+        words.iter_mut().zip(piece).for_each(|(word, b)| *word = u16::from_le_bytes(*b));
+        let begin = values.len();
+        values.resize(begin + words.len(), 0.0);
+        convert(words, &mut values[begin..]);
+    }
+}
+
+/// Words of a row in 16 bits.
+fn words(row: &[u8]) -> impl Iterator<Item = u16> {
+    row.as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b))
 }
 
 /// Index of the first value of a row that is not finite.
 fn not_finite(dtype: Dtype, row: &[u8]) -> Option<usize> {
     let is_wrong = |v: f32| !v.is_finite();
+    let is_right = match dtype {
+        Dtype::F32 => all_finite(floats(row)),
+        Dtype::F16 => all_below(words(row), F16_EXPONENT),
+        Dtype::Bf16 => all_below(words(row), BF16_EXPONENT),
+        Dtype::Q8 => false,
+    };
+    if is_right {
+        return None;
+    }
     match dtype {
         Dtype::F32 => floats(row).position(is_wrong),
         Dtype::F16 => halves(row).position(is_wrong),

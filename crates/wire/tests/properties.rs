@@ -245,3 +245,40 @@ fn bytes_of_a_layer_are_those_of_the_documentation() {
         .sum();
     assert_eq!(n_byte, 4 * d as usize + 204);
 }
+
+#[test]
+fn rows_are_selected_as_they_travel() {
+    let values: Vec<f32> = (0..5 * 700).map(|i| i as f32 / 8.0).collect();
+    for dtype in Dtype::ALL {
+        let rows = Rows::encode(700, &values, dtype).unwrap();
+        let some = rows.select(&[0, 3, 4]);
+        assert_eq!((some.n_row(), some.width(), some.dtype()), (3, 700, dtype));
+        let (all, some) = (rows.to_f32(), some.to_f32());
+        assert_eq!([&all[..700], &all[3 * 700..]].concat(), some);
+    }
+}
+
+#[test]
+fn every_value_of_a_long_row_is_converted_and_checked() {
+    for (dtype, too_large) in [(Dtype::F16, 65520.0), (Dtype::Bf16, 3.4e38)] {
+        for at in [0, 7, 511, 512, 1023, 1024, 1500] {
+            let mut values = vec![1.5f32; 1501];
+            values[at] = -2.0;
+            let rows = Rows::encode(1501, &values, dtype).unwrap();
+            assert_eq!((rows.dtype(), rows.to_f32()), (dtype, values.clone()));
+            values[at] = too_large;
+            assert_ne!(Rows::encode(1501, &values, dtype).unwrap().dtype(), dtype, "{dtype:?} at {at}");
+            values[at] = f32::NAN;
+            assert!(Rows::encode(1501, &values, dtype).is_err(), "{dtype:?} at {at}");
+            // A peer that writes an infinity.
+            let answer = Answer { rows, queue: 0, queued: 0, running: 0 };
+            let frame = Frame { task: 1, epoch: 0, layer: 0, body: Body::Result { answer, sum: false } };
+            let mut bytes = frame.encode(&Limits::default(), false).unwrap().swap_remove(0);
+            let infinite = if dtype == Dtype::F16 { 0x7c00u16 } else { 0x7f80 };
+            let place = HEADER + 20 + 2 * at;
+            bytes[place..place + 2].copy_from_slice(&infinite.to_le_bytes());
+            let error = Frame::decode(&bytes, &Limits::default()).unwrap_err();
+            assert!(matches!(error, WireError::NotFinite { column, .. } if column == at), "{error}");
+        }
+    }
+}

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use half::slice::{HalfBitsSliceExt as _, HalfFloatSliceExt as _};
+
 use super::ready::ReadyStage;
 use super::running::Run;
 use crate::error::RuntimeError;
@@ -28,16 +30,23 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// A column in f32.
-    fn column(&self, input: &ExpertInput, column: usize) -> Vec<f32> {
-        let n_word = input.words() as usize;
-        let words = &self.x[column * n_word..][..n_word];
-        let width = input.width as usize;
-        if !input.f16 {
-            return words[..width].iter().map(|w| f32::from_bits(*w)).collect();
+    /// Columns in f32.
+    fn columns(&self, input: &ExpertInput, columns: &[u16]) -> Vec<f32> {
+        let (width, n_word) = (input.width as usize, input.words() as usize);
+        let mut x = vec![0.0; columns.len() * width];
+        let mut halves = vec![0u16; 2 * n_word];
+        for (to, column) in x.chunks_exact_mut(width.max(1)).zip(columns) {
+            let words = &self.x[usize::from(*column) * n_word..][..n_word];
+            if !input.f16 {
+                to.iter_mut().zip(words).for_each(|(to, word)| *to = f32::from_bits(*word));
+                continue;
+            }
+            for (two, word) in halves.as_chunks_mut::<2>().0.iter_mut().zip(words) {
+                *two = [*word as u16, (word >> 16) as u16];
+            }
+            halves[..width].reinterpret_cast::<half::f16>().convert_to_f32_slice(to);
         }
-        let halves = words.iter().flat_map(|w| [*w as u16, (w >> 16) as u16]);
-        halves.take(width).map(|h| half::f16::from_bits(h).to_f32()).collect()
+        x
     }
 }
 
@@ -84,7 +93,7 @@ pub(super) fn depart(
     sent.sort_unstable();
     let columns: Vec<u16> =
         sent.iter().map(|(p, _)| p.column).collect::<BTreeSet<u16>>().into_iter().collect();
-    let x = columns.iter().flat_map(|c| inputs.column(input, usize::from(*c))).collect();
+    let x = inputs.columns(input, &columns);
     let nth = |column| columns.binary_search(&column).expect("a column of the pairs") as u16;
     let (pairs, at) = sent.into_iter().map(|(p, at)| (Pair { column: nth(p.column), ..p }, at)).unzip();
     let call = ExpertCall { layer: input.layer, width: input.n_out, step_columns, x, pairs };
@@ -110,15 +119,24 @@ impl Run<'_> {
             return Err(ExpertError::Size { layer, what, found, expected }.into());
         }
         let recorder = self.devices.recorder(stage.place.device());
-        let mut rows = rows.chunks_exact(width);
+        let mut rows = rows.as_slice();
         for run in at.chunk_by(|a, b| a + 1 == *b) {
-            let mut words = vec![0.0f32; run.len() * ld];
-            for (to, row) in words.chunks_exact_mut(ld).zip(rows.by_ref()) {
-                to[..width].copy_from_slice(row);
-            }
+            let (these, rest) = rows.split_at(run.len() * width);
+            rows = rest;
             let first = 4 * u64::from(run[0]) * ld as u64;
             let buffer = &recorder.buffers.acts[slots.act];
-            recorder.gpu.queue.write_buffer(buffer, first, bytemuck::cast_slice(&words));
+            let write = |words: &[f32]| {
+                recorder.gpu.queue.write_buffer(buffer, first, bytemuck::cast_slice(words));
+            };
+            if ld == width {
+                write(these);
+                continue;
+            }
+            let mut words = vec![0.0f32; run.len() * ld];
+            for (to, row) in words.chunks_exact_mut(ld).zip(these.chunks_exact(width)) {
+                to[..width].copy_from_slice(row);
+            }
+            write(&words);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use chaski_kernels::Route;
+use half::slice::{HalfBitsSliceExt as _, HalfFloatSliceExt as _};
 
 use super::buffers::{Buffers, Part, make_buffers};
 use super::device::Gpu;
@@ -247,8 +248,11 @@ impl ExpertWorker {
         self.gpu.check()?;
         let bytes = self.gpu.read(staging, n_byte, Some(index)).await?;
         let values: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes);
+        if plan.many && slots.ld == slots.width {
+            return Ok(values);
+        }
         let row = |row: &usize| &values[row * slots.ld as usize..][..slots.width as usize];
-        Ok(rows.iter().flat_map(row).copied().collect())
+        Ok(rows.iter().map(row).collect::<Vec<_>>().concat())
     }
 
     /// The sha256 of an expert's rows for fixed inputs ([`ExpertCall::canary`]), of steps by every plan up to a hundred
@@ -272,14 +276,16 @@ impl ExpertWorker {
 fn input_words(input: &ExpertInput, x: &[f32]) -> Vec<u32> {
     let (width, n_word) = (input.width as usize, input.words() as usize);
     let mut words = vec![0; x.len() / width.max(1) * n_word];
+    let mut halves = vec![0u16; width];
     for (to, x) in words.chunks_exact_mut(n_word).zip(x.chunks_exact(width)) {
         if !input.f16 {
             to.iter_mut().zip(x).for_each(|(to, v)| *to = v.to_bits());
             continue;
         }
-        for (i, v) in x.iter().enumerate() {
-            // The model has rounded them already.
-            to[i / 2] |= u32::from(half::f16::from_f32(*v).to_bits()) << (16 * (i % 2));
+        // The model has rounded them already.
+        halves.reinterpret_cast_mut::<half::f16>().convert_from_f32_slice(x);
+        for (to, two) in to.iter_mut().zip(halves.chunks(2)) {
+            *to = u32::from(two[0]) | u32::from(two.get(1).copied().unwrap_or(0)) << 16;
         }
     }
     words
