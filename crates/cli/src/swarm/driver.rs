@@ -60,14 +60,14 @@ pub(crate) struct Core {
     /// Something has changed that somebody may wait for.
     changed: Notify,
     /// Makes products here, if anybody does.
-    local: Option<Local>,
+    local: Option<Locals>,
     /// The engine has no experts itself.
     is_bare: bool,
 }
 
 impl Core {
     /// A hub without workers; `local` computes what no worker can, also for an engine that has no experts (`is_bare`).
-    pub(crate) fn new(config: HubConfig, local: Option<Local>, is_bare: bool) -> Core {
+    pub(crate) fn new(config: HubConfig, local: Option<Locals>, is_bare: bool) -> Core {
         let state = State {
             hub: Hub::new(config),
             peers: HashMap::new(),
@@ -128,7 +128,7 @@ impl Core {
             }
             Action::Complete { call, rows } => answer(state, call, Ok(rows)),
             Action::Fail { call, error } => answer(state, call, Err(error)),
-            Action::Compute { task, layer, step_columns, x, pairs } => {
+            Action::Compute { task, layer, step_columns, x, pairs, is_check } => {
                 let core = self.clone();
                 let local = self.local.as_ref().expect("a hub that computes has a class of its own");
                 local.compute(Work { layer, step_columns, x, pairs }, move |rows| {
@@ -137,6 +137,7 @@ impl Core {
             }
             Action::Tainted { worker, .. } => state.warnings.push(format!(
                 "worker {:016x} answered wrongly: text since the last check of its answers may be wrong",
+                let local = if is_check { &local.checks } else { &local.calls };
                 worker.0
             )),
             Action::Undecided { workers: [a, b], .. } => state.warnings.push(format!(

@@ -1,10 +1,11 @@
-//! Products that the hub makes itself, where no worker can: a thread with the experts that were needed.
+//! Products that the hub makes itself, where no worker can or to check theirs: threads with the experts that were needed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, mpsc};
 
 use anyhow::Context as _;
 use chaski::experts::{ExpertCall, ExpertWorker, Pair, WorkerConfig};
+use chaski::steps::Threads;
 use chaski_swarm::CallPair;
 
 use super::catalogue::Catalogue;
@@ -23,10 +24,33 @@ pub(crate) struct Work {
 
 type Then = Box<dyn FnOnce(Option<Vec<f32>>) + Send>;
 
-/// Bytes of experts that the hub keeps for itself; those that came first go first.
-const KEPT: u64 = 1 << 30;
+/// Bytes of experts that a thread keeps; those that came first go first.
+const KEPT: u64 = 1 << 29;
 
-/// The thread that computes.
+/// The threads that compute.
+pub(crate) struct Locals {
+    /// Products that calls wait for.
+    pub(crate) calls: Local,
+    /// Products that are compared with those of workers. One processor alone: the model's own work has the others, and
+    /// loops of several threads would have to take turns with it.
+    pub(crate) checks: Local,
+}
+
+impl Locals {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// The system has no thread, or the model has no experts.
+    pub(crate) fn start(catalogue: &Arc<Catalogue>, config: WorkerConfig) -> anyhow::Result<Locals> {
+        let alone = WorkerConfig { threads: Threads { decode: 1, batch: 1 }, ..config };
+        Ok(Locals {
+            calls: Local::start(catalogue.clone(), config)?,
+            checks: Local::start(catalogue.clone(), alone)?,
+        })
+    }
+}
+
+/// A thread that computes.
 pub(crate) struct Local {
     jobs: mpsc::Sender<(Work, Then)>,
 }
@@ -100,8 +124,8 @@ pub(crate) fn call_of(
     let mut columns: Vec<u16> = pairs.iter().map(|p| p.column).collect();
     columns.sort_unstable();
     columns.dedup();
-    let rows = columns.iter().flat_map(|c| &x[usize::from(*c) * width as usize..][..width as usize]);
-    let x = rows.copied().collect();
+    let rows = columns.iter().map(|c| &x[usize::from(*c) * width as usize..][..width as usize]);
+    let x = rows.collect::<Vec<_>>().concat();
     for pair in &mut pairs {
         pair.column = columns.binary_search(&pair.column).expect("a column of the pairs") as u16;
     }

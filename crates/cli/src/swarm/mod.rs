@@ -34,7 +34,7 @@ pub(crate) use remote::Remote;
 
 use self::catalogue::Catalogue;
 use self::driver::Core;
-use self::local::Local;
+use self::local::Locals;
 use self::session::Hall;
 use crate::failure::Usage;
 use crate::model_names::Visit;
@@ -146,7 +146,7 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
     let products = worker_config(args);
     let local = match args.swarm.swarm_only {
         true => None,
-        false => Some(Local::start(catalogue.clone(), products)?),
+        false => Some(Locals::start(&catalogue, products)?),
     };
     let seed = u64::from_le_bytes(random()?);
     let class = cpu_class(&products);

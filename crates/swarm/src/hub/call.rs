@@ -96,8 +96,8 @@ impl Hub {
         self.fade();
         self.stats.n_call += 1;
         let rows = vec![0.0; call.pairs.len() * width];
-        let data =
-            CallData { layer: call.layer, step_columns: call.step_columns, x: call.x, pairs: call.pairs };
+        let format = (self.config.shape.width, self.config.input);
+        let data = CallData::new((call.layer, call.step_columns), call.x, call.pairs, format);
         let n_open = parts.len();
         self.calls.insert(id, Open { data: Arc::new(data), parts, rows, n_open });
         if n_open == 0 {

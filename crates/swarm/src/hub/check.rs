@@ -14,6 +14,12 @@ use crate::verify::Kept;
 const MOST_CLAIMS: usize = 4;
 /// Checks in progress: a hub that computes slowly falls behind with them, not with memory.
 const MOST_CHECKS: usize = 32;
+/// The same of those that the hub computes: its processor has calls to serve.
+const MOST_HERE: usize = 4;
+/// Most pairs of a part that are made again: those of a prompt would take the hub longer than the prompt itself.
+const CHECKED: usize = 8;
+/// Most rows of a part whose norms are looked at.
+const MEASURED: usize = 8;
 /// Part of the answers of a worker in doubt that are checked.
 const IN_DOUBT: f64 = 0.5;
 /// After `n` answers that were checked and right, one in `1 + n / 8` is checked, until that is the configured part: a
@@ -34,7 +40,8 @@ impl Hub {
         let Some(part) = flight.parts.iter().find(|p| p.part == part) else { return true };
         let pairs = &flight.data.pairs[part.pairs.clone()];
         let mut is_normal = true;
-        for (pair, row) in pairs.iter().zip(rows.chunks_exact(width)) {
+        let step = pairs.len().div_ceil(MEASURED).max(1);
+        for (pair, row) in pairs.iter().zip(rows.chunks_exact(width)).step_by(step) {
             let Some(unit) = self.config.shape.unit(flight.data.layer, pair.expert) else { continue };
             let x = &flight.data.x[usize::from(pair.column) * width..][..width];
             is_normal &= self.norms.entry(unit).or_default().admits(x, row);
@@ -70,9 +77,13 @@ impl Hub {
             let range = flight.rows_of(i);
             let rows = &rows[range.start * width..range.end * width];
             self.remember(unit, flight, part.pairs.start, &rows[..width]);
-            if self.random.happens(chance) && self.n_check() < MOST_CHECKS {
+            if self.random.happens(chance) && self.has_checker() {
                 self.stats.n_check += 1;
-                let (call, data, pairs) = (flight.call, flight.data.clone(), part.pairs.clone());
+                let n = part.pairs.len().min(CHECKED);
+                let first = self.random.below((part.pairs.len() - n + 1) as u64) as usize;
+                let rows = &rows[first * width..(first + n) * width];
+                let pairs = part.pairs.start + first..part.pairs.start + first + n;
+                let (call, data) = (flight.call, flight.data.clone());
                 let claims = vec![(flight.by, self.kept(rows))];
                 self.ask(now, Case { call, data, pairs, unit, class: self.class, claims }, actions);
             }
@@ -91,8 +102,12 @@ impl Hub {
         }
     }
 
-    fn n_check(&self) -> usize {
-        self.flights.values().filter(|f| matches!(f.purpose, Purpose::Check(_))).count()
+    /// True if there are less checks in progress than there may be.
+    fn has_checker(&self) -> bool {
+        let checks = self.flights.values().filter(|f| matches!(f.purpose, Purpose::Check(_)));
+        let (all, here) =
+            checks.fold((0, 0), |(all, here), f| (all + 1, here + usize::from(f.by == By::Hub)));
+        all < MOST_CHECKS && here < MOST_HERE
     }
 
     /// Two answers to the same pairs differ.
@@ -256,7 +271,9 @@ impl Hub {
         let CallPair { expert, column, slot } = flight.data.pairs[pair];
         let x = flight.data.x[usize::from(column) * width..][..width].into();
         let pairs = vec![CallPair { expert, column: 0, slot }];
-        let data = CallData { layer: flight.data.layer, step_columns: flight.data.step_columns, x, pairs };
+        let (at, format) =
+            ((flight.data.layer, flight.data.step_columns), (self.config.shape.width, self.config.input));
+        let data = CallData::new(at, x, pairs, format);
         self.probes.insert(unit, Probe { data: Arc::new(data), kept: self.kept(row) });
     }
 

@@ -295,9 +295,8 @@ impl Hub {
             self.timers.set(Timer::Late(task), now + self.late_after(predicted));
         }
         self.timers.set(Timer::Overdue(task), now + overdue);
-        let (input, output, width) = (self.config.input, self.config.output, self.config.shape.width);
         let epoch = self.placement.epoch;
-        let terms = Terms { width, input, output, budget: 2 * overdue };
+        let terms = Terms { output: self.config.output, budget: 2 * overdue };
         let frame = frame(task, epoch, &data, &pairs, terms);
         self.fly(now, task, by, call, data, ranges, purpose, predicted);
         self.stats.n_task += 1;
@@ -329,8 +328,9 @@ impl Hub {
         let task = self.name_task();
         let pairs = pairs_of(&data, ranges.iter().map(|(_, r)| r.clone()));
         let (layer, step_columns, x) = (data.layer, data.step_columns, data.x.clone());
+        let is_check = matches!(purpose, Purpose::Check(_));
         self.fly(now, task, By::Hub, call, data, ranges, purpose, 0.0);
-        actions.push(Action::Compute { task, layer, step_columns, x, pairs });
+        actions.push(Action::Compute { task, layer, step_columns, x, pairs, is_check });
         task
     }
 

@@ -42,7 +42,22 @@ pub(super) struct CallData {
     pub(super) step_columns: u32,
     /// `[n_column, width]`.
     pub(super) x: Arc<[f32]>,
+    /// The same as they travel.
+    rows: Rows,
     pub(super) pairs: Vec<CallPair>,
+}
+
+impl CallData {
+    /// `x` has finite values, of a width, and travels in a format. All tasks of a call have the same one.
+    pub(super) fn new(
+        (layer, step_columns): (u16, u32),
+        x: Arc<[f32]>,
+        pairs: Vec<CallPair>,
+        (width, input): (u32, Dtype),
+    ) -> CallData {
+        let rows = Rows::encode(width, &x, input).expect("inputs of calls are finite rows");
+        CallData { layer, step_columns, x, rows, pairs }
+    }
 }
 
 /// Answers to the same pairs of a call, which are compared.
@@ -121,27 +136,22 @@ pub(super) fn pairs_of(data: &CallData, ranges: impl Iterator<Item = Range<usize
 /// Number formats and time of a task.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Terms {
-    pub(super) width: u32,
-    pub(super) input: Dtype,
     pub(super) output: Dtype,
     pub(super) budget: Duration,
 }
 
 /// The frame of a task: its pairs, and the columns that they use.
 pub(super) fn frame(task: u64, epoch: u32, data: &CallData, pairs: &[CallPair], terms: Terms) -> Frame {
-    let width = terms.width as usize;
     let mut columns: Vec<u16> = pairs.iter().map(|p| p.column).collect();
     columns.sort_unstable();
     columns.dedup();
-    let mut x = Vec::with_capacity(columns.len() * width);
-    columns.iter().for_each(|&c| x.extend_from_slice(&data.x[usize::from(c) * width..][..width]));
     let place = |c: u16| columns.binary_search(&c).expect("the column of a pair is in the list") as u16;
     let runs = pairs.chunk_by(|a, b| a.expert == b.expert);
     let body = Task {
         runs: runs.map(|run| Run { expert: run[0].expert, n: run.len() as u16 }).collect(),
         pairs: pairs.iter().map(|p| Pair { column: place(p.column), slot: p.slot }).collect(),
         weights: None,
-        rows: Rows::encode(terms.width, &x, terms.input).expect("inputs of calls are finite rows"),
+        rows: data.rows.select(&columns),
         answer: terms.output,
         budget: u32::try_from(terms.budget.as_micros()).unwrap_or(u32::MAX),
         step_columns: data.step_columns,

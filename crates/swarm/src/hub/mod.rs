@@ -261,6 +261,8 @@ pub enum Action {
     Undecided {
         /// The workers.
         workers: [WorkerId; 2],
+        /// Products that are compared with those of a worker; no call waits for them.
+        is_check: bool,
         /// A call in which they do.
         call: CallId,
     },
