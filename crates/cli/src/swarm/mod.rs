@@ -182,10 +182,15 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
 }
 
 /// Opens the socket of a hub, whose tasks are on the runtime that is returned.
+/// Threads for connections. Frames of single tokens are short, and a second thread wakes up for each only to find that the
+/// first one has it; answers to prompts have megabytes, which threads decode at once where there are processors for them.
+fn network_threads(n_core: usize) -> usize {
+    (n_core / 4).clamp(1, 4)
+}
+
 fn open(address: SocketAddr, hall: Hall, ui: &Ui) -> anyhow::Result<tokio::runtime::Runtime> {
-    // Frames are short, and a second thread would wake up for each only to find that the first one has it.
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
+        .worker_threads(network_threads(std::thread::available_parallelism().map_or(1, usize::from)))
         .thread_name("swarm")
         .enable_all()
         .build()

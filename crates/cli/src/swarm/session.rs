@@ -181,6 +181,11 @@ async fn read(mut stream: SplitStream<WebSocket>, core: &Arc<Core>, peer: PeerId
         };
         match assembler.push(&bytes) {
             Ok(None) => {}
+            Ok(Some(Frame { task, epoch, layer, body: Body::Result { answer, sum: false } })) => {
+                // Before the lock, so that connections decode at once.
+                let values = answer.rows.to_f32();
+                core.on(Event::Answer { peer, name: (task, epoch, layer), answer, values });
+            }
             Ok(Some(frame)) => core.on(Event::Frame { peer, frame }),
             Err(error) => {
                 tracing::warn!("a frame of a worker: {error}");

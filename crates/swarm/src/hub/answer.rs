@@ -19,15 +19,14 @@ const LONGEST_RETRY: Duration = Duration::from_secs(1);
 impl Hub {
     /// Takes a frame of a worker.
     pub(super) fn frame(&mut self, now: Duration, peer: PeerId, frame: Frame, actions: &mut Vec<Action>) {
-        let Some(at) = self.peers.get_mut(&peer) else { return };
-        let silence = now.saturating_sub(at.heard);
-        at.heard = now;
-        if at.health.heard(now, silence) {
-            self.timers.set(Timer::Canary(peer), now);
+        if !self.heard(now, peer) {
+            return;
         }
         match frame.body {
             Body::Result { answer, sum: false } => {
-                self.result(now, peer, (frame.task, frame.epoch, frame.layer), answer, actions);
+                let values = answer.rows.to_f32();
+                let name = (frame.task, frame.epoch, frame.layer);
+                self.result(now, peer, name, (&answer, &values), actions);
             }
             Body::Fail(fail) => self.failed(now, peer, frame.task, &fail, actions),
             Body::State(state) => self.state(now, peer, state),
@@ -45,6 +44,17 @@ impl Hub {
     }
 
     /// A frame that could not be decoded. A task that it belongs to is made by somebody else.
+    /// Something came over a connection; false if it is closed.
+    pub(super) fn heard(&mut self, now: Duration, peer: PeerId) -> bool {
+        let Some(at) = self.peers.get_mut(&peer) else { return false };
+        let silence = now.saturating_sub(at.heard);
+        at.heard = now;
+        if at.health.heard(now, silence) {
+            self.timers.set(Timer::Canary(peer), now);
+        }
+        true
+    }
+
     pub(super) fn malformed(&mut self, now: Duration, peer: PeerId, task: u64, actions: &mut Vec<Action>) {
         if self.is_of(task, peer) {
             self.refused(now, task, RETRY, actions);
@@ -76,13 +86,13 @@ impl Hub {
         self.flights.get(&task).is_some_and(|f| f.by.peer() == Some(peer))
     }
 
-    /// RESULT.
-    fn result(
+    /// RESULT, with its values.
+    pub(super) fn result(
         &mut self,
         now: Duration,
         peer: PeerId,
         (task, epoch, layer): (u64, u32, u16),
-        answer: Answer,
+        (answer, values): (&Answer, &[f32]),
         actions: &mut Vec<Action>,
     ) {
         if !self.is_of(task, peer) {
@@ -96,7 +106,9 @@ impl Hub {
         let flight = &self.flights[&task];
         let width = self.config.shape.width;
         let is_right = epoch == flight.epoch && layer == flight.data.layer;
-        if !is_right || answer.rows.n_row() as usize != flight.n_pair || answer.rows.width() != width {
+        let n_value = flight.n_pair * width as usize;
+        let is_whole = answer.rows.n_row() as usize == flight.n_pair && answer.rows.width() == width;
+        if !is_right || !is_whole || values.len() != n_value {
             self.refused(now, task, RETRY, actions);
             return self.strike(now, peer, task, "the answer does not have the shape of its task", actions);
         }

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chaski_wire::{Digest, Dtype, Frame};
+use chaski_wire::{Answer, Digest, Dtype, Frame};
 
 use crate::estimate::Histogram;
 use crate::hedge::{Belief, Bucket, Hedging};
@@ -174,6 +174,17 @@ pub enum Event {
     },
     /// A frame that could not be decoded.
     Malformed {
+    /// A RESULT without sums, whose rows the caller has decoded: large ones take longer than all that the hub does.
+    Answer {
+        /// Its connection.
+        peer: PeerId,
+        /// Task, epoch and layer of its frame.
+        name: (u64, u32, u16),
+        /// The answer.
+        answer: Answer,
+        /// Its values ([`chaski_wire::Rows::to_f32`]).
+        values: Vec<f32>,
+    },
         /// Its connection.
         peer: PeerId,
         /// Task in its header, or 0.
@@ -435,6 +446,11 @@ impl Hub {
             Event::Cancel(call) => self.abandon(now, call, actions),
             Event::Computed { task, rows } => self.computed(now, task, rows, actions),
             Event::Timer => {}
+            Event::Answer { peer, name, answer, values } => {
+                if self.heard(now, peer) {
+                    self.result(now, peer, name, (&answer, &values), actions);
+                }
+            }
         }
         while let Some(timer) = self.timers.due(now) {
             self.fire(now, timer, actions);
