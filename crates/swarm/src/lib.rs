@@ -33,7 +33,7 @@ pub use cost::{
 pub use hedge::Hedging;
 pub use hub::{
     Action, Bounds, Call, CallError, CallPair, CloseReason, Event, Hub, HubConfig, Joined, Stats, Status,
-    UnitStatus, WorkerStatus,
+    Times, UnitStatus, WorkerStatus,
 };
 pub use place::{Assignment, BOUND, Place, UnitLoad, place};
 pub use random::Random;

@@ -165,3 +165,68 @@ fn a_unit_without_holder_is_an_error_after_30_seconds() {
         .find_map(|a| if let Action::Fail { error, .. } = a { Some(error.to_string()) } else { None });
     assert!(error.is_some_and(|e| e.starts_with("layer 0: no worker holds expert 0, for 3")), "{actions:?}");
 }
+
+/// A call of `n` columns for one expert; the task that follows.
+fn prompt(table: &mut Table, id: u64, n: u16) -> (PeerId, Frame) {
+    let pairs = (0..n).map(|column| CallPair { expert: 0, column, slot: 0 }).collect();
+    let x: Vec<f32> = (0..n).map(|i| f32::from(i) + 1.0).collect();
+    let call = Call { id: CallId(id), layer: 0, step_columns: n.into(), x: x.into(), pairs };
+    let mut sent = tasks(&table.on(Event::Call(call)));
+    assert_eq!(sent.len(), 1, "one worker holds the expert");
+    sent.swap_remove(0)
+}
+
+/// The answer to a task with these values, decoded before the hub takes it.
+fn decoded(
+    table: &mut Table,
+    (peer, frame): &(PeerId, Frame),
+    values: Vec<f32>,
+    us: [u32; 2],
+) -> Vec<Action> {
+    let rows = Rows::encode(1, &values, Dtype::F32).expect("finite rows");
+    let answer = Answer { rows, queue: 0, queued: us[0], running: us[1] };
+    let name = (frame.task, frame.epoch, frame.layer);
+    table.on(Event::Answer { peer: *peer, name, answer, values })
+}
+
+#[test]
+fn some_pairs_of_a_large_part_are_made_again() {
+    let mut table = Table::new(HubConfig { local: Some(Class(0)), check: 1.0, replicas: 1, ..config() });
+    table.join(1, &[0]);
+    let right = |n: u16| (0..n).map(|i| 3.0 * f32::from(i)).collect::<Vec<f32>>();
+    let task = prompt(&mut table, 1, 40);
+    let actions = decoded(&mut table, &task, right(40), [0, 1]);
+    assert_eq!(rows(&actions), Some(right(40)));
+    let check = |actions: &[Action]| {
+        actions.iter().find_map(|a| match a {
+            Action::Compute { task, pairs, is_check: true, .. } => Some((*task, pairs.clone())),
+            _ => None,
+        })
+    };
+    let (id, pairs) = check(&actions).expect("the first answer is checked");
+    assert_eq!(pairs.len(), 8);
+    assert!(pairs.windows(2).all(|two| two[0].column + 1 == two[1].column));
+    let made = pairs.iter().map(|p| 3.0 * f32::from(p.column)).collect();
+    let actions = table.on(Event::Computed { task: id, rows: Some(made) });
+    assert!(!actions.iter().any(|a| matches!(a, Action::Tainted { .. })), "they are the same: {actions:?}");
+    let task = prompt(&mut table, 2, 40);
+    let (id, pairs) = check(&decoded(&mut table, &task, right(40), [0, 1])).expect("all are checked");
+    let made = pairs.iter().map(|p| 3.5 + f32::from(p.column)).collect();
+    let caught = table.on(Event::Computed { task: id, rows: Some(made) });
+    assert!(caught.contains(&Action::Tainted { worker: WorkerId(1), since: Some(CallId(1)) }), "{caught:?}");
+}
+
+#[test]
+fn calls_know_where_their_time_went() {
+    let mut table = Table::new(config());
+    table.join(1, &[0]);
+    let task = prompt(&mut table, 1, 3);
+    table.now += Duration::from_micros(490);
+    decoded(&mut table, &task, vec![1.0; 3], [30, 200]);
+    let [one, several] = table.hub.status().times;
+    assert_eq!((one.n_call, several.n_call, several.n_answer), (0, 1, 1));
+    let us = |time: Duration| time.as_micros();
+    assert_eq!([several.before, several.queued, several.running, several.frames].map(us), [0, 30, 200, 270]);
+    assert_eq!(us(several.whole()), 500);
+    assert_eq!((several.n_byte, us(several.work)), (3 * 8, 200));
+}

@@ -12,7 +12,8 @@ use chaski_swarm::{
 use chaski_wire::{Frame, Hex};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::local::{Local, Work};
+use super::account::Account;
+use super::local::{Locals, Work};
 
 /// A message for the task that writes to a worker.
 #[allow(clippy::large_enum_variant, reason = "most are frames, which a box would allocate once more")]
@@ -40,10 +41,14 @@ pub(crate) struct Connection {
     pub(crate) units: BTreeSet<Unit>,
 }
 
+/// The end of a call, and when it was.
+type Completed = (Result<Vec<f32>, CallError>, Instant);
+
 struct State {
     hub: Hub,
     peers: HashMap<PeerId, Connection>,
-    calls: HashMap<CallId, oneshot::Sender<Result<Vec<f32>, CallError>>>,
+    calls: HashMap<CallId, oneshot::Sender<Completed>>,
+    account: Account,
     next_peer: u64,
     next_call: u64,
     wake: Option<Duration>,
@@ -72,6 +77,7 @@ impl Core {
             hub: Hub::new(config),
             peers: HashMap::new(),
             calls: HashMap::new(),
+            account: Account::default(),
             next_peer: 1,
             next_call: 1,
             wake: None,
@@ -131,13 +137,13 @@ impl Core {
             Action::Compute { task, layer, step_columns, x, pairs, is_check } => {
                 let core = self.clone();
                 let local = self.local.as_ref().expect("a hub that computes has a class of its own");
+                let local = if is_check { &local.checks } else { &local.calls };
                 local.compute(Work { layer, step_columns, x, pairs }, move |rows| {
                     core.on(Event::Computed { task, rows });
                 });
             }
             Action::Tainted { worker, .. } => state.warnings.push(format!(
                 "worker {:016x} answered wrongly: text since the last check of its answers may be wrong",
-                let local = if is_check { &local.checks } else { &local.calls };
                 worker.0
             )),
             Action::Undecided { workers: [a, b], .. } => state.warnings.push(format!(
@@ -201,8 +207,10 @@ impl Core {
 
     /// Starts a call.
     pub(crate) fn call(self: &Arc<Self>, call: ExpertCall) -> Calling {
+        let begin = Instant::now();
         let (sender, receiver) = oneshot::channel();
         let mut state = self.lock();
+        state.account.begin(begin, call.step_columns);
         let id = CallId(state.next_call);
         state.next_call += 1;
         state.calls.insert(id, sender);
@@ -210,7 +218,7 @@ impl Core {
         let pairs = call.pairs.iter().map(pair).collect();
         let (layer, step_columns) = (call.layer, call.step_columns);
         self.step(&mut state, Event::Call(Call { id, layer, step_columns, x: call.x.into(), pairs }));
-        Calling { core: self.clone(), id, layer, receiver }
+        Calling { core: self.clone(), id, layer, step_columns, begin, receiver }
     }
 
     /// Waits until `n` workers hold all that they should, and every expert for which a worker has room has one. Returns
@@ -254,6 +262,12 @@ impl Core {
         read(&state.hub, &state.peers)
     }
 
+    /// Where the time of calls went.
+    pub(crate) fn account(&self) -> Vec<String> {
+        let state = self.lock();
+        state.account.lines(&state.hub.status().times)
+    }
+
     /// Warnings since the last time.
     pub(crate) fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().warnings)
@@ -270,7 +284,7 @@ fn is_ready(status: &Status, n: usize) -> bool {
 fn answer(state: &mut State, call: CallId, result: Result<Vec<f32>, CallError>) {
     if let Some(sender) = state.calls.remove(&call) {
         // Nobody waits for a call whose future was dropped.
-        let _ = sender.send(result);
+        let _ = sender.send((result, Instant::now()));
     }
 }
 
@@ -279,7 +293,9 @@ pub(crate) struct Calling {
     core: Arc<Core>,
     id: CallId,
     layer: u16,
-    receiver: oneshot::Receiver<Result<Vec<f32>, CallError>>,
+    step_columns: u32,
+    begin: Instant,
+    receiver: oneshot::Receiver<Completed>,
 }
 
 impl Calling {
@@ -291,8 +307,12 @@ impl Calling {
         let layer = self.layer;
         let failed = |source: Box<dyn std::error::Error + Send + Sync>| ExpertError::Failed { layer, source };
         match (&mut self.receiver).await {
-            Ok(Ok(rows)) => Ok(rows),
-            Ok(Err(error)) => Err(failed(Box::new(error))),
+            Ok((Ok(rows), complete)) => {
+                let (now, mut state) = (Instant::now(), self.core.lock());
+                state.account.end(now, self.begin, complete, self.step_columns);
+                Ok(rows)
+            }
+            Ok((Err(error), _)) => Err(failed(Box::new(error))),
             Err(ended) => Err(failed(Box::new(ended))),
         }
     }
@@ -301,6 +321,7 @@ impl Calling {
 impl Drop for Calling {
     fn drop(&mut self) {
         let mut state = self.core.lock();
+        state.account.over();
         if state.calls.remove(&self.id).is_some() {
             self.core.step(&mut state, Event::Cancel(self.id));
         }

@@ -2,9 +2,10 @@
 //!
 //! [`start`] opens the socket where workers join. `driver` has the state machine of `chaski_swarm`, `session` a
 //! worker's connection, `listen` the paths of the socket, `catalogue` the weights that workers fetch, `remote` the
-//! experts as the engine sees them, and `local` those that the hub computes when no worker can. `plan` foretells, and
+//! experts as the engine sees them, `account` where their time goes, and `local` those that the hub computes. `plan` foretells, and
 //! `null` measures a hub without a model's own work.
 
+mod account;
 mod catalogue;
 mod driver;
 mod listen;
@@ -181,13 +182,13 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
     Ok(Some(Remote::new(core, runtime, ui.clone())))
 }
 
-/// Opens the socket of a hub, whose tasks are on the runtime that is returned.
 /// Threads for connections. Frames of single tokens are short, and a second thread wakes up for each only to find that the
 /// first one has it; answers to prompts have megabytes, which threads decode at once where there are processors for them.
 fn network_threads(n_core: usize) -> usize {
     (n_core / 4).clamp(1, 4)
 }
 
+/// Opens the socket of a hub, whose tasks are on the runtime that is returned.
 fn open(address: SocketAddr, hall: Hall, ui: &Ui) -> anyhow::Result<tokio::runtime::Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(network_threads(std::thread::available_parallelism().map_or(1, usize::from)))

@@ -26,6 +26,7 @@ impl Remote {
 impl Drop for Remote {
     fn drop(&mut self) {
         self.ui.detail(&format!("swarm: {}", status::of(&self.core).counters));
+        self.core.account().iter().for_each(|line| self.ui.detail(&format!("swarm, {line}")));
         // An engine may be dropped on a thread that must not block.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chaski_wire::{Answer, Body, Control, Fail, FailCode, Frame};
 
 use super::flight::{By, Flight, Purpose};
+use super::times::Last;
 use super::{Action, CloseReason, Hub, Timer};
 use crate::hedge::tail;
 use crate::unit::{CallId, PeerId};
@@ -43,7 +44,6 @@ impl Hub {
         }
     }
 
-    /// A frame that could not be decoded. A task that it belongs to is made by somebody else.
     /// Something came over a connection; false if it is closed.
     pub(super) fn heard(&mut self, now: Duration, peer: PeerId) -> bool {
         let Some(at) = self.peers.get_mut(&peer) else { return false };
@@ -55,6 +55,7 @@ impl Hub {
         true
     }
 
+    /// A frame that could not be decoded. A task that it belongs to is made by somebody else.
     pub(super) fn malformed(&mut self, now: Duration, peer: PeerId, task: u64, actions: &mut Vec<Action>) {
         if self.is_of(task, peer) {
             self.refused(now, task, RETRY, actions);
@@ -113,8 +114,17 @@ impl Hub {
             return self.strike(now, peer, task, "the answer does not have the shape of its task", actions);
         }
         let flight = self.land(task);
-        self.sample(now, peer, &flight, &answer);
-        self.received(now, flight, &answer.rows.to_f32(), actions);
+        self.sample(now, peer, &flight, answer);
+        let last = self.calls.get(&flight.call).map(|open| {
+            let us = |us: u32| Duration::from_micros(us.into());
+            let (call, sent, n_byte) = (flight.call, flight.sent, flight.n_byte);
+            let at_worker = [us(answer.queued), us(answer.running)];
+            Last { call, begin: open.begin, sent, step_columns: open.data.step_columns, n_byte, at_worker }
+        });
+        self.received(now, flight, values, actions);
+        if let Some(last) = last {
+            self.note_times(now, last);
+        }
     }
 
     /// The hub's own products.

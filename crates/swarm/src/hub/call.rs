@@ -49,6 +49,7 @@ impl Part {
 /// A call in progress.
 #[derive(Debug)]
 pub(super) struct Open {
+    pub(super) begin: Duration,
     pub(super) data: Arc<CallData>,
     pub(super) parts: Vec<Part>,
     /// Rows `[n_pair, width]`; those of parts that are not done are zero.
@@ -99,7 +100,7 @@ impl Hub {
         let format = (self.config.shape.width, self.config.input);
         let data = CallData::new((call.layer, call.step_columns), call.x, call.pairs, format);
         let n_open = parts.len();
-        self.calls.insert(id, Open { data: Arc::new(data), parts, rows, n_open });
+        self.calls.insert(id, Open { begin: now, data: Arc::new(data), parts, rows, n_open });
         if n_open == 0 {
             self.complete(now, id, actions);
         }

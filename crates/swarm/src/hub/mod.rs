@@ -16,6 +16,7 @@ mod flight;
 mod member;
 mod peer;
 mod status;
+mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use check::Probe;
 use flight::Flight;
 use peer::Peer;
 pub use status::{Stats, Status, UnitStatus, WorkerStatus};
+pub use times::Times;
 
 /// Settings of a hub.
 #[derive(Clone, Debug)]
@@ -172,8 +174,6 @@ pub enum Event {
         /// The frame.
         frame: Frame,
     },
-    /// A frame that could not be decoded.
-    Malformed {
     /// A RESULT without sums, whose rows the caller has decoded: large ones take longer than all that the hub does.
     Answer {
         /// Its connection.
@@ -185,6 +185,8 @@ pub enum Event {
         /// Its values ([`chaski_wire::Rows::to_f32`]).
         values: Vec<f32>,
     },
+    /// A frame that could not be decoded.
+    Malformed {
         /// Its connection.
         peer: PeerId,
         /// Task in its header, or 0.
@@ -259,6 +261,8 @@ pub enum Action {
         x: Arc<[f32]>,
         /// Pairs.
         pairs: Vec<CallPair>,
+        /// Products that are compared with those of a worker; no call waits for them.
+        is_check: bool,
     },
     /// Answers of a worker that is found to lie, used since the last one that was checked, are wrong perhaps: the
     /// engine should go back behind the first of these calls.
@@ -272,8 +276,6 @@ pub enum Action {
     Undecided {
         /// The workers.
         workers: [WorkerId; 2],
-        /// Products that are compared with those of a worker; no call waits for them.
-        is_check: bool,
         /// A call in which they do.
         call: CallId,
     },
@@ -400,6 +402,8 @@ pub struct Hub {
     /// Tasks that nobody waits for any more since this event.
     cancelled: BTreeMap<PeerId, Vec<u64>>,
     stats: Stats,
+    /// Of steps of one column, and of others.
+    times: [Times; 2],
 }
 
 impl Hub {
@@ -432,6 +436,7 @@ impl Hub {
             disagreements: Disagreements::default(),
             quarantined: BTreeSet::new(),
             stats: Stats::default(),
+            times: Default::default(),
         }
     }
 
@@ -441,16 +446,16 @@ impl Hub {
             Event::Joined { peer, worker } => self.join(now, peer, worker, actions),
             Event::Closed { peer } => self.leave(now, peer, actions),
             Event::Frame { peer, frame } => self.frame(now, peer, frame, actions),
-            Event::Malformed { peer, task } => self.malformed(now, peer, task, actions),
-            Event::Call(call) => self.open(now, call, actions),
-            Event::Cancel(call) => self.abandon(now, call, actions),
-            Event::Computed { task, rows } => self.computed(now, task, rows, actions),
-            Event::Timer => {}
             Event::Answer { peer, name, answer, values } => {
                 if self.heard(now, peer) {
                     self.result(now, peer, name, (&answer, &values), actions);
                 }
             }
+            Event::Malformed { peer, task } => self.malformed(now, peer, task, actions),
+            Event::Call(call) => self.open(now, call, actions),
+            Event::Cancel(call) => self.abandon(now, call, actions),
+            Event::Computed { task, rows } => self.computed(now, task, rows, actions),
+            Event::Timer => {}
         }
         while let Some(timer) = self.timers.due(now) {
             self.fire(now, timer, actions);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Hub;
+use super::{Hub, Times};
 use crate::unit::{Class, HostId, Unit, WorkerId};
 
 /// Counters since the hub began.
@@ -89,6 +89,8 @@ pub struct Status {
     pub units: Vec<UnitStatus>,
     /// Counters.
     pub stats: Stats,
+    /// Times of calls, in steps of one column and of several.
+    pub times: [Times; 2],
 }
 
 impl Hub {
@@ -123,6 +125,7 @@ impl Hub {
             workers: workers.collect(),
             units: units.collect(),
             stats: self.stats,
+            times: self.times,
         }
     }
 
