@@ -59,9 +59,9 @@ fn line(kind: &str, sums: &Sums, times: &Times) -> String {
     let ms = |time: Duration| time.as_secs_f64() * 1e3 / f64::from(sums.n);
     let rest = sums.calls.saturating_sub(times.whole() + sums.back);
     format!(
-        "steps of {kind}: {} calls, {:.3} ms each: {:.3} model and its readback, {:.3} before the task, {:.3} frames, {:.3} \
-         worker's queue, {:.3} worker, {:.3} back to the model, {:.3} others; {:.1} answers a call with {:.3} of \
-         workers' time, the last with {:.1} kB of rows",
+        "steps of {kind}: {} calls, {:.3} ms each: {:.3} model and its readback, {:.3} before the task, {:.3} \
+         frames, {:.3} worker's queue, {:.3} worker, {:.3} back to the model, {:.3} others; {:.1} answers a call \
+         with {:.3} of workers' time, the last with {:.1} kB of rows",
         sums.n,
         ms(sums.model + sums.calls),
         ms(sums.model),

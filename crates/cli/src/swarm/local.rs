@@ -1,4 +1,5 @@
-//! Products that the hub makes itself, where no worker can or to check theirs: threads with the experts that were needed.
+//! Products that the hub makes itself, where no worker can, or to check a worker's: threads with the experts that they
+//! needed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, mpsc};

@@ -2,8 +2,8 @@
 //!
 //! [`start`] opens the socket where workers join. `driver` has the state machine of `chaski_swarm`, `session` a
 //! worker's connection, `listen` the paths of the socket, `catalogue` the weights that workers fetch, `remote` the
-//! experts as the engine sees them, `account` where their time goes, and `local` those that the hub computes. `plan` foretells, and
-//! `null` measures a hub without a model's own work.
+//! experts as the engine sees them, `account` where their time goes, and `local` those that the hub computes. `plan`
+//! foretells, and `null` measures a hub without a model's own work.
 
 mod account;
 mod catalogue;
@@ -182,8 +182,8 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
     Ok(Some(Remote::new(core, runtime, ui.clone())))
 }
 
-/// Threads for connections. Frames of single tokens are short, and a second thread wakes up for each only to find that the
-/// first one has it; answers to prompts have megabytes, which threads decode at once where there are processors for them.
+/// Threads for connections. Frames of single tokens are short, and a second thread wakes up for each only to find that
+/// the first one has it. Answers to prompts have megabytes: several threads decode them if there are many cores.
 fn network_threads(n_core: usize) -> usize {
     (n_core / 4).clamp(1, 4)
 }
