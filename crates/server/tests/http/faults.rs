@@ -135,7 +135,9 @@ fn a_device_that_is_lost_in_mid_stream_is_not_noticed() {
     // The head, and some events.
     let reader = begin(&running, "/v1/completions", &streamed, 0);
     let mut text = String::new();
-    for (n, line) in reader.lines().map_while(Result::ok).filter(|line| line.starts_with("data: ")).enumerate() {
+    for (n, line) in
+        reader.lines().map_while(Result::ok).filter(|line| line.starts_with("data: ")).enumerate()
+    {
         if n == 4 {
             gpu.get().expect("a GPU, or a software driver").destroy();
         }
