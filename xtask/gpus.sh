@@ -18,32 +18,12 @@ model=${3:-llama3.3-70b:q4_k_m}
 small=${SMALL:-llama3.2-1b:q4_k_m}
 n=${REPETITIONS:-3} p=${PROMPTS:-512,2048} t=${ANSWER:-64} several=${SEVERAL:-0/1}
 first=${several%%/*} list=$(printf %s "$several" | tr / ,)
+limit=${SECONDS_LEFT:-520}
+. "$(dirname "$0")/keep.sh"
 work=${WORK:-$(mktemp -d)}
 mkdir -p "$work"
 cd "$work"
 trap 'rm -f "$work"/small.gguf "$work"/large.gguf' EXIT
-begin=$(date +%s) limit=${SECONDS_LEFT:-520}
-rm -f "$out/failed"
-: >"$out/summary.txt"
-
-say() { echo "$*" | tee -a "$out/summary.txt"; }
-# True while there is time for another part.
-has_time() { [ $(($(date +%s) - begin)) -lt "$limit" ]; }
-left() { echo $((limit + 20 - $(date +%s) + begin)); }
-failed() { say "FAILED: $*"; : >"$out/failed"; }
-
-# keep NAME COMMAND...: the command's JSON, and the seconds it took.
-keep() {
-    to=$out/$1.json
-    shift
-    if ! has_time; then say "${to##*/}: no time left"; return; fi
-    start=$(date +%s)
-    if timeout "$(left)" "$@" >"$to" 2>"$to.err"; then
-        say "${to##*/}: $(($(date +%s) - start)) s"
-    else
-        failed "$*: $(tail -n 3 "$to.err")"
-    fi
-}
 
 # rates NAME: the tests of a benchmark with their tokens per second.
 rates() {

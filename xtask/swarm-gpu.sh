@@ -20,6 +20,8 @@ out=$(readlink -f "$2")
 model=${3:-qwen3-30b-a3b:q4_k_m}
 hub=${HUB:-0} on=${WORKERS_ON:-0} counts=${SWARM:-4 2 1} memory=${MEMORY:-20G}
 p=${PROMPTS:-128,512} t=${ANSWER:-64} n=${REPETITIONS:-2}
+limit=${SECONDS_LEFT:-500}
+. "$(dirname "$0")/keep.sh"
 work=${WORK:-$(mktemp -d)}
 mkdir -p "$work"
 cd "$work"
@@ -30,28 +32,6 @@ stop() {
     workers=
 }
 trap 'stop; rm -rf "$work"/swarm.gguf "$work"/pool "$work"/store-*' EXIT
-begin=$(date +%s) limit=${SECONDS_LEFT:-500}
-rm -f "$out/failed"
-: >"$out/summary.txt"
-
-say() { echo "$*" | tee -a "$out/summary.txt"; }
-has_time() { [ $(($(date +%s) - begin)) -lt "$limit" ]; }
-left() { echo $((limit + 30 - $(date +%s) + begin)); }
-failed() { say "FAILED: $*"; : >"$out/failed"; }
-
-# keep NAME COMMAND...: the command's JSON, and the seconds it took.
-keep() {
-    to=$out/$1.json
-    shift
-    if ! has_time; then say "${to##*/}: no time left"; return; fi
-    start=$(date +%s)
-    if timeout "$(left)" "$@" >"$to" 2>"$to.err"; then
-        say "${to##*/}: $(($(date +%s) - start)) s"
-        grep '^swarm' "$to.err" | sed 's/^/  /' | tee -a "$out/summary.txt" || true
-    else
-        failed "$*: $(tail -n 3 "$to.err")"
-    fi
-}
 
 # start N: workers with identities of their own, which share what they have fetched.
 start() {
@@ -80,6 +60,7 @@ swarm() {
     keep "$name" "$chaski" bench -m swarm.gguf --device "$hub" --swarm "127.0.0.1:$port" --swarm-workers "$count" \
         --swarm-replicas 1 --swarm-fast --experts-away -v -o json "$@" ${EXTRA:-}
     stop
+    [ ! -e "$out/$name.json.err" ] || grep '^swarm' "$out/$name.json.err" | sed 's/^/  /' | tee -a "$out/summary.txt" || true
 }
 
 "$chaski" devices -o json >"$out/devices.json"

@@ -97,7 +97,7 @@ fn a_page_in_place_of_a_file_is_named() {
 #[test]
 fn paths_that_leave_the_snapshot_are_refused() {
     let hub = tiny();
-    for path in ["../../../evil.gguf", "/tmp/evil.gguf", "a/../../evil.gguf"] {
+    for path in ["../../../evil.gguf", "/evil.gguf", "a/../../evil.gguf"] {
         hub.set(Faults { wicked: Some(path.into()), ..Faults::default() });
         let client = Client::of(&hub);
         let error = client.pull(NAME).unwrap_err();

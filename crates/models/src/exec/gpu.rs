@@ -73,8 +73,7 @@ impl GpuExecutor {
     }
 
     pub(super) fn rows(&self, is_alone: bool) -> usize {
-        let n = if is_alone { self.model.prompt_piece() } else { self.model.prompt_piece_beside() };
-        n as usize
+        self.model.prompt_piece(is_alone) as usize
     }
 
     pub(super) fn max_columns(&self) -> usize {

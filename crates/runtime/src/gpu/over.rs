@@ -54,8 +54,7 @@ impl GpuModel {
         self.others.len() + usize::from(self.first.is_some())
     }
 
-    /// Columns of the next piece, of `left`: those that fit the time limit of a submission, but few enough to keep
-    /// several devices busy.
+    /// Columns of the next piece, of `left`: those that the pace allows, but few enough to keep several devices busy.
     fn n_col_over(&self, left: usize) -> usize {
         let n = self.pace.n_col(left);
         // A single column would use another plan.

@@ -42,17 +42,17 @@ impl GpuModel {
         self.config.ring / STAGING as u32
     }
 
-    /// Columns that the device runs within the time limit of a submission ([`Self::set_prompt_bound`]), as far as
-    /// known, in whole tiles. With offloaded experts a full step, since each may need all experts.
-    pub fn prompt_piece(&self) -> u32 {
-        let most = self.step_cols();
-        if self.expert_reads().is_some() { most } else { self.pace.n_col(most as usize) as u32 }
-    }
-
-    /// The same of a step that others wait for.
-    pub fn prompt_piece_beside(&self) -> u32 {
-        let most = self.step_cols();
-        if self.expert_reads().is_some() { most } else { self.pace.n_col_beside(most as usize) as u32 }
+    /// Columns of a step that the device runs in a fraction of a second, as far as known, in whole tiles: in several
+    /// submissions ([`Self::set_prompt_bound`]) if no other request waits for it, otherwise in one. With offloaded
+    /// experts a full step, since each may need all experts.
+    pub fn prompt_piece(&self, is_alone: bool) -> u32 {
+        let most = self.step_cols() as usize;
+        let n = match (self.expert_reads(), is_alone) {
+            (Some(_), _) => most,
+            (None, true) => self.pace.n_col(most),
+            (None, false) => self.pace.n_col_beside(most),
+        };
+        n as u32
     }
 
     /// Devices that work on different steps at once, of which the CPU is one if it has layers.
@@ -181,7 +181,7 @@ impl GpuModel {
         self.row_input().check(columns, self.n_row, c.n_ctx)
     }
 
-    /// Submits the next piece of a step: as many columns as fit in the time limit of a submission.
+    /// Submits the next piece of a step, in as many submissions as their time limit wants.
     fn send_piece(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
         let left = step.columns.len() - step.n_sent;
         let is_whole = step.options.repeat > 1 || self.is_encoder();
