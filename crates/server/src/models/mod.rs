@@ -160,11 +160,14 @@ impl Models {
     /// [`Kind::Loading`] before there is one; [`Kind::Model`] for an unknown name.
     fn resolve(&self, name: Option<&str>, takes_any: bool) -> Result<String, ApiError> {
         let shelf = self.shelf();
-        let all = shelf.entries();
+        // A model that goes may have a name that another one has from now on.
+        let all: Vec<&Entry<Served>> = shelf.entries().iter().filter(|entry| entry.stays()).collect();
         let id = |entry: &Entry<Served>| entry.offer.id.clone();
-        let default =
-            || all.iter().find(|entry| entry.offer.is_default).or(all.first().filter(|_| all.len() == 1));
-        let known = || all.iter().map(id).collect::<Vec<_>>().join(", ");
+        let default = || {
+            let only = || all.first().filter(|_| all.len() == 1);
+            all.iter().copied().find(|entry| entry.offer.is_default).or_else(|| only().copied())
+        };
+        let known = || all.iter().copied().map(id).collect::<Vec<_>>().join(", ");
         if all.is_empty() && self.offers.is_none() {
             return Err(ApiError::new(Kind::Loading, "Loading model").retry(1));
         }
@@ -173,8 +176,8 @@ impl Models {
                 || ApiError::field("model", format!("`model` has to name a model (known: {})", known()));
             return default().map(id).ok_or_else(missing);
         };
-        let called = all.iter().find(|entry| entry.offer.is_called(name));
-        let has_lora = || all.iter().find(|entry| entry.offer.lora_called(name).is_some());
+        let called = all.iter().copied().find(|entry| entry.offer.is_called(name));
+        let has_lora = || all.iter().copied().find(|entry| entry.offer.lora_called(name).is_some());
         if let Some(entry) = called.or_else(has_lora) {
             return Ok(id(entry));
         }

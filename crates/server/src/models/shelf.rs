@@ -158,6 +158,11 @@ impl<T> Entry<T> {
         };
     }
 
+    /// False if it goes for good when nobody uses it.
+    pub(crate) fn stays(&self) -> bool {
+        !matches!(self.next, Some(None))
+    }
+
     fn is_wanted(&self) -> bool {
         self.n_waiter > 0 || self.is_ordered
     }
@@ -221,7 +226,7 @@ impl<T> Shelf<T> {
                 }
             }
         }
-        self.entries.retain(|entry| entry.has_place() || !matches!(entry.next, Some(None)));
+        self.entries.retain(|entry| entry.has_place() || entry.stays());
     }
 
     /// A loaded model without another way to get it: it stays.
