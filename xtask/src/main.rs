@@ -64,6 +64,8 @@ enum Command {
         /// Output folder.
         folder: std::path::PathBuf,
     },
+    /// Build the package's module with threads alone.
+    WebThreads,
     /// Build the test cases of operations for JavaScript in target/web-cases.
     WebCases,
     /// Build the npm package of wgsl-pre in target/wgsl-pre-npm, and test it.
@@ -126,6 +128,7 @@ fn main() -> ExitCode {
         Command::PerfDoc { folders, check } => perf::document(&folders, check),
         Command::Web => web::build(),
         Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
+        Command::WebThreads => web::threads(),
         Command::WebCases => web::cases().map(drop),
         Command::WgslPre { sample } => web::wgsl_pre::package(!sample).map(|line| println!("{line}")),
         Command::WebHostile { sample } => web::hostile(!sample).map(drop),

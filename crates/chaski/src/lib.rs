@@ -163,6 +163,9 @@ pub mod steps {
     pub use chaski_schedule::{Change, Input, Limits, Row, Step, Want};
 }
 
+#[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
+pub use chaski_runtime::page_threads;
+
 /// Kernel capabilities, formats and tuning.
 pub mod kernels {
     pub use chaski_runtime::kernels::{

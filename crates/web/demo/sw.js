@@ -22,8 +22,17 @@ addEventListener("fetch", (event) => {
   const { request } = event;
   const url = new URL(request.url);
   const isOurs = request.method === "GET" && url.href.startsWith(registration.scope) && !request.headers.has("range") && !url.pathname.endsWith(".gguf");
-  if (isOurs) event.respondWith(answer(request));
+  if (isOurs) event.respondWith(answer(request).then(isolated));
 });
+
+/** The page may share memory between threads, with which the CPU computes where there is no GPU: servers of static files rarely say so. */
+function isolated(response) {
+  if (!response.ok) return response;
+  const headers = new Headers(response.headers);
+  headers.set("Cross-Origin-Opener-Policy", "same-origin");
+  headers.set("Cross-Origin-Embedder-Policy", "require-corp");
+  return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
+}
 
 async function answer(request) {
   const cache = await caches.open(KEPT);

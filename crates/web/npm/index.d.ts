@@ -108,6 +108,13 @@ export interface SourceOptions {
   workerUrl?: string | URL;
   /** Where `chaski_web_bg.wasm` is, if not beside the package. */
   wasmUrl?: string | URL;
+  /**
+   * Threads of the CPU, at most as many as there are; by default all, and no more than 8. A page has more than one if it is isolated
+   * (`crossOriginIsolated`, by the headers COOP and COEP) and the engine runs in its own worker.
+   */
+  threads?: number;
+  /** Where `chaski_threads_bg.wasm` is, if not beside the package; with `wasmUrl` alone there is one thread. */
+  threadsUrl?: string | URL;
   /** Where `chaski_grammar_bg.wasm` is, if not beside the package; requests with a grammar, schema, forced or strict tools load it. */
   grammarUrl?: string | URL;
   /**
@@ -186,6 +193,8 @@ export interface EngineInfo {
     fallback: string | null;
     distrust: string | null;
     tested: boolean;
+    /** Threads of the CPU; `null` on a GPU. */
+    threads: number | null;
     caps: Caps | null;
   };
   loading: { compileMs: number; uploadMs: number; totalMs: number } | null;

@@ -12,10 +12,14 @@ mod hash;
 mod inspect;
 mod request;
 mod rule;
+#[cfg(target_feature = "atomics")]
+mod threads;
 
 pub use engine::WebEngine;
 pub use hash::WebSha256;
 pub use inspect::{adapter, inspect};
+#[cfg(target_feature = "atomics")]
+pub use threads::{failures, gather, work};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 #[wasm_bindgen]

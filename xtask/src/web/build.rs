@@ -20,7 +20,8 @@ pub(crate) fn package() -> PathBuf {
 /// # Errors
 /// If a step fails.
 pub(super) fn release() -> anyhow::Result<()> {
-    assemble("web")?.iter().try_for_each(|module| optimize(module))
+    assemble("web")?.iter().try_for_each(|module| optimize(module, false))?;
+    threads()
 }
 
 /// Builds the same for tests in a quarter of the time: several times as large, and slower.
@@ -37,12 +38,46 @@ fn assemble(profile: &str) -> anyhow::Result<Vec<PathBuf>> {
     for (name, folder) in MODULES {
         compile(name, profile)?;
         let (file, folder) = (name.replace('-', "_"), package().join(folder));
-        bind(&built(profile, &file), &folder)?;
+        bind(&built(profile, &file), &folder, &file)?;
         out.push(folder.join(format!("{file}_bg.wasm")));
     }
     modules()?;
     notices::write(&package())?;
     Ok(out)
+}
+
+/// Builds the engine's module for memory that threads share, its JavaScript and the optimised wasm into the package.
+/// The standard library is compiled for it, too: the one of the toolchain knows no threads on this target.
+///
+/// # Errors
+/// If a step fails, as it does without the sources of the standard library (`rustup component add rust-src`).
+pub(crate) fn threads() -> anyhow::Result<()> {
+    const PROFILE: &str = "web";
+    const FLAGS: [&str; 9] = [
+        "-Ctarget-feature=+atomics",
+        "-Clink-arg=--shared-memory",
+        "-Clink-arg=--import-memory",
+        "-Clink-arg=--max-memory=4294967296",
+        "-Clink-arg=--export=__heap_base",
+        "-Clink-arg=--export=__wasm_init_tls",
+        "-Clink-arg=--export=__tls_size",
+        "-Clink-arg=--export=__tls_align",
+        "-Clink-arg=--export=__tls_base",
+    ];
+    let target = crate::root().join("target/web-threads");
+    let status = cargo("chaski-web", PROFILE, &["build"])?
+        .args(["--config", &format!("target.wasm32-unknown-unknown.rustflags={FLAGS:?}")])
+        .args(["-Zbuild-std=std,panic_abort", "-Zbuild-std-features="])
+        .arg("--target-dir")
+        .arg(&target)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .status()
+        .context("could not run cargo")?;
+    ensure!(status.success(), "building chaski-web with threads: {status}");
+    let out = package().join("wasm/threads");
+    let module = target.join("wasm32-unknown-unknown").join(PROFILE).join("chaski_web.wasm");
+    bind(&module, &out, "chaski_threads")?;
+    optimize(&out.join("chaski_threads_bg.wasm"), true)
 }
 
 /// Profile of modules for tests.
@@ -61,7 +96,7 @@ pub(super) fn built(profile: &str, name: &str) -> PathBuf {
 pub(crate) fn cases() -> anyhow::Result<PathBuf> {
     compile("chaski-cases", TESTS)?;
     let out = crate::root().join("target/web-cases");
-    bind(&built(TESTS, "chaski_cases"), &out)?;
+    bind(&built(TESTS, "chaski_cases"), &out, "chaski_cases")?;
     println!("the test cases are in {}", out.display());
     Ok(out)
 }
@@ -75,7 +110,7 @@ pub(crate) fn hostile() -> anyhow::Result<PathBuf> {
     let limit = "-Clink-arg=--max-memory=536870912";
     build_wasm("chaski-text", TESTS, &["rustc", "--example", "hostile"], &[limit])?;
     let out = crate::root().join("target/web-hostile");
-    bind(&built(TESTS, "examples/hostile"), &out)?;
+    bind(&built(TESTS, "examples/hostile"), &out, "hostile")?;
     Ok(out)
 }
 
@@ -91,17 +126,24 @@ pub(super) fn build_wasm(
     command: &[&str],
     flags: &[&str],
 ) -> anyhow::Result<()> {
-    let status = Command::new("cargo")
-        .args(command)
-        .args(["-p", package, "--profile", profile, "--target", "wasm32-unknown-unknown"])
-        .args(["--config", &short_paths()?])
+    let status = cargo(package, profile, command)?
         .args(if flags.is_empty() { &[][..] } else { &["--"] })
         .args(flags)
-        .current_dir(crate::root())
         .status()
         .context("could not run cargo")?;
     ensure!(status.success(), "building {package}: {status}");
     Ok(())
+}
+
+/// A command of cargo that builds a crate for wasm32.
+fn cargo(package: &str, profile: &str, command: &[&str]) -> anyhow::Result<Command> {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args(command)
+        .args(["-p", package, "--profile", profile, "--target", "wasm32-unknown-unknown"])
+        .args(["--config", &short_paths()?])
+        .current_dir(crate::root());
+    Ok(cargo)
 }
 
 /// Compiler flags that shorten the paths in panic messages of dependencies to the crate's name. The module then reveals
@@ -121,18 +163,17 @@ fn short_paths() -> anyhow::Result<String> {
     Ok(format!("target.wasm32-unknown-unknown.rustflags={flags:?}"))
 }
 
-/// The JavaScript bindings, and the module adapted to them.
-pub(super) fn bind(input: &Path, out: &Path) -> anyhow::Result<()> {
+/// The JavaScript bindings, and the module adapted to them, as files of this name.
+pub(super) fn bind(input: &Path, out: &Path, name: &str) -> anyhow::Result<()> {
     if out.is_dir() {
         fs::remove_dir_all(out).with_context(|| format!("could not empty {}", out.display()))?;
     }
     let mut bindgen = Bindgen::new();
-    bindgen.input_path(input).web(true)?.typescript(false).omit_default_module_path(false);
+    bindgen.input_path(input).out_name(name).web(true)?.typescript(false).omit_default_module_path(false);
     bindgen.generate(out).context("wasm-bindgen")?;
-    let name = input.file_stem().expect("a file has a name");
     let js = out.join(name).with_extension("js");
     let text = fs::read_to_string(&js).with_context(|| format!("could not read {}", js.display()))?;
-    let module = out.join(format!("{}_bg.wasm", name.display()));
+    let module = out.join(format!("{name}_bg.wasm"));
     let wasm = fs::read(&module).with_context(|| format!("could not read {}", module.display()))?;
     let (text, wasm) = counted(&shorter(&text), wasm)?;
     fs::write(&module, wasm).with_context(|| format!("could not write {}", module.display()))?;
@@ -246,7 +287,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// Shrinks the module with Binaryen.
-pub(super) fn optimize(wasm: &Path) -> anyhow::Result<()> {
+pub(super) fn optimize(wasm: &Path, has_threads: bool) -> anyhow::Result<()> {
     let tool = package().join("node_modules/binaryen/bin/wasm-opt");
     let features = [
         "--enable-bulk-memory",
@@ -270,7 +311,15 @@ pub(super) fn optimize(wasm: &Path) -> anyhow::Result<()> {
         "--strip-target-features",
         "--low-memory-unused",
     ];
-    run(Command::new("node").arg(tool).args(passes).args(features).arg(wasm).arg("-o").arg(wasm))
+    let threads = has_threads.then_some("--enable-threads");
+    run(Command::new("node")
+        .arg(tool)
+        .args(passes)
+        .args(features)
+        .args(threads)
+        .arg(wasm)
+        .arg("-o")
+        .arg(wasm))
 }
 
 /// Runs a command, which reports its own errors.

@@ -8,7 +8,7 @@ mod size;
 mod test;
 pub(crate) mod wgsl_pre;
 
-pub(crate) use build::{cases, modules};
+pub(crate) use build::{cases, modules, threads};
 pub(crate) use test::{hostile, test};
 
 /// Crates and folders of the package's modules: the engine, and grammars, which pages load when they ask for them.

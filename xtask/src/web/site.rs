@@ -27,10 +27,13 @@ pub(super) fn assemble() -> anyhow::Result<()> {
     one_style(&site)?;
     preload(&site)?;
     first_screen(&site)?;
-    // All but the models and the module of grammars, which the page does not use: the service worker keeps these.
+    // The service worker keeps all of these from the start: not the models, not the module of grammars, which the page
+    // does not use, nor that with threads, which it keeps when the page uses it.
     let mut files = Vec::new();
     list(&site, "", &mut files)?;
-    files.retain(|name| !name.ends_with("grammar_bg.wasm"));
+    let is_later =
+        |name: &String| ["grammar_bg.wasm", "threads_bg.wasm"].iter().any(|end| name.ends_with(end));
+    files.retain(|name| !is_later(name));
     files.sort();
     write(&site.join("files.json"), &serde_json::to_string(&files)?)?;
     copy(&root.join("crates/chaski/model").join(model), &site.join("models").join(model))?;

@@ -20,6 +20,9 @@ const FIRST_LOAD: usize = 720_000;
 /// Maximum bytes of the module of grammars, which requests for one load, compressed by brotli: the current size and a
 /// little more.
 const GRAMMAR: usize = 390_000;
+/// Maximum bytes of the module with threads, which isolated pages without a GPU load instead of the other, compressed by
+/// brotli: the current size and a little more.
+const THREADS: usize = 720_000;
 
 /// Prints the sizes, and fails if one exceeds its limit.
 pub(crate) fn check(package: &Path) -> anyhow::Result<()> {
@@ -37,6 +40,7 @@ pub(crate) fn check(package: &Path) -> anyhow::Result<()> {
         ("JavaScript in a bundle, gzip", size("script", 1)?, SCRIPT),
         ("first load, brotli", size("script", 2)? + size("wasm", 2)?, FIRST_LOAD),
         ("grammars, brotli", size("grammar", 2)?, GRAMMAR),
+        ("threads, brotli", size("threads", 2)?, THREADS),
     ];
     println!("wasm: {} bytes", module.len());
     for (what, n_byte, bound) in found {

@@ -15,10 +15,10 @@ use crate::mesa;
 const IN_BROWSER: &[&str] = &[
     "kernels", "cases", "loading", "facts", "engine", "cpu", "grammar", "shared", "prose", "page", "served",
 ];
-/// Further tests: bundles, clients of OpenAI, other devices and browsers, large models, the whole page and its
+/// Further tests: bundles, clients of OpenAI, threads, other devices and browsers, large models, the whole page and its
 /// pictures.
 const MORE: &[&str] =
-    &["bundle", "starters", "fetch", "memory", "devices", "recover", "chat", "look", "browsers"];
+    &["bundle", "starters", "fetch", "memory", "threads", "devices", "recover", "chat", "look", "browsers"];
 
 /// Bits of a vector of lavapipe: with 128, subgroups have four threads, and kernels are compiled in a third of the time
 /// that the processor's own width takes.

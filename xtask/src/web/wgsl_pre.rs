@@ -40,13 +40,13 @@ pub(crate) fn package(full: bool) -> anyhow::Result<String> {
     for (name, features, limits) in SIZES.into_iter().skip(if full { 0 } else { SIZES.len() - 1 }) {
         let profile = if full { PROFILE } else { TESTS };
         build_wasm("wgsl-pre", profile, &[&["build", "--lib"], features].concat(), &[])?;
-        bind(&built(profile, "wgsl_pre"), &wasm)?;
+        bind(&built(profile, "wgsl_pre"), &wasm, "wgsl_pre")?;
         if !full {
             sizes.push(format!("{name}, size not checked"));
             continue;
         }
         let module = wasm.join("wgsl_pre_bg.wasm");
-        optimize(&module)?;
+        optimize(&module, false)?;
         sizes.push(format!("{name} {}", size::module(&module, limits)?));
     }
     run(Command::new("node").args(["--test", "--test-reporter=spec", "test/"]).current_dir(&folder))?;

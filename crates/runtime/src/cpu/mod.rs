@@ -69,7 +69,7 @@ pub struct CpuConfig {
     pub repack: bool,
 }
 
-/// Numbers of worker threads; results do not depend on them. No effect in browsers, which have one.
+/// Numbers of worker threads; results do not depend on them. No effect in browsers, where pages start them.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
     /// For steps of one column; 0: one for each core.

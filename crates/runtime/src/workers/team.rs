@@ -2,12 +2,17 @@
 
 use std::any::Any;
 use std::cell::Cell;
+#[cfg(not(target_arch = "wasm32"))]
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use web_time::Instant;
 
 /// Time that a thread waits awake for the next loop: longer than the parts of a token between loops.
 const AWAKE: Duration = Duration::from_micros(100);
@@ -16,6 +21,7 @@ const AWAKE: Duration = Duration::from_micros(100);
 pub(super) struct Team {
     n: usize,
     shared: Arc<Shared>,
+    /// None where a page has started them.
     threads: Vec<JoinHandle<()>>,
     /// Held by the caller of a loop: one at a time.
     turn: Mutex<()>,
@@ -68,6 +74,7 @@ impl Team {
     ///
     /// # Errors
     /// The system cannot start as many threads.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn of(n: usize) -> io::Result<Arc<Team>> {
         static TEAMS: Mutex<Vec<Weak<Team>>> = Mutex::new(Vec::new());
         let mut teams = lock(&TEAMS);
@@ -88,6 +95,25 @@ impl Team {
         Ok(team)
     }
 
+    /// The page's team, however many threads it has.
+    #[cfg(target_arch = "wasm32")]
+    #[allow(clippy::unnecessary_wraps, reason = "threads may be missing elsewhere")]
+    pub(super) fn of(_: usize) -> std::io::Result<Arc<Team>> {
+        Ok(super::page::team())
+    }
+
+    /// A team of `n` threads that a page starts.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn of_page(n: usize) -> Team {
+        Team { n, shared: Arc::default(), threads: Vec::new(), turn: Mutex::new(()) }
+    }
+
+    /// Makes the caller one of its threads, until the team ends.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn serve(&self) {
+        self.shared.work();
+    }
+
     pub(super) fn n(&self) -> usize {
         self.n
     }
@@ -98,6 +124,8 @@ impl Team {
             return (0..n).for_each(f);
         }
         let _turn = lock(&self.turn);
+        #[cfg(target_arch = "wasm32")]
+        super::page::check();
         // SAFETY: Only the lifetime changes. `run` calls the function for numbers below `n` alone, each of which is
         // counted when it is done, and this function returns after all are.
         #[allow(unsafe_code, reason = "see above")]
@@ -166,6 +194,8 @@ impl Loop {
         let mut turns = 0u32;
         while self.done.load(Ordering::Acquire) < self.n {
             turns += 1;
+            #[cfg(target_arch = "wasm32")]
+            super::page::check();
             if turns % 256 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
         }
     }

@@ -4,14 +4,14 @@
 //   node bench/against.js ../../../target/wllama/node_modules/@wllama/wllama [MODEL.gguf] [--json]
 //
 // Times are those of whole requests as the page sees them: a prompt is a request of one token, decoding what a request of
-// more takes beyond that. PROMPT, ANSWER and RUNS change the sizes.
+// more takes beyond that. PROMPT, ANSWER and RUNS change the sizes; ONLY is an expression for names of engines.
 
 import { execFileSync } from "node:child_process";
 import { readFile, readdir, stat } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { cpus } from "node:os";
 import { basename, resolve } from "node:path";
-import { launch, sendFile, serve } from "../test/browser.js";
+import { ISOLATED, launch, sendFile, serve } from "../test/browser.js";
 
 const args = process.argv.slice(2);
 const asJson = args.includes("--json");
@@ -22,9 +22,13 @@ const SIZES = { prompt: number("PROMPT", 64), answer: number("ANSWER", 64), runs
 
 /** How each engine loads the file and answers: the functions run in the page. */
 const ENGINES = [
-  ...["cpu", "gpu"].map((device) => ({
-    name: `chaski, device: "${device}"`,
-    more: { device },
+  ...[
+    ["chaski, on the CPU", { device: "cpu" }],
+    ["chaski, on the CPU, 1 thread", { device: "cpu", threads: 1 }],
+    ["chaski, on the GPU", { device: "gpu" }],
+  ].map(([name, more]) => ({
+    name,
+    more,
     version: async () => JSON.parse(await readFile(new URL("../package.json", import.meta.url))).version,
     load: async (blob, more) => {
       const { Engine } = await import("/chaski/index.js");
@@ -98,18 +102,17 @@ function isOf(pid) {
   return false;
 }
 
-const isolated = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 const server = await serve({}, async (request, response, url) => {
   const paths = { "/chaski/": fileURLToPath(new URL("..", import.meta.url)), "/wllama/": `${resolve(wllama)}/` };
   if (url.pathname === "/") {
-    response.writeHead(200, { "content-type": "text/html", ...isolated }).end("<!doctype html>");
+    response.writeHead(200, { "content-type": "text/html", ...ISOLATED }).end("<!doctype html>");
     return true;
   }
   const [prefix, folder] = Object.entries(paths).find(([prefix]) => url.pathname.startsWith(prefix)) ?? [];
   const path = url.pathname === "/model.gguf" ? model : folder && folder + url.pathname.slice(prefix.length);
   const info = path && (await stat(path).catch(() => null));
   if (!info?.isFile()) return false;
-  sendFile(request, response, path, info.size, isolated);
+  sendFile(request, response, path, info.size, ISOLATED);
   return true;
 });
 
@@ -119,7 +122,7 @@ if (!asJson) {
   console.log("| engine | prefill t/s | decode t/s | load s | first prompt s | MiB at most |\n| --- | --- | --- | --- | --- | --- |");
 }
 const records = [];
-for (const { name, version, load, more } of ENGINES) {
+for (const { name, version, load, more } of ENGINES.filter(({ name }) => new RegExp(process.env.ONLY ?? "").test(name))) {
   const browser = await launch();
   const page = await browser.context.newPage();
   page.setDefaultTimeout(0);
@@ -133,7 +136,7 @@ for (const { name, version, load, more } of ENGINES) {
     n_gen: SIZES.answer,
     test_time: new Date().toISOString(),
     cpu_info: cpus()[0]?.model ?? "",
-    n_threads: cpus().length,
+    n_threads: more.threads ?? more.n_threads ?? cpus().length,
     prefill_ts: median(r.prefill),
     decode_ts: median(r.decode),
     load_ms: r.loadMs,

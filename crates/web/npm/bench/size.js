@@ -17,10 +17,11 @@ function brotli(bytes) {
 
 try {
   await build({ root, base: "/", configFile: false, logLevel: "error", build: { outDir: folder, emptyOutDir: true } });
-  const sizes = { script: [0, 0, 0], wasm: [0, 0, 0], grammar: [0, 0, 0] };
+  const sizes = { script: [0, 0, 0], wasm: [0, 0, 0], grammar: [0, 0, 0], threads: [0, 0, 0] };
   for (const name of await readdir(join(folder, "assets"))) {
     // Files that come when they are asked for (the list of models, the engine on the page itself) are no part of the first load.
-    const kind = /grammar.*\.wasm$/.test(name) ? "grammar" : name.endsWith(".wasm") ? "wasm" : /^(?:index|worker)-.*\.js$/.test(name) ? "script" : null;
+    const later = /(grammar|threads).*\.wasm$/.exec(name)?.[1];
+    const kind = later ?? (name.endsWith(".wasm") ? "wasm" : /^(?:index|worker)-.*\.js$/.test(name) ? "script" : null);
     if (!kind) continue;
     const bytes = await readFile(join(folder, "assets", name));
     [bytes.length, gzipSync(bytes, { level: 9 }).length, brotli(bytes)].forEach((n, i) => (sizes[kind][i] += n));

@@ -1,7 +1,7 @@
 // The engine itself, in a worker or on the page: loads models, answers one request after the other.
 
-import init, { Sha256, WebEngine, adapter, inspect, version } from "../wasm/chaski_web.js";
-import { Turns, choose, hasWebGPU } from "./device.js";
+import { load } from "./module.js";
+import { Turns, choose } from "./device.js";
 import { store } from "./download.js";
 import { EngineError, badRequest, check } from "./errors.js";
 import { StoredFile, blobFile, remoteFile } from "./files.js";
@@ -22,23 +22,6 @@ const HEAD = 64 << 20;
 const WASM = 2 ** 32;
 const SMALLER = 'use a smaller contextLength, kvType "q8_0", or a smaller model';
 
-let ready = null;
-
-/** Loads the wasm module, once. */
-async function load(wasmUrl, { gpu = true } = {}) {
-  if (gpu && !hasWebGPU()) {
-    const hint = "use a browser with WebGPU (Chrome or Edge 113, Safari 26, Firefox 141, or later), over https or on localhost";
-    throw new EngineError("webgpu_unavailable", "this browser offers no WebGPU here", hint);
-  }
-  ready ??= init(wasmUrl ? { module_or_path: wasmUrl } : undefined);
-  try {
-    return await ready;
-  } catch (error) {
-    ready = null;
-    throw new EngineError("wasm_failed", `the wasm module did not load: ${error.message}`, "serve it beside the package, or say where it is with wasmUrl");
-  }
-}
-
 /** Calls that throw what the wasm module throws, as EngineErrors. */
 async function guarded(f) {
   try {
@@ -54,7 +37,8 @@ export class Host {
   #releases = [];
   #files = [];
   #last = Promise.resolve();
-  #memory = null;
+  /** The module in use: its bindings, its memory, its threads. */
+  #wasm = null;
   #subgroups = false;
   #grammars = null;
   #grammarUrl;
@@ -79,11 +63,11 @@ export class Host {
 
   async #create({ model, options }, { signal, emit }) {
     const { device, fallback } = await choose(options.device);
-    const wasm = await load(options.wasmUrl, { gpu: device === "gpu" });
-    this.#memory = wasm.memory;
+    this.#wasm = await load(options, device);
+    const { WebEngine, version } = this.#wasm.bindings;
     this.#grammarUrl = options.grammarUrl;
     check(signal);
-    const asked = await settingsOf(options, device);
+    const asked = await this.#settings(options, device);
     const report = progress(emit);
     report({ stage: "resolve", loaded: 0, total: null, file: null });
     const found = await locate(model, { ...options, signal });
@@ -135,7 +119,21 @@ export class Host {
     this.#turns = info.device.kind === "cpu" ? new Turns() : null;
     const totalMs = performance.now() - start;
     const loading = info.loading ?? { compileMs: 0, uploadMs: totalMs, totalMs };
-    return { ...info, loading, device: { ...info.device, fallback: info.device.fallback ?? fallback, tested } };
+    return { ...info, loading, device: { ...info.device, fallback: info.device.fallback ?? fallback, tested, threads: gpu ? null : this.#wasm.threads } };
+  }
+
+  /** The engine's options, validated before anything is loaded: a misspelt word must not cost a download. */
+  async #settings(options, device) {
+    const found = {
+      contextLength: options.contextLength ?? 0,
+      kvType: options.kvType ?? "auto",
+      inputs: options.inputs ?? "auto",
+      chunk: options.chunk ?? 0,
+      memoryBudget: options.memoryBudget ?? null,
+      device,
+    };
+    await guarded(() => this.#wasm.bindings.WebEngine.check(JSON.stringify(found)));
+    return found;
   }
 
   /**
@@ -191,7 +189,7 @@ export class Host {
 
   async #stored(file, options, signal, report) {
     const stored = await store(file, {
-      newHash: () => new Sha256(),
+      newHash: () => new this.#wasm.bindings.Sha256(),
       signal,
       offline: options.offline,
       retryMs: options.retryMs,
@@ -279,7 +277,7 @@ export class Host {
 
   /** Reads the head of a file: from the store if it is there, else by ranges. */
   async inspect({ model, options }, { signal }) {
-    await load(options.wasmUrl, { gpu: options.device === "gpu" });
+    this.#wasm ??= await load(options, options.device === "gpu" ? "gpu" : undefined);
     return this.#inspect(await locate(model, { ...options, signal }), options, signal, HEAD);
   }
 
@@ -295,7 +293,7 @@ export class Host {
       const subgroups = options.subgroups !== false && (await hasSubgroups());
       const cpu = (await choose(options.device)).device === "cpu";
       const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? "auto", subgroups, cpu };
-      const text = await guarded(() => inspect(files, JSON.stringify(settings)));
+      const text = await guarded(() => this.#wasm.bindings.inspect(files, JSON.stringify(settings)));
       const downloads = files.map((f, i) => (found[i].blob || f instanceof StoredFile ? 0 : f.size));
       return { ...JSON.parse(text), device: cpu ? "cpu" : "gpu", fileBytes: sum(files.map((f) => f.size)), downloadBytes: sum(downloads) };
     } finally {
@@ -304,14 +302,14 @@ export class Host {
   }
 
   async adapter({ wasmUrl }) {
-    await load(wasmUrl);
-    return JSON.parse(await adapter(await hasSubgroups()));
+    const { bindings } = await load({ wasmUrl }, "gpu");
+    return JSON.parse(await bindings.adapter(await hasSubgroups()));
   }
 
   /** Stores a model's files without loading them. */
   async download({ model, options }, { signal, emit }) {
-    this.#memory = (await load(options.wasmUrl, { gpu: false })).memory;
-    await settingsOf(options);
+    this.#wasm = await load(options);
+    await this.#settings(options, "cpu");
     if (options.cache === "none") throw badRequest('cache: "none" stores nothing');
     const found = await locate(model, { ...options, signal });
     if (found.some((file) => file.blob)) throw badRequest("model: a File is there already");
@@ -321,13 +319,13 @@ export class Host {
   }
 
   #heapOf() {
-    return this.#memory?.buffer.byteLength ?? 0;
+    return this.#wasm?.memory.buffer.byteLength ?? 0;
   }
 
   /** Hashes stored files again: true if they are what they were when they came. */
   async verify({ urls, options }, { signal }) {
-    await load(options.wasmUrl, { gpu: false });
-    for (const url of urls) if (!(await unchanged(url, signal))) return false;
+    const { bindings } = await load(options);
+    for (const url of urls) if (!(await unchanged(url, signal, new bindings.Sha256()))) return false;
     return true;
   }
 
@@ -358,26 +356,11 @@ export class Host {
   }
 }
 
-/** The engine's options, validated before anything is loaded: a misspelt word must not cost a download. */
-async function settingsOf(options, device = "cpu") {
-  const found = {
-    contextLength: options.contextLength ?? 0,
-    kvType: options.kvType ?? "auto",
-    inputs: options.inputs ?? "auto",
-    chunk: options.chunk ?? 0,
-    memoryBudget: options.memoryBudget ?? null,
-    device,
-  };
-  await guarded(() => WebEngine.check(JSON.stringify(found)));
-  return found;
-}
-
-async function unchanged(url, signal) {
+async function unchanged(url, signal, hash) {
   const stored = await storedFile(url);
   if (!stored) throw new EngineError("not_stored", `${url} is not stored`, "download it first");
   const release = await hold(url, { signal });
   try {
-    const hash = new Sha256();
     for (const reader = stored.file.stream().getReader(); ; ) {
       check(signal);
       const { done, value } = await reader.read();

@@ -63,9 +63,9 @@ async function find(folders, name) {
 
 /**
  * Serves folders: `roots` maps the first part of a path to a folder, or to several. `answer(request, response, url)` may answer first
- * and then returns true. The port is any that is free, unless one is named.
+ * and then returns true. The port is any that is free, unless one is named; files have further `headers`.
  */
-export async function serve(roots, answer = () => false, port = 0) {
+export async function serve(roots, answer = () => false, port = 0, headers = {}) {
   const server = createServer(async (request, response) => {
     try {
       const url = new URL(request.url, "http://localhost");
@@ -77,7 +77,7 @@ export async function serve(roots, answer = () => false, port = 0) {
         return;
       }
       if (process.env.CHASKI_BROWSER && file.path.endsWith(".html")) await sendOpen(response, file.path);
-      else sendFile(request, response, file.path, file.size);
+      else sendFile(request, response, file.path, file.size, headers);
     } catch (error) {
       if (!response.headersSent) response.writeHead(500);
       response.end(String(error));
@@ -92,6 +92,9 @@ export async function serve(roots, answer = () => false, port = 0) {
     },
   };
 }
+
+/** Headers of pages, and of all that they load, whose threads may share memory. */
+export const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 
 /** Sends a page without its policy: WebDriver's scripts reach a page by `eval` alone. */
 async function sendOpen(response, path) {

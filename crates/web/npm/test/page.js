@@ -13,16 +13,16 @@ export const MODELS = { model: `${REPOSITORY}crates/chaski/model` };
 export const MODEL = "/model/storyteller-Q4_K_M.gguf";
 export const MODEL_FILE = `${REPOSITORY}crates/chaski${MODEL}`;
 
-/** A browser with an empty page, and what the tests of one file share. */
-export async function open(answer) {
+/** A browser with an empty page, and what the tests of one file share; the page and its files have further `headers`. */
+export async function open(answer, headers = {}) {
   const roots = { npm: PACKAGE, demo: [`${REPOSITORY}/crates/web/demo`, `${REPOSITORY}/crates/server/page`], ...MODELS };
   const server = await serve(roots, async (request, response, url) => {
     if (url.pathname === "/") {
-      response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>chaski</title>");
+      response.writeHead(200, { "content-type": "text/html", ...headers }).end("<!doctype html><title>chaski</title>");
       return true;
     }
     return (await answer?.(request, response, url)) ?? false;
-  });
+  }, 0, headers);
   const browser = await launch();
   const page = await browser.context.newPage();
   page.on("console", (message) => {

@@ -1,0 +1,15 @@
+// A thread of the CPU: a worker that takes part in what the engine's worker computes.
+
+import init, { work } from "../wasm/threads/chaski_threads.js";
+
+addEventListener("message", async ({ data: { module, memory, failures } }) => {
+  await init({ module_or_path: module, memory });
+  postMessage("ready");
+  try {
+    work();
+  } catch (error) {
+    // The engine would wait forever for what this thread has begun.
+    Atomics.add(new Int32Array(memory.buffer), failures >> 2, 1);
+    throw error;
+  }
+}, { once: true });
