@@ -30,6 +30,15 @@ pub(crate) fn wasm_target(install: bool) -> anyhow::Result<()> {
     rustup(&["target", "add", WASM_TARGET], &format!("the target {WASM_TARGET} was not found"), install)
 }
 
+/// The sources of the standard library, which is compiled for threads on the web.
+pub(crate) fn std_sources() -> anyhow::Result<()> {
+    let sysroot = output("rustc", &["--print", "sysroot"]).context("`rustc --print sysroot` failed")?;
+    if Path::new(&sysroot).join("lib/rustlib/src/rust/library/std").is_dir() {
+        return Ok(());
+    }
+    rustup(&["component", "add", "rust-src"], "the sources of the standard library were not found", true)
+}
+
 fn rustup(args: &[&str], missing: &str, install: bool) -> anyhow::Result<()> {
     let command = format!("rustup {}", args.join(" "));
     if !install {

@@ -50,7 +50,7 @@ fn assemble(profile: &str) -> anyhow::Result<Vec<PathBuf>> {
 /// The standard library is compiled for it, too: the one of the toolchain knows no threads on this target.
 ///
 /// # Errors
-/// If a step fails, as it does without the sources of the standard library (`rustup component add rust-src`).
+/// If a step fails.
 pub(crate) fn threads() -> anyhow::Result<()> {
     const PROFILE: &str = "web";
     const FLAGS: [&str; 9] = [
@@ -64,6 +64,7 @@ pub(crate) fn threads() -> anyhow::Result<()> {
         "-Clink-arg=--export=__tls_align",
         "-Clink-arg=--export=__tls_base",
     ];
+    crate::tools::std_sources()?;
     let target = crate::root().join("target/web-threads");
     let status = cargo("chaski-web", PROFILE, &["build"])?
         .args(["--config", &format!("target.wasm32-unknown-unknown.rustflags={FLAGS:?}")])
