@@ -2,9 +2,9 @@
 
 use super::args::{Args, as_int, as_text};
 use super::fault::{Result, fail};
-use super::ops;
 use super::run::Run;
 use super::value::Value;
+use super::{ops, platform};
 
 pub(super) fn abs(_: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("abs", [], 0)?;
@@ -71,7 +71,7 @@ pub(super) fn parse_float(text: &str) -> Option<f64> {
     if !is_valid || text.len() > MAX_DIGITS {
         return None;
     }
-    text.replace('_', "").parse().ok()
+    platform::parse_float(&text.replace('_', ""))
 }
 
 /// `float(default=0.0)`.
@@ -122,7 +122,7 @@ pub(super) fn round_to(x: f64, precision: i32) -> f64 {
         return x;
     }
     if precision >= 0 {
-        return format!("{x:.*}", precision as usize).parse().unwrap_or(x);
+        return platform::parse_float(&format!("{x:.*}", precision as usize)).unwrap_or(x);
     }
     let scale = 10f64.powi(-precision);
     (x / scale).round_ties_even() * scale

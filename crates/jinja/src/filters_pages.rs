@@ -105,7 +105,7 @@ pub(super) fn filesizeformat(run: &mut Run<'_>, value: Value, args: Args) -> Res
         }
     }
     let suffix = if binary { "iB" } else { "B" };
-    let prefix = if binary { found.to_uppercase() } else { found.to_owned() };
+    let prefix = if binary { found.to_ascii_uppercase() } else { found.to_owned() };
     Value::text(&run.meter, format!("{:.1} {prefix}{suffix}", base * n_byte / unit))
 }
 

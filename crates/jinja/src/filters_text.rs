@@ -2,6 +2,7 @@
 
 use super::args::{Args, as_bool, as_int, count, given};
 use super::fault::{Result, fail};
+use super::platform;
 use super::run::Run;
 use super::split::is_space;
 #[cfg(feature = "rare-filters")]
@@ -58,8 +59,8 @@ pub(super) fn title(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value
     for c in text.chars() {
         let is_separator = is_space(c) || matches!(c, '-' | '(' | '{' | '[' | '<');
         match is_start && !is_separator {
-            true => c.to_uppercase().try_for_each(|c| out.push_char(c))?,
-            false => c.to_lowercase().try_for_each(|c| out.push_char(c))?,
+            true => out.push(&platform::upper_char(c))?,
+            false => out.push(&platform::lower_char(c))?,
         }
         is_start = is_separator;
     }

@@ -158,7 +158,7 @@ impl Spec {
         let is_upper = self.kind.is_ascii_uppercase();
         if !x.is_finite() {
             let name = if x.is_nan() { "nan" } else { "inf" };
-            let name = if is_upper { name.to_uppercase() } else { name.to_owned() };
+            let name = if is_upper { name.to_ascii_uppercase() } else { name.to_owned() };
             return self.write_number(x < 0.0, "", &name, "", 0, out);
         }
         let precision = check_precision(self.precision.unwrap_or(6))?;
@@ -174,7 +174,7 @@ impl Spec {
             },
             other => return fail(format!("unknown format code '{other}' for object of type 'float'")),
         };
-        let text = if is_upper { text.to_uppercase() } else { text };
+        let text = if is_upper { text.to_ascii_uppercase() } else { text };
         let n_whole = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let is_negative = x.is_sign_negative();
         self.write_number(is_negative, "", &text[..n_whole], &text[n_whole..], 3, out)

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::fault::{Fault, Pos, Result, fail};
+use super::platform;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
@@ -294,7 +295,7 @@ impl<'s> Lexer<'s> {
         }
         let plain = text[..n].replace('_', "");
         let token = match is_float {
-            true => plain.parse().map(Token::Float).ok(),
+            true => platform::parse_float(&plain).map(Token::Float),
             false => plain.parse().map(Token::Int).ok(),
         };
         let Some(token) = token else { return fail("number is too large") };

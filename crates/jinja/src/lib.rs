@@ -38,6 +38,7 @@ mod methods;
 mod modules;
 mod ops;
 mod parser;
+mod platform;
 mod print;
 mod run;
 #[cfg(test)]
@@ -53,6 +54,7 @@ use std::sync::Arc;
 pub use environment::{Dialect, Environment, Loader};
 pub use fault::{Fault, FaultKind, Place, Pos, Result};
 pub use given::{Arguments, Function, Given};
+pub use platform::{lower, parse_float, upper};
 pub use time::LocalTime;
 
 use meter::Meter;

@@ -3,6 +3,7 @@
 use super::args::{self, Args, as_bool, as_int, as_text, given};
 use super::fault::{Result, fail};
 use super::globals::int_or_none;
+use super::platform;
 use super::print::is_printable;
 use super::run::Run;
 use super::split::{self, is_space};
@@ -161,7 +162,7 @@ pub(super) fn change_case(run: &Run<'_>, text: &Text, name: &str) -> Result<Valu
     let _scratch = run.meter.charge(3 * text.len())?;
     let mut out = run.text()?;
     if matches!(name, "lower" | "upper") {
-        out.push(&if name == "lower" { text.to_lowercase() } else { text.to_uppercase() })?;
+        out.push(&if name == "lower" { platform::lower(text) } else { platform::upper(text) })?;
         out.mark_since(0, text)?;
         return Ok(out.finish());
     }
@@ -174,18 +175,18 @@ pub(super) fn change_case(run: &Run<'_>, text: &Text, name: &str) -> Result<Valu
             "swapcase" => c.is_lowercase(),
             _ => false,
         };
-        let upper = c.to_uppercase();
+        let upper = platform::upper_char(c);
         match (to_upper, name) {
-            (true, "swapcase") => upper.into_iter().try_for_each(|c| out.push_char(c))?,
+            (true, "swapcase") => out.push(&upper)?,
             // Title case: of `ﬁ` it is `Fi`.
             (true, _) => {
-                for (i, c) in upper.enumerate() {
+                for (i, c) in upper.chars().enumerate() {
                     if i == 0 { out.push_char(c)? } else { push_lower(c, &mut out)? }
                 }
             }
             // Folding goes by the upper case where that has more letters: `ß` is `ss`.
-            (false, "casefold") if upper.len() > 1 => {
-                upper.into_iter().try_for_each(|c| push_lower(c, &mut out))?
+            (false, "casefold") if upper.chars().count() > 1 => {
+                upper.chars().try_for_each(|c| push_lower(c, &mut out))?
             }
             _ => push_lower(c, &mut out)?,
         }
@@ -196,7 +197,7 @@ pub(super) fn change_case(run: &Run<'_>, text: &Text, name: &str) -> Result<Valu
 }
 
 fn push_lower(c: char, out: &mut TextBuilder) -> Result<()> {
-    c.to_lowercase().try_for_each(|c| out.push_char(c))
+    out.push(&platform::lower_char(c))
 }
 
 /// The bytes of `text` between two character positions, and the position of the first.

@@ -205,7 +205,7 @@ impl<S: ByteSource> Model<S> {
         let count =
             |ty: GgmlType| self.tensors().iter().filter(|t| t.ty == ty).map(|t| t.n_byte).sum::<u64>();
         let most = self.tensors().iter().map(|t| t.ty).max_by_key(|ty| count(*ty));
-        most.map_or("no tensors".into(), |t| t.name().to_uppercase())
+        most.map_or("no tensors".into(), |t| t.name().to_ascii_uppercase())
     }
 
     /// The graph for a context of `n_ctx` tokens.

@@ -91,7 +91,7 @@ pub(crate) fn f16(value: &Given) -> Literal {
         return Ok(format!("{exact:?}h"));
     }
     let shortest = (0..17)
-        .filter_map(|n_digit| format!("{exact:.n_digit$e}").parse::<f64>().ok())
+        .filter_map(|n_digit| chaski_jinja::parse_float(&format!("{exact:.n_digit$e}")))
         .find(|&decimal| f16::from_f64(decimal) == narrow)
         .unwrap_or(exact);
     Ok(format!("{shortest:?}h"))
@@ -195,7 +195,7 @@ fn items<'v>(value: &'v Given, expected: &str) -> Result<&'v [Given], Mismatch> 
 
 fn vec(value: &Given, n: usize, scalar: Scalar, hexadecimal: bool) -> Literal {
     let ty = Type { scalar, n: 1 };
-    let name = vec_type(&format!("{scalar:?}").to_lowercase(), n)?;
+    let name = vec_type(&format!("{scalar:?}").to_ascii_lowercase(), n)?;
     let components = match value {
         Given::List(items) if items.len() != n => {
             let found = format!("{} in {}", items.len(), describe(value));

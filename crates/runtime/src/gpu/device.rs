@@ -598,14 +598,14 @@ fn choose<'a>(all: &'a [wgpu::Adapter], options: &GpuOptions) -> Result<&'a wgpu
             false => Ok(first),
         };
     };
-    let lower = wanted.to_lowercase();
+    let lower = wanted.to_ascii_lowercase();
     let by_number = wanted.parse().ok().and_then(|i: usize| all.get(i));
-    by_number.or_else(|| all.iter().find(|a| a.get_info().name.to_lowercase().contains(&lower))).ok_or_else(
-        || {
+    by_number
+        .or_else(|| all.iter().find(|a| a.get_info().name.to_ascii_lowercase().contains(&lower)))
+        .ok_or_else(|| {
             let found: Vec<String> = all.iter().map(|a| a.get_info().name).collect();
             RuntimeError::NoSuchAdapter { wanted: wanted.clone(), found: found.join(", ") }
-        },
-    )
+        })
 }
 
 fn hint() -> &'static str {

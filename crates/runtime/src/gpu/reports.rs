@@ -27,7 +27,8 @@ impl Reports {
         let reports = Arc::new(Reports::default());
         let weak = Arc::downgrade(&reports);
         device.set_device_lost_callback(move |reason, message| {
-            let message = if message.is_empty() { format!("{reason:?}").to_lowercase() } else { message };
+            let message =
+                if message.is_empty() { format!("{reason:?}").to_ascii_lowercase() } else { message };
             with(&weak, |reports| reports.lost(message));
         });
         let weak = Arc::downgrade(&reports);

@@ -27,7 +27,7 @@ impl fmt::Display for Slot {
             | Slot::Sampler
             | Slot::Adjust
             | Slot::Masks
-            | Slot::Logits => f.write_str(&format!("{self:?}").to_lowercase()),
+            | Slot::Logits => f.write_str(&format!("{self:?}").to_ascii_lowercase()),
         }
     }
 }

@@ -243,7 +243,7 @@ impl<'t> Reader<'t> {
                 match serde_json::from_str::<Value>(word) {
                     Ok(value) => Ok(value),
                     Err(_) => python_word(word)
-                        .or_else(|| Number::from_f64(word.parse().ok()?).map(Value::Number))
+                        .or_else(|| Number::from_f64(chaski_jinja::parse_float(word)?).map(Value::Number))
                         .ok_or(Broken::Wrong),
                 }
             }

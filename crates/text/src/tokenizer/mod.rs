@@ -226,7 +226,7 @@ impl Tokenizer {
             _ => return Err(TokenizerError::UnsupportedModel { model: spec.model, known: KNOWN }),
         };
         let is_phi3 = spec.name.is_some_and(|name| {
-            let name = name.to_lowercase();
+            let name = name.to_ascii_lowercase();
             name.contains("phi-3") || name.contains("phi3")
         });
         let special = SpecialTokens::new(&vocab, is_phi3.then_some(phi3_strips_right));

@@ -43,6 +43,6 @@ impl Form {
     #[cfg(target_arch = "wasm32")]
     fn made(self, text: &str) -> String {
         let name = NAMES.iter().find(|row| row.1 == self).map_or("", |row| row.0);
-        js_sys::JsString::from(text).normalize(&name.to_uppercase()).into()
+        js_sys::JsString::from(text).normalize(&name.to_ascii_uppercase()).into()
     }
 }

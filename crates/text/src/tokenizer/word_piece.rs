@@ -84,7 +84,7 @@ fn plain(dropped: &Expression, text: &str) -> String {
         from = found.end;
     }
     out.push_str(&text[from..]);
-    out.to_lowercase()
+    chaski_jinja::lower(&out)
 }
 
 /// All expressions of this file, for tests.
