@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod hash;
 mod inspect;
+mod math;
 mod request;
 mod rule;
 #[cfg(target_feature = "atomics")]
