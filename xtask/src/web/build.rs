@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
-use super::{MODULES, notices};
+use super::{MODULES, notices, panics};
 
 /// The npm package in the repository.
 pub(crate) fn package() -> PathBuf {
@@ -287,8 +287,11 @@ pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::copy(from, to).map(drop).with_context(failed)
 }
 
-/// Shrinks the module with Binaryen.
+/// Shrinks the module: without columns of panics, then with Binaryen.
 pub(super) fn optimize(wasm: &Path, has_threads: bool) -> anyhow::Result<()> {
+    let mut bytes = fs::read(wasm).with_context(|| format!("could not read {}", wasm.display()))?;
+    ensure!(panics::without_columns(&mut bytes)? > 0, "{}: no places of panics", wasm.display());
+    fs::write(wasm, bytes).with_context(|| format!("could not write {}", wasm.display()))?;
     let tool = package().join("node_modules/binaryen/bin/wasm-opt");
     let features = [
         "--enable-bulk-memory",

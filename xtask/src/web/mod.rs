@@ -3,6 +3,7 @@
 mod build;
 pub(crate) mod kernels;
 mod notices;
+mod panics;
 mod site;
 mod size;
 mod test;
