@@ -238,10 +238,7 @@ impl Run<'_> {
 }
 
 /// A stable sort for comparisons that need not be consistent.
-fn merge_sort(
-    items: &mut Vec<(Value, Value)>,
-    compare: &mut impl FnMut(&(Value, Value), &(Value, Value)) -> Ordering,
-) {
+pub(super) fn merge_sort<T>(items: &mut Vec<T>, compare: &mut impl FnMut(&T, &T) -> Ordering) {
     if items.len() < 2 {
         return;
     }

@@ -3,6 +3,7 @@
 use super::args::{Args, as_bool, as_text, given};
 use super::decimal;
 use super::fault::{Result, fail};
+use super::filters_items::merge_sort;
 use super::run::Run;
 use super::value::{TextBuilder, Value};
 
@@ -78,7 +79,7 @@ fn write(run: &mut Run<'_>, style: &Style, value: &Value, depth: usize, out: &mu
                 entries.push((Some((key_text(key)?, key.clone())), value.clone()));
             }
             if style.sort_keys {
-                entries.sort_by(|(a, _), (b, _)| {
+                merge_sort(&mut entries, &mut |(a, _), (b, _)| {
                     a.as_ref().map(|key| &key.0).cmp(&b.as_ref().map(|key| &key.0))
                 });
             }

@@ -29,8 +29,11 @@ pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 pub(super) fn key(d: &Dispatch) -> Key {
-    let mut constants: Vec<_> = d.constants.iter().map(|(n, v)| (*n, v.to_bits())).collect();
-    constants.sort_unstable();
+    let mut constants: Vec<(&'static str, u64)> = Vec::with_capacity(d.constants.len());
+    for (name, value) in &d.constants {
+        let constant = (*name, value.to_bits());
+        constants.insert(constants.partition_point(|c| *c < constant), constant);
+    }
     (d.kernel.name, constants)
 }
 

@@ -1,5 +1,6 @@
 //! Filling a step: the next token of every answer, then chunks of several prompts.
 
+use super::rank::ascending;
 use super::room::Room;
 use super::running::{Logits, Running};
 use super::{Budget, Scheduler, Sent, UnderWay, Work};
@@ -125,9 +126,8 @@ impl Scheduler {
     fn answers(&mut self, group: u64, (most, n_turn): (usize, usize), work: &mut Work) -> Vec<usize> {
         let of_group =
             |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && !r.is_prompt());
-        let mut seqs: Vec<usize> =
-            (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(of_group).collect();
-        seqs.sort_by_key(|s| self.slots[*s].as_ref().map(|r| r.last_step));
+        let ready = (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(of_group);
+        let mut seqs = ascending(ready, |s| self.slots[*s].as_ref().map(|r| r.last_step));
         // Reserve part of the step for prompts, even if answers could fill it.
         let n_prompt = if self.prompts(group).is_empty() { 0 } else { most.div_ceil(4).min(most - 1) };
         seqs.truncate((most - n_prompt).min(n_turn));

@@ -23,6 +23,12 @@ pub(super) struct Candidates {
     is_sorted: bool,
 }
 
+impl From<Vec<Candidate>> for Candidates {
+    fn from(list: Vec<Candidate>) -> Candidates {
+        Candidates { list, is_sorted: false }
+    }
+}
+
 /// Orders by descending logit, then by ascending id.
 fn order(a: &Candidate, b: &Candidate) -> Ordering {
     b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::candidates::Candidate;
+use super::candidates::{Candidate, Candidates};
 
 /// The log probability of a token, and those of the most probable tokens.
 ///
@@ -36,7 +36,7 @@ impl Logprobs {
         let logprob = |logit: f32| (f64::from(logit) - log_sum) as f32;
         Logprobs {
             logprob: logits.get(token as usize).map_or(f32::NEG_INFINITY, |&logit| logprob(logit)),
-            top: best((0..).zip(logits.iter().copied()).collect(), n_top, &logprob),
+            top: best((0..).zip(logits.iter().copied()), n_top, &logprob),
         }
     }
 
@@ -44,7 +44,7 @@ impl Logprobs {
     /// ([`Sampler::candidates`](crate::Sampler::candidates)). Minus infinity for a token that is none of them.
     pub fn of(candidates: &[Candidate], token: u32, n_top: usize) -> Logprobs {
         let p = candidates.iter().find(|one| one.id == token).map_or(0.0, |one| one.p);
-        let all = candidates.iter().map(|one| (one.id, one.p)).collect();
+        let all = candidates.iter().map(|one| (one.id, one.p));
         Logprobs { logprob: p.ln(), top: best(all, n_top, &f32::ln) }
     }
 
@@ -60,14 +60,11 @@ impl Logprobs {
 
 /// The `n` tokens with the highest values, in descending order, those with a lower id first among equals; `logprob`
 /// gives the log probability of a value.
-fn best(mut all: Vec<(u32, f32)>, n: usize, logprob: &dyn Fn(f32) -> f32) -> Vec<(u32, f32)> {
-    let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-    if n > 0 && n < all.len() {
-        all.select_nth_unstable_by(n - 1, order);
-    }
-    all.truncate(n);
-    all.sort_unstable_by(order);
-    all.into_iter().map(|(id, value)| (id, logprob(value))).collect()
+fn best(all: impl Iterator<Item = (u32, f32)>, n: usize, logprob: &dyn Fn(f32) -> f32) -> Vec<(u32, f32)> {
+    let all: Vec<_> = all.map(|(id, value)| Candidate { id, logit: value, p: 0.0 }).collect();
+    let mut all = Candidates::from(all);
+    all.keep_top(n);
+    all.list.iter().take(n).map(|one| (one.id, logprob(one.logit))).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Locally typical sampling: a cutoff by distance from the expected surprise.
 
-use super::{Candidates, SamplerParams, State};
+use super::{Candidate, Candidates, SamplerParams, State};
 
 /// Keeps the tokens whose surprise `-ln p` is nearest to the entropy, until their cumulative probability
 /// exceeds `typical_p`.
@@ -12,8 +12,12 @@ pub(super) fn apply(params: &SamplerParams, _: &mut State, candidates: &mut Cand
     candidates.softmax();
     let entropy = candidates.entropy();
     let distance = |p: f32| (-f64::from(p).ln() - entropy).abs();
-    candidates.list.sort_unstable_by(|a, b| distance(a.p).total_cmp(&distance(b.p)).then(a.id.cmp(&b.id)));
-    candidates.unsorted();
+    let all = std::mem::take(&mut candidates.list);
+    // Sorted as logits are: a second kind of sort would be code that every web page loads.
+    let near = |(i, c): (u32, &Candidate)| Candidate { id: i, logit: -distance(c.p) as f32, p: c.p };
+    let mut nearest = Candidates::from((0..).zip(&all).map(near).collect::<Vec<_>>());
+    nearest.sort();
+    *candidates = Candidates::from(nearest.list.iter().map(|c| all[c.id as usize]).collect::<Vec<_>>());
     let mut sum = 0.0;
     let enough = candidates.list.iter().enumerate().position(|(index, candidate)| {
         sum += candidate.p;
