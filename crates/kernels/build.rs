@@ -73,8 +73,8 @@ fn main() {
     let list = |what: &str, name: &str, paths: &[String]| {
         format!(
             "/// Whether the head of a template says that {what}.\n\
-             pub(crate) const fn {name}(path: &str) -> bool {{\n    matches!(path.as_bytes(), {})\n}}\n",
-            paths.join(" | "),
+             pub(crate) const fn {name}(path: &str) -> bool {{\n    is_one_of(path, &[{}])\n}}\n",
+            paths.join(", "),
         )
     };
     let off_web = list("no page has it", "is_off_web", &off_web)
