@@ -118,6 +118,16 @@ impl Chat {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
+    /// Statistics of the events received so far.
+    pub fn stats(&self) -> &Stats {
+        self.events.stats()
+    }
+
+    /// The tokenizer of the answer's tokens.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        self.events.tokenizer()
+    }
+
     /// The complete answer, the reason for its end, and statistics.
     ///
     /// # Errors
@@ -222,12 +232,12 @@ impl<'a> Conversation<'a> {
 
     /// Statistics so far.
     pub fn stats(&self) -> &Stats {
-        self.chat.events.stats()
+        self.chat.stats()
     }
 
     /// The tokenizer of the answer's tokens.
     pub fn tokenizer(&self) -> &Tokenizer {
-        self.chat.events.tokenizer()
+        self.chat.tokenizer()
     }
 
     /// The next event; `None` after the last.

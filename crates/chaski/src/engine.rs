@@ -144,6 +144,20 @@ impl Engine {
         (&self.text.tokenizer, self.driver.take_over().runner_mut())
     }
 
+    /// A handle whose requests are served while [`Self::turn`] is polled: several at once on an engine with several
+    /// [`sequences`](crate::EngineBuilder::sequences).
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Serves one step of the requests of [`Self::handle`]; `false` if there are none.
+    ///
+    /// # Errors
+    /// Device errors, if the device is lost for good; all answers get the same error.
+    pub async fn turn(&mut self) -> Result<bool, Error> {
+        Ok(self.driver.turn().await?)
+    }
+
     /// The service that it owns.
     pub(crate) fn service(&mut self) -> (&Handle, &mut Driver) {
         (&self.handle, &mut self.driver)

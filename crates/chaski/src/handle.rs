@@ -253,8 +253,27 @@ impl Handle {
         chat::prompt(&self.text, messages, options, limit, ChatTemplate::render_open)
     }
 
-    /// The prompt of a conversation, without the oldest turns if it leaves too little of the context for an answer, and
-    /// [`GenerateOptions::drop_turns`] is set. Leading system messages and the last turn are never dropped.
+    /// The prompt of a conversation for its answer: without the beginning of one
+    /// ([`TemplateOptions::add_generation_prompt`]), a last message of the assistant is continued.
+    ///
+    /// # Errors
+    /// As [`Self::chat_prompt_within`]; [`Error::Model`] if the template changes the text to continue.
+    pub fn answer_prompt_within(
+        &self,
+        messages: &[Message],
+        options: &TemplateOptions,
+        limit: usize,
+    ) -> Result<ChatPrompt, Error> {
+        let is_answer = messages.last().is_some_and(|last| last.role == "assistant");
+        match is_answer && !options.add_generation_prompt {
+            true => self.open_prompt_within(messages, options, limit),
+            false => self.chat_prompt_within(messages, options, limit),
+        }
+    }
+
+    /// The prompt of a conversation for its answer ([`Self::answer_prompt_within`]), without the oldest turns if it leaves
+    /// too little of the context for an answer, and [`GenerateOptions::drop_turns`] is set. Leading system messages and the
+    /// last turn are never dropped.
     ///
     /// # Errors
     /// As [`Self::chat_prompt`]; an error with the code `context_overflow` if it is longer than the context, or the
@@ -266,7 +285,7 @@ impl Handle {
         options: &GenerateOptions,
     ) -> Result<ChatPrompt, Error> {
         let limit = self.handle.n_ctx();
-        let prompt = |messages: &[Message]| self.chat_prompt_within(messages, template, limit);
+        let prompt = |messages: &[Message]| self.answer_prompt_within(messages, template, limit);
         if options.drop_turns {
             return Room::new(limit, options).fit(messages, prompt);
         }

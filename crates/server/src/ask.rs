@@ -188,13 +188,7 @@ pub(crate) fn chat_prompt(
     template: &TemplateOptions,
     limit: usize,
 ) -> Result<ChatPrompt, ApiError> {
-    let is_answer = messages.last().is_some_and(|last| last.role == "assistant");
-    let handle = served.handle()?;
-    let prompt = match is_answer && !template.add_generation_prompt {
-        true => handle.open_prompt_within(messages, template, limit)?,
-        false => handle.chat_prompt_within(messages, template, limit)?,
-    };
-    Ok(prompt)
+    Ok(served.handle()?.answer_prompt_within(messages, template, limit)?)
 }
 
 /// Refuses a prompt that leaves no room for a token.
