@@ -93,6 +93,8 @@ export interface SourceOptions {
   retryMs?: number;
   /** Tokens that a sequence may have; 0 or none takes the model's own, at most 4096. */
   contextLength?: number;
+  /** Requests that run at once, in the same batches; each has a context of its own in the KV cache. 1 by default: one after the other. */
+  sequences?: number;
   /** Type of the KV cache, such as `f16`, `q8_0` or `q8_0/q4_0` (keys/values); by default f32 while it is small, else f16. */
   kvType?: string;
   /**
@@ -130,7 +132,7 @@ export interface CreateOptions extends SourceOptions {
   model: ModelSource;
   /**
    * One engine for all tabs of the origin that create it with the same name (by `true`: the model's address) and options: one
-   * tab has it, the others' requests run there, one after the other. When that tab is closed another one loads the model
+   * tab has it, the others' requests run there, as many at once as it has `sequences`. When that tab is closed another one loads the model
    * and goes on: requests begin again, but answers that have begun fail with `leader_closed`.
    */
   shared?: boolean | string;
@@ -316,6 +318,10 @@ export interface TemplateRequest {
   reasoning_effort?: string | null;
   /** Further variables of the chat template. */
   chat_template_kwargs?: Record<string, unknown> | null;
+  /** Begins an answer. By default it does, unless the last message is the assistant's: the answer then continues its text. */
+  add_generation_prompt?: boolean | null;
+  /** Its opposite. */
+  continue_final_message?: boolean | null;
 }
 
 export interface ChatRequest extends SamplingOptions, TemplateRequest {
@@ -459,6 +465,42 @@ export interface Embeddings<E = number[]> {
   usage: { prompt_tokens: number; total_tokens: number };
 }
 
+export interface RerankOptions {
+  /** So many documents at most. */
+  top_n?: number | null;
+  /** The results have the documents, too. */
+  return_documents?: boolean | null;
+  signal?: AbortSignal;
+}
+
+export interface RerankRequest extends RerankOptions {
+  query: string;
+  /** Texts to rank; `texts` is another name. */
+  documents?: Array<string | { text: string }>;
+  texts?: Array<string | { text: string }>;
+  /** These change nothing, and may be sent. */
+  model?: string;
+  user?: string;
+}
+
+export interface Ranked {
+  /** Which of the documents. */
+  index: number;
+  /** The higher, the better it fits; for most models a probability. */
+  relevance_score: number;
+  document?: { text: string };
+}
+
+export interface Reranking {
+  id: string;
+  object: "list";
+  model: string;
+  /** The best first. */
+  results: Ranked[];
+  usage: { prompt_tokens: number; total_tokens: number };
+  meta: { billed_units: { search_units: number }; tokens: { input_tokens: number } };
+}
+
 /** Can be iterated at once, or awaited first, and is read once. It begins then; leaving the loop ends the answer. */
 export interface AnswerStream<T> extends AsyncIterable<T>, PromiseLike<AsyncIterable<T>> {}
 
@@ -466,7 +508,7 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
-/** A loaded model. Requests run one after the other. */
+/** A loaded model. As many requests run at once as it has `sequences`; others wait. */
 export class Engine {
   private constructor();
   static create(options: CreateOptions): Promise<Engine>;
@@ -488,8 +530,12 @@ export class Engine {
     create(request: EmbeddingRequest & { pooling: "none" }, options?: CallOptions): Promise<Embeddings<number[][]>>;
     create(request: EmbeddingRequest, options?: CallOptions): Promise<Embeddings>;
   };
+  /** Documents by their relevance to a query, the best first, for a model that was made to rank. */
+  rerank(query: string, documents: Array<string | { text: string }>, options?: RerankOptions): Promise<Ranked[]>;
+  /** The same in the form of Jina's and Cohere's requests. */
+  readonly reranking: { create(request: RerankRequest, options?: CallOptions): Promise<Reranking> };
   /**
-   * OpenAI's HTTP without a network, for clients that take a `fetch`: chat completions, completions, embeddings and models,
+   * OpenAI's HTTP without a network, for clients that take a `fetch`: chat completions, completions, embeddings, rerank and models,
    * whatever the host. Nothing else is answered, and nothing is sent.
    */
   readonly fetch: (input: RequestInfo | URL, init?: RequestInit) => Promise<Response>;

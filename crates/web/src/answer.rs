@@ -1,15 +1,16 @@
 //! Answers, as streams of events for a page.
 
+use chaski::serve::{Answer, Event};
 use chaski::text::{AnswerEvent, RenderSpecial, Tokenizer};
-use chaski::{ChatEvent, Conversation, Error, Finish, Generation, Piece, Stats};
-use js_sys::{Function, Promise};
+use chaski::{Chat, ChatEvent, Finish, Piece, Stats};
+use js_sys::Function;
 use serde_json::{Value, json};
-use wasm_bindgen::{JsCast as _, JsValue};
-use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen::JsValue;
 
 use crate::error::to_js;
 
 /// End of an answer.
+#[derive(Default)]
 pub(crate) struct End {
     /// `None` if the page stopped it.
     finish: Option<Finish>,
@@ -51,22 +52,29 @@ impl End {
 ///
 /// # Errors
 /// Errors of the engine, and exceptions of the page.
-pub(crate) async fn continue_text(mut generation: Generation<'_>, mut sink: Sink) -> Result<End, JsValue> {
-    let failed = |e| to_js(Error::Serve(e));
-    loop {
-        let more = generation.prompt().await.map_err(failed)?;
-        let (done, total) = generation.progress();
-        sink.prompt(done, total).await?;
-        if !more || sink.stopped {
-            break;
+pub(crate) async fn continue_text(mut answer: Answer, mut sink: Sink) -> Result<End, JsValue> {
+    let mut end = End::default();
+    while !sink.stopped
+        && let Some(event) = answer.next().await
+    {
+        match event {
+            Event::Started { n_prompt, on_cpu, .. } => {
+                end.on_cpu = on_cpu;
+                sink.started(n_prompt)?;
+            }
+            Event::Prompt { n_sent } => sink.prompt(n_sent)?,
+            Event::Piece(piece) => {
+                sink.begun()?;
+                let logprobs = logprobs_of(answer.tokenizer(), &piece);
+                sink.send(&json!({ "type": "text", "text": piece.text, "logprobs": logprobs }))?;
+            }
+            Event::Finished { finish, .. } => end.finish = Some(finish),
+            Event::Failed { error } => return Err(to_js(error)),
+            _ => {}
         }
     }
-    while !sink.stopped {
-        let Some(piece) = generation.next().await.map_err(failed)? else { break };
-        sink.text(generation.tokenizer(), &piece).await?;
-    }
-    let (finish, stats, on_cpu) = (generation.finish(), generation.stats().clone(), generation.on_cpu());
-    Ok(End { finish, stats, on_cpu, n_dropped: 0 })
+    end.stats = answer.stats().clone();
+    Ok(end)
 }
 
 /// Forwards the events of an answer in a chat, whose prompt lacks `n_dropped` messages, until it ends or the page stops
@@ -74,32 +82,25 @@ pub(crate) async fn continue_text(mut generation: Generation<'_>, mut sink: Sink
 ///
 /// # Errors
 /// Errors of the engine, and exceptions of the page.
-pub(crate) async fn answer_chat(
-    mut chat: Conversation<'_>,
-    n_dropped: usize,
-    mut sink: Sink,
-) -> Result<End, JsValue> {
-    let mut end = End { finish: None, stats: Stats::default(), on_cpu: None, n_dropped };
-    let mut total = 0;
-    let mut has_begun = false;
-    while !sink.stopped {
-        let event = chat.next().await.map_err(|e| to_js(Error::Serve(e)))?;
+pub(crate) async fn answer_chat(mut chat: Chat, n_dropped: usize, mut sink: Sink) -> Result<End, JsValue> {
+    let mut end = End { n_dropped, ..End::default() };
+    while !sink.stopped
+        && let Some(event) = chat.next().await
+    {
         match event {
-            None => break,
-            Some(ChatEvent::Started { n_prompt, on_cpu, .. }) => {
-                (end.on_cpu, total) = (on_cpu, n_prompt);
-                sink.prompt(0, total).await?;
+            ChatEvent::Started { n_prompt, on_cpu, .. } => {
+                end.on_cpu = on_cpu;
+                sink.started(n_prompt)?;
             }
-            Some(ChatEvent::Prompt { n_sent }) => sink.prompt(n_sent, total).await?,
-            Some(ChatEvent::Piece(piece)) => {
-                if !std::mem::replace(&mut has_begun, true) {
-                    sink.prompt(total, total).await?;
-                }
-                sink.piece(chat.tokenizer(), &piece).await?;
+            ChatEvent::Prompt { n_sent } => sink.prompt(n_sent)?,
+            ChatEvent::Piece(piece) => {
+                sink.begun()?;
+                sink.piece(chat.tokenizer(), &piece)?;
             }
-            Some(ChatEvent::Part(part)) => sink.part(part).await?,
-            Some(ChatEvent::Finished { finish, .. }) => end.finish = Some(finish),
-            Some(_) => {}
+            ChatEvent::Part(part) => sink.part(part)?,
+            ChatEvent::Finished { finish, .. } => end.finish = Some(finish),
+            ChatEvent::Failed { error } => return Err(to_js(error)),
+            _ => {}
         }
     }
     end.stats = chat.stats().clone();
@@ -110,43 +111,45 @@ pub(crate) async fn answer_chat(
 pub(crate) struct Sink {
     event: Function,
     stopped: bool,
+    /// Tokens of the prompt.
+    total: usize,
+    has_begun: bool,
 }
 
 impl Sink {
     pub(crate) fn new(event: Function) -> Sink {
-        Sink { event, stopped: false }
+        Sink { event, stopped: false, total: 0, has_begun: false }
     }
 
-    /// The page's function may return a promise, which lets other tasks run in between.
-    async fn send(&mut self, event: &Value) -> Result<(), JsValue> {
-        let stop = self.event.call1(&JsValue::NULL, &event.to_string().into())?;
-        let stop = match stop.dyn_into::<Promise>() {
-            Ok(later) => JsFuture::from(later).await?,
-            Err(now) => now,
-        };
-        self.stopped |= stop.is_truthy();
+    fn send(&mut self, event: &Value) -> Result<(), JsValue> {
+        self.stopped |= self.event.call1(&JsValue::NULL, &event.to_string().into())?.is_truthy();
         Ok(())
     }
 
-    async fn prompt(&mut self, done: usize, total: usize) -> Result<(), JsValue> {
-        self.send(&json!({ "type": "prompt", "done": done, "total": total })).await
+    fn started(&mut self, total: usize) -> Result<(), JsValue> {
+        self.total = total;
+        self.prompt(0)
     }
 
-    async fn text(&mut self, tokenizer: &Tokenizer, piece: &Piece) -> Result<(), JsValue> {
-        let logprobs = logprobs_of(tokenizer, piece);
-        self.send(&json!({ "type": "text", "text": piece.text, "logprobs": logprobs })).await
+    fn prompt(&mut self, done: usize) -> Result<(), JsValue> {
+        self.send(&json!({ "type": "prompt", "done": done, "total": self.total }))
+    }
+
+    /// The whole prompt has run, since there is a token.
+    fn begun(&mut self) -> Result<(), JsValue> {
+        if std::mem::replace(&mut self.has_begun, true) { Ok(()) } else { self.prompt(self.total) }
     }
 
     /// A piece of an answer in a chat, before its parts.
-    async fn piece(&mut self, tokenizer: &Tokenizer, piece: &Piece) -> Result<(), JsValue> {
+    fn piece(&mut self, tokenizer: &Tokenizer, piece: &Piece) -> Result<(), JsValue> {
         match logprobs_of(tokenizer, piece) {
-            Some(logprobs) => self.send(&json!({ "type": "logprobs", "logprobs": logprobs })).await,
+            Some(logprobs) => self.send(&json!({ "type": "logprobs", "logprobs": logprobs })),
             // Lets the page stop the answer while markup is incomplete.
-            None => self.send(&json!({ "type": "content", "text": "" })).await,
+            None => self.send(&json!({ "type": "content", "text": "" })),
         }
     }
 
-    async fn part(&mut self, part: AnswerEvent) -> Result<(), JsValue> {
+    fn part(&mut self, part: AnswerEvent) -> Result<(), JsValue> {
         self.send(&match part {
             AnswerEvent::Reasoning(text) => json!({ "type": "reasoning", "text": text }),
             AnswerEvent::Content(text) => json!({ "type": "content", "text": text }),
@@ -156,7 +159,6 @@ impl Sink {
                 json!({ "type": "call_end", "valid": is_valid, "written": written })
             }
         })
-        .await
     }
 }
 

@@ -1,14 +1,15 @@
 //! A loaded model, for the package's JavaScript.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use chaski::embedding::Pooling;
-use chaski::errors::ModelError;
+use chaski::embedding::{EmbedOptions, EmbedRequest, Pooling};
+use chaski::errors::{ModelError, PoolingError};
 use chaski::gpu::{Gpu, Stage};
-use chaski::serve::Request as Ask;
+use chaski::serve::{RankRequest, Request as Ask};
 use chaski::steps::RunnerConfig;
 use chaski::text::{AddSpecial, AnswerSyntax, CallChoice, ParseSpecial, RenderSpecial};
-use chaski::{EmbedOptions, Engine, Error, Grammar, Source};
+use chaski::{Engine, Error, Grammar, Handle, Ranker, Source};
 use js_sys::Function;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -21,10 +22,16 @@ use crate::inspect::{caps_json, memory_json};
 use crate::request::{Chat, CreateOptions, Device, Request, parse};
 use crate::rule::{JsRule, grammar};
 
-/// A loaded model.
+/// A loaded model. Requests are queued by `generate`, `embed` and `rank`, and served while `turn` is polled; while it is,
+/// nothing else may use the engine.
 #[wasm_bindgen]
 pub struct WebEngine {
-    engine: Engine,
+    engine: RefCell<Engine>,
+    handle: Handle,
+    /// How it scores documents, if it does.
+    ranker: Option<Ranker>,
+    /// The device, for tests, which lose it during an answer.
+    gpu: RefCell<Option<Arc<Gpu>>>,
 }
 
 #[wasm_bindgen]
@@ -43,6 +50,7 @@ impl WebEngine {
         let source = source(files);
         let mut builder = Engine::builder(source.clone())
             .context(options.context_length)
+            .sequences(options.sequences.max(1))
             .kv(options.kv_type)
             .inputs(options.inputs)
             .device(options.device.into())
@@ -64,7 +72,9 @@ impl WebEngine {
             check_budget(&source, &options, budget).await?;
         }
         let engine = builder.build().await.map_err(to_js)?;
-        Ok(WebEngine { engine })
+        let (handle, ranker) = (engine.handle().clone(), Ranker::of(engine.model()));
+        let gpu = RefCell::new(engine.gpu().cloned());
+        Ok(WebEngine { engine: RefCell::new(engine), handle, ranker, gpu })
     }
 
     /// Validates `options` of [`Self::create`] before anything is loaded.
@@ -76,9 +86,10 @@ impl WebEngine {
     }
 
     /// Summary of the file, the device and its memory, as JSON.
-    pub fn describe(&mut self) -> String {
-        let (info, device) = (self.engine.info(), self.engine.device().clone());
-        let model = self.engine.model();
+    pub fn describe(&self) -> String {
+        let engine = self.engine.borrow();
+        let (info, device) = (engine.info(), engine.device());
+        let model = engine.model();
         let has_template = model.templates().get(false).is_ok_and(|t| t.is_some());
         let n_embd = model.config().n_embd;
         let model = json!({
@@ -91,9 +102,9 @@ impl WebEngine {
             "vocabulary": info.n_vocab,
             "chatTemplate": has_template,
         });
-        let memory = memory_json(&self.engine.memory());
-        let tuned = self.engine.gpu().map(|g| caps_json(g.caps()));
-        let runner = self.engine.loaded();
+        let memory = memory_json(&engine.memory());
+        let tuned = engine.gpu().map(|g| caps_json(g.caps()));
+        let runner = engine.loaded();
         let loading = runner.gpu().map(|g| g.load_times());
         let dispatches = runner.gpu().map(|g| g.dispatches_per_token().1);
         json!({
@@ -126,18 +137,18 @@ impl WebEngine {
     pub fn tokenize(&self, text: &str, add_special: bool, special: bool) -> Result<Vec<u32>, JsValue> {
         let add = if add_special { AddSpecial::Yes } else { AddSpecial::No };
         let parse = if special { ParseSpecial::Yes } else { ParseSpecial::No };
-        self.engine.tokenizer().encode(text, add, parse).map_err(|e| to_js(ModelError::from(e)))
+        self.handle.tokenizer().encode(text, add, parse).map_err(|e| to_js(ModelError::from(e)))
     }
 
     /// The tokens of the model's vocabulary, for `Grammars` of the other module.
     pub fn vocabulary(&self) -> Vec<u8> {
-        self.engine.tokenizer().vocabulary()
+        self.handle.tokenizer().vocabulary()
     }
 
     /// The text of tokens.
     pub fn detokenize(&self, tokens: &[u32], special: bool) -> String {
         let render = if special { RenderSpecial::Yes } else { RenderSpecial::No };
-        self.engine.tokenizer().decode_lossy(tokens, render)
+        self.handle.tokenizer().decode_lossy(tokens, render)
     }
 
     /// The prompt of a conversation ([`Chat`] as JSON).
@@ -146,24 +157,31 @@ impl WebEngine {
     /// No template, or one that rejects the messages.
     pub fn apply_template(&self, chat: &str) -> Result<String, JsValue> {
         let chat: Chat = parse(chat)?;
-        Ok(self.engine.chat_prompt(&chat.messages()?, &chat.template()).map_err(to_js)?.text)
+        let prompt = self.handle.answer_prompt_within(&chat.messages()?, &chat.template(), usize::MAX);
+        Ok(prompt.map_err(to_js)?.text)
     }
 
-    /// Opens the device and loads the model again after device loss; the conversation is kept.
+    /// Destroys the device, with the effect of a driver reset, for tests.
+    pub fn lose(&self) {
+        if let Some(gpu) = &*self.gpu.borrow() {
+            gpu.destroy();
+        }
+    }
+
+    /// Serves one step of what was queued; false if there is nothing to do.
     ///
     /// # Errors
-    /// As [`Self::create`].
-    pub async fn rebuild(&mut self) -> Result<(), JsValue> {
-        self.engine.rebuild().await.map_err(to_js)
+    /// Device errors, which all that was queued gets, too.
+    #[allow(clippy::await_holding_refcell_ref, reason = "nothing else uses the engine meanwhile")]
+    pub async fn turn(&self) -> Result<bool, JsValue> {
+        let mut engine = self.engine.borrow_mut();
+        let more = engine.turn().await;
+        self.gpu.replace(engine.gpu().cloned());
+        more.map_err(to_js)
     }
 
-    /// A handle that can destroy the device during an answer, for tests.
-    pub fn device(&self) -> WebDevice {
-        WebDevice { gpu: self.engine.gpu().cloned() }
-    }
-
-    /// Answers a [`Request`] (JSON). `event(text)` receives each event as JSON and returns true to stop; the result
-    /// describes the end of the answer, as JSON. A `rule` gives the masks of its tokens.
+    /// Answers a [`Request`] (JSON), while [`Self::turn`] is polled. `event(text)` receives each event as JSON and returns
+    /// true to stop; the result describes the end of the answer, as JSON. A `rule` gives the masks of its tokens.
     ///
     /// Events: `prompt` (`done` of `total` tokens are submitted), `text`, `reasoning`, `content`, `call`, `arguments`,
     /// `call_end`. After device loss the device is opened again and the answer continues; `losses` counts this.
@@ -171,73 +189,92 @@ impl WebEngine {
     /// # Errors
     /// Invalid requests; device errors.
     pub async fn generate(
-        &mut self,
+        &self,
         request: String,
         event: Function,
         rule: Option<JsRule>,
     ) -> Result<String, JsValue> {
         let request: Request = parse(&request)?;
-        let losses = self.engine.load().n_recovered;
+        let losses = self.handle.load().n_recovered;
         let (sink, mut options) = (Sink::new(event), request.options());
         let mut rule = rule;
         if request.chat.is_none() {
             options.grammar = rule.take().map(|rule| grammar(rule, "", ""));
         }
         let (end, n_prompt) = match (&request.chat, &request.prompt, &request.tokens) {
-            (None, None, Some(tokens)) => {
-                let generation = self.engine.generate_tokens(tokens, options).map_err(to_js)?;
-                (continue_text(generation, sink).await?, tokens.len())
-            }
-            (None, Some(text), None) => {
-                let tokens = self.engine.encode(text).map_err(to_js)?;
-                let generation = self.engine.generate_tokens(&tokens, options).map_err(to_js)?;
-                (continue_text(generation, sink).await?, tokens.len())
+            (None, text, tokens) if text.is_some() != tokens.is_some() => {
+                let text = text.as_ref().map(|text| self.handle.encode(text)).transpose().map_err(to_js)?;
+                let tokens = text.or_else(|| tokens.clone()).unwrap_or_default();
+                let n_prompt = tokens.len();
+                let answer = self.handle.generate_tokens(Ask::new(tokens, options)).map_err(to_js)?;
+                (continue_text(answer, sink).await?, n_prompt)
             }
             (Some(chat), None, None) => {
                 let (messages, template) = (chat.messages()?, chat.template());
-                let prompt = self.engine.fit_prompt(&messages, &template, &options).map_err(to_js)?;
+                let prompt = self.handle.fit_prompt(&messages, &template, &options).map_err(to_js)?;
                 let n_prompt = prompt.tokens.len();
                 let calls = request.calls.then(CallChoice::default);
                 options.grammar =
                     self.grammar(rule, request.strict, &prompt.text, chat.tools()).map_err(to_js)?;
                 let ask = Ask::new(prompt.tokens, options);
-                let answer = self.engine.answer_to(ask, &prompt.text, chat.tools(), calls.as_ref());
+                let answer = self.handle.answer_to(ask, &prompt.text, chat.tools(), calls.as_ref());
                 (answer_chat(answer.map_err(to_js)?, prompt.n_dropped, sink).await?, n_prompt)
             }
             _ => return Err(bad_request("expected one of chat, prompt and tokens")),
         };
-        Ok(end.to_json(n_prompt, self.engine.load().n_recovered - losses))
+        Ok(end.to_json(n_prompt, self.handle.load().n_recovered - losses))
     }
 
     /// The conversation as bytes, for [`Self::restore`].
     ///
     /// # Errors
     /// Device errors.
-    pub async fn save(&mut self) -> Result<Vec<u8>, JsValue> {
-        self.engine.save().await.map_err(to_js)
+    #[allow(clippy::await_holding_refcell_ref, reason = "nothing else uses the engine meanwhile")]
+    pub async fn save(&self) -> Result<Vec<u8>, JsValue> {
+        self.engine.borrow_mut().save().await.map_err(to_js)
     }
 
     /// Restores a conversation of [`Self::save`].
     ///
     /// # Errors
     /// Bytes that are no session of this model; device errors.
-    pub async fn restore(&mut self, bytes: Vec<u8>) -> Result<(), JsValue> {
-        self.engine.restore(&bytes).await.map_err(to_js)
+    #[allow(clippy::await_holding_refcell_ref, reason = "nothing else uses the engine meanwhile")]
+    pub async fn restore(&self, bytes: Vec<u8>) -> Result<(), JsValue> {
+        self.engine.borrow_mut().restore(&bytes).await.map_err(to_js)
     }
 
     /// The embeddings of a text, concatenated, of `describe().embedding` values each: one, or with pooling `none` one
-    /// per token. The first value is the number of the text's tokens.
+    /// per token; while [`Self::turn`] is polled. The first value is the number of the text's tokens.
     ///
     /// # Errors
     /// Neither the model nor `pooling` specifies the pooling; a text without tokens or longer than the context; device
     /// errors.
-    pub async fn embed(&mut self, text: String, pooling: Option<String>) -> Result<Vec<f32>, JsValue> {
+    pub async fn embed(&self, text: String, pooling: Option<String>) -> Result<Vec<f32>, JsValue> {
         let pooling = pooling.map(|p| p.parse::<Pooling>()).transpose();
         let pooling = pooling.map_err(|e| to_js(Error::Model(ModelError::Pooling(e))))?;
         let options = EmbedOptions { pooling, ..EmbedOptions::default() };
-        let found = self.engine.embed(&[text], &options).await.map_err(to_js)?;
+        let tokens = vec![self.handle.encode(&text).map_err(to_js)?];
+        let readings = self.handle.embed(EmbedRequest::new(tokens, options)).map_err(to_js)?;
+        let found = readings.await.map_err(to_js)?;
         let counts = found.iter().map(|e| e.n_token as f32);
         Ok(counts.chain(found.iter().flat_map(|e| e.vectors.iter().flatten().copied())).collect())
+    }
+
+    /// Scores of documents for a query, in order, after the number of tokens of all; while [`Self::turn`] is polled. The
+    /// higher a score, the better its document fits.
+    ///
+    /// # Errors
+    /// A model that was not made for it; a document that the context has no room for; device errors.
+    pub async fn rank(&self, query: String, documents: Vec<String>) -> Result<Vec<f64>, JsValue> {
+        let ranker = self.ranker.as_ref();
+        let ranker = ranker.ok_or_else(|| to_js(ModelError::from(PoolingError::NoScores)))?;
+        let within = self.handle.tokenizer().within(self.handle.n_ctx());
+        let prompts = documents.iter().map(|document| ranker.tokens(within, &query, document));
+        let prompts = prompts.collect::<Result<Vec<_>, _>>().map_err(|e| to_js(ModelError::from(e)))?;
+        let n_token: usize = prompts.iter().map(Vec::len).sum();
+        let readings = self.handle.rank(RankRequest::new(prompts, ranker.by())).map_err(to_js)?;
+        let scores = readings.await.map_err(to_js)?;
+        Ok([n_token as f64].into_iter().chain(scores).collect())
     }
 }
 
@@ -250,28 +287,12 @@ impl WebEngine {
         is_strict: bool,
         prompt: &str,
         tools: &[Value],
-    ) -> Result<Option<Grammar>, ModelError> {
+    ) -> Result<Option<Grammar>, Error> {
         let Some(rule) = rule else { return Ok(None) };
-        let template = self.engine.model().templates().get(!tools.is_empty())?;
+        let template = self.handle.template(!tools.is_empty())?;
         let template = template.map_or("", |t| t.source());
         let is_free = is_strict && !AnswerSyntax::of_template(template).has_calls();
         Ok((!is_free).then(|| grammar(rule, template, prompt)))
-    }
-}
-
-/// A device that can be destroyed.
-#[wasm_bindgen]
-pub struct WebDevice {
-    gpu: Option<Arc<Gpu>>,
-}
-
-#[wasm_bindgen]
-impl WebDevice {
-    /// Destroys the device, with the effect of a driver reset.
-    pub fn lose(&self) {
-        if let Some(gpu) = &self.gpu {
-            gpu.destroy();
-        }
     }
 }
 
@@ -283,8 +304,8 @@ async fn check_budget(source: &Source, options: &CreateOptions, budget: f64) -> 
         _ => Some(crate::inspect::caps(options.subgroups).await),
     };
     let chunk = if options.chunk > 0 { options.chunk } else { crate::inspect::CHUNK };
-    let (n_ctx, kv) = (options.context_length, options.kv_type);
-    let config = RunnerConfig { n_ctx, kv, chunk, ..RunnerConfig::default() };
+    let (n_ctx, kv, n_seq) = (options.context_length, options.kv_type, options.sequences.max(1));
+    let config = RunnerConfig { n_ctx, n_seq, kv, chunk, ..RunnerConfig::default() };
     let need = crate::inspect::need(&model, &config, caps.as_ref()).await?;
     if need.n_byte() as f64 > budget {
         return Err(crate::error::over_budget(need.n_byte(), budget));

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use chaski::Error;
-use chaski::errors::{FormatError, ModelError, PlanError, RuntimeError, TokenizerError};
+use chaski::errors::{FormatError, ModelError, PlanError, PoolingError, RuntimeError, TokenizerError};
 use chaski::serve::{Refused, ServeError};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -113,6 +113,7 @@ fn hint(e: &Error) -> Option<&'static str> {
         ModelError::Session(_) => {
             "restore it in an engine with the model, device, kvType and inputs that it was saved with"
         }
+        ModelError::Pooling(PoolingError::NoScores) => "load a model that was made to rank documents",
         ModelError::Pooling(_) => "specify the pooling with `pooling`",
         ModelError::Sample(_) => "no candidate token is left",
         _ => return None,

@@ -38,6 +38,8 @@ pub async fn adapter(subgroups: bool) -> String {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct InspectOptions {
     context_length: u32,
+    /// Contexts; 0: one.
+    sequences: u32,
     #[serde(deserialize_with = "word")]
     kv_type: KvType,
     subgroups: bool,
@@ -55,8 +57,8 @@ pub async fn inspect(files: Vec<JsFile>, options: String) -> Result<String, JsVa
     let model = source(files).open().await.map_err(to_js)?;
     let adapter = best(options.subgroups).await;
     let caps = adapter.as_ref().map_or_else(Caps::base, |a| a.caps.clone());
-    let (n_ctx, kv) = (options.context_length, options.kv_type);
-    let config = RunnerConfig { n_ctx, kv, chunk: CHUNK, ..RunnerConfig::default() };
+    let (n_ctx, n_seq, kv) = (options.context_length, options.sequences.max(1), options.kv_type);
+    let config = RunnerConfig { n_ctx, n_seq, kv, chunk: CHUNK, ..RunnerConfig::default() };
     let need = need(&model, &config, (!options.cpu).then_some(&caps)).await?;
     Ok(json!({
         "description": model.describe(),

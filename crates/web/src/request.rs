@@ -69,6 +69,8 @@ pub(crate) struct CreateOptions {
     pub(crate) inputs: Option<ActivationPrecision>,
     /// Prompt tokens per run; 0: the engine's default.
     pub(crate) chunk: u32,
+    /// Requests that run at once, each with a context of its own; 0: one.
+    pub(crate) sequences: u32,
     /// Memory budget in bytes, of the device or the CPU.
     pub(crate) memory_budget: Option<f64>,
     /// The device.
@@ -86,6 +88,10 @@ pub(crate) struct Chat {
     pub(crate) messages: Vec<Value>,
     tools: Vec<Value>,
     enable_thinking: Option<bool>,
+    /// Begin an answer; by default unless the last message is the assistant's, which then is continued.
+    add_generation_prompt: Option<bool>,
+    /// The opposite.
+    continue_final_message: Option<bool>,
     variables: Map<String, Value>,
     /// Special tokens in messages are tokens, not text.
     parse_special: bool,
@@ -115,8 +121,12 @@ impl Chat {
             minute: minute as u32,
             second: second as u32,
         });
+        let is_answer = |m: &Value| m["role"] == "assistant" && m["tool_calls"].is_null();
+        let continues =
+            self.continue_final_message.unwrap_or_else(|| self.messages.last().is_some_and(is_answer));
         let mut options = TemplateOptions {
             tools: self.tools.clone(),
+            add_generation_prompt: self.add_generation_prompt.unwrap_or(!continues),
             extra: self.variables.clone(),
             parse_special: self.parse_special,
             now,

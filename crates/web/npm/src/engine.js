@@ -8,7 +8,7 @@ import { refused, stream } from "./stream.js";
 
 /** Options that stay on the page. */
 const OWN = ["model", "shared", "worker", "workerUrl", "onProgress", "signal"];
-const KNOWN = ["device", "contextLength", "kvType", "inputs", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "grammarUrl", "threads", "threadsUrl", "subgroups", "selfTest", "chunk", "retryMs"];
+const KNOWN = ["device", "contextLength", "sequences", "kvType", "inputs", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "grammarUrl", "threads", "threadsUrl", "subgroups", "selfTest", "chunk", "retryMs"];
 
 /** Options without those of the page. */
 export function forHost(options) {
@@ -59,6 +59,7 @@ export class Engine {
     this.chat = { completions: { create: (request, options) => this.#chat(request, options) } };
     this.completions = { create: (request, options) => this.#complete(request, options) };
     this.embeddings = { create: (request, options) => this.#embed(request, options) };
+    this.reranking = { create: (request, options) => this.#rank(request, options) };
     this.fetch = async (input, init) => (await import("./fetch.js")).answer(this, input, init);
   }
 
@@ -104,6 +105,18 @@ export class Engine {
     return whole(await this.#channel.call("embed", { texts, pooling }, { signal }), this.#info.model.file);
   }
 
+  async #rank(request, options) {
+    const { rerankRequest } = await import("./rerank.js");
+    const { whole, ...asked } = rerankRequest(request);
+    const signal = options?.signal ?? request.signal;
+    return whole(await this.#channel.call("rank", asked, { signal }), this.#info.model.file);
+  }
+
+  /** Documents by their relevance to a query, the best first. */
+  async rerank(query, documents, options) {
+    return (await this.#rank({ ...options, query, documents })).results;
+  }
+
   /** A stream of chunks or the promise of a whole answer; a request that is refused makes either fail. */
   #answer(request, options, read) {
     const signal = options?.signal ?? request?.signal;
@@ -133,7 +146,6 @@ export class Engine {
   async #generate({ rule, ...request }, signal, emit) {
     const args = { request: json(request), rule: rule && json(rule) };
     const end = await this.#channel.call("generate", args, { signal, emit: (text) => emit(JSON.parse(text)) });
-    this.#memory = end.memory;
     this.#stats = {
       promptTokens: end.promptTokens,
       cachedTokens: end.cachedTokens,

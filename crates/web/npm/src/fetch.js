@@ -64,7 +64,7 @@ const modelOf = (engine) => ({ id: engine.info().model.file, object: "model", cr
 /** Answers a request as an OpenAI server would. Hosts do not matter: only the end of the path does. */
 export async function answer(engine, input, init) {
   const request = new Request(input instanceof Request ? input : new URL(input, "http://localhost"), init);
-  const path = /\/(chat\/completions|completions|embeddings|models)(?:\/(.*))?$/.exec(new URL(request.url).pathname);
+  const path = /\/(chat\/completions|completions|embeddings|rerank|reranking|models)(?:\/(.*))?$/.exec(new URL(request.url).pathname);
   const [, what, rest] = path ?? [];
   const { method, signal } = request;
   const stop = new AbortController();
@@ -86,9 +86,9 @@ export async function answer(engine, input, init) {
       if (signal.aborted) throw aborted(signal);
       return refusal(new EngineError("bad_request", `the body is no JSON: ${error.message}`));
     }
-    const call = { "chat/completions": engine.chat.completions, completions: engine.completions, embeddings: engine.embeddings }[what];
+    const call = { "chat/completions": engine.chat.completions, completions: engine.completions, embeddings: engine.embeddings, rerank: engine.reranking, reranking: engine.reranking }[what];
     const found = call.create(fields, { signal: stop.signal });
-    if (what === "embeddings" || !fields?.stream) return json(await found);
+    if (!/completions$/.test(what) || !fields?.stream) return json(await found);
     const headers = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
     return new Response(events(await begun(found), stop), { headers });
   } catch (error) {

@@ -1,4 +1,4 @@
-// The engine itself, in a worker or on the page: loads models, answers one request after the other.
+// The engine itself, in a worker or on the page: loads models, answers as many requests at once as it has sequences.
 
 import { load } from "./module.js";
 import { Turns, choose } from "./device.js";
@@ -33,23 +33,85 @@ async function guarded(f) {
 
 export class Host {
   #engine = null;
-  #device = null;
   #releases = [];
   #files = [];
-  #last = Promise.resolve();
+  /** What waits for its turn, how much is at work, and how much may be. */
+  #waiting = [];
+  #busy = 0;
+  #sequences = 1;
+  /** Requests without an answer, and the loop that works on them. */
+  #asked = 0;
+  #working = null;
   /** The module in use: its bindings, its memory, its threads. */
   #wasm = null;
+  #width = 0;
   #subgroups = false;
   #grammars = null;
   #grammarUrl;
   /** The CPU computes here, and must let messages in. */
   #turns = null;
 
+  /** Runs `f`, beside as many others as there are sequences, or alone. */
+  #enter(alone, f) {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push([alone, () => f().then(resolve, reject)]);
+      this.#next();
+    });
+  }
+
+  #next() {
+    const [[alone, run] = []] = this.#waiting;
+    if (!run || this.#busy > (alone ? 0 : this.#sequences - 1)) return;
+    this.#waiting.shift();
+    this.#busy += alone ? Infinity : 1;
+    run().finally(() => {
+      this.#busy = alone ? 0 : this.#busy - 1;
+      this.#next();
+    });
+    this.#next();
+  }
+
   /** Runs what needs the engine alone, after what came before. */
   #alone(f) {
-    const result = this.#last.then(f);
-    this.#last = result.catch(() => {});
-    return result;
+    return this.#enter(true, async () => {
+      await this.#working;
+      return f();
+    });
+  }
+
+  /** Runs what asks the engine for something (`#ask`). */
+  #beside(signal, f) {
+    return this.#enter(false, async () => {
+      check(signal);
+      return f(this.#loaded());
+    });
+  }
+
+  /** Asks the engine, and works until it has answered. */
+  async #ask(f) {
+    this.#asked++;
+    try {
+      const answer = guarded(f);
+      this.#work();
+      return await answer;
+    } finally {
+      this.#asked--;
+    }
+  }
+
+  #work() {
+    const run = async () => {
+      while (this.#asked > 0) {
+        // Whoever asked hears of errors.
+        const more = await this.#engine.turn().catch(() => false);
+        if (!more || this.#turns?.due()) await (this.#turns?.take() ?? new Promise((done) => setTimeout(done)));
+      }
+    };
+    // The engine opens a device that is lost again, reads the model again from where it is, and goes on.
+    this.#working ??= (this.#turns ? run() : this.#opening(run)).finally(() => {
+      this.#working = null;
+      if (this.#asked > 0) this.#work();
+    });
   }
 
   #loaded() {
@@ -112,8 +174,9 @@ export class Host {
     // Files are read again if the device is lost, however the caller feels about its signal by then.
     watched.forEach((file, i) => (file.read = (offset, length) => files[i].read(offset, length)));
     this.#files = files;
-    this.#device = this.#engine.device();
     const info = JSON.parse(this.#engine.describe());
+    this.#width = info.embedding;
+    this.#sequences = settings.sequences;
     const tested = !trusted && info.device.kind === "gpu";
     if (tested && info.device.distrust === null) await trust(version(), subgroups);
     this.#turns = info.device.kind === "cpu" ? new Turns() : null;
@@ -129,6 +192,7 @@ export class Host {
       kvType: options.kvType ?? "auto",
       inputs: options.inputs ?? "auto",
       chunk: options.chunk ?? 0,
+      sequences: options.sequences || 1,
       memoryBudget: options.memoryBudget ?? null,
       device,
     };
@@ -203,24 +267,16 @@ export class Host {
   }
 
   generate({ request, rule }, { signal, emit }) {
-    return this.#alone(async () => {
-      check(signal);
-      const engine = this.#loaded();
+    return this.#beside(signal, async (engine) => {
       const asked = rule && (await this.#rule(rule));
       check(signal);
       const event = (text) => {
         emit(text);
-        const stop = () => signal?.aborted ?? false;
-        return this.#turns?.due() ? this.#turns.take().then(stop) : stop();
+        return signal?.aborted ?? false;
       };
-      // The engine opens a device that is lost again, reads the model again from where it is, and goes on.
-      const run = () => engine.generate(request, event, asked);
-      const end = JSON.parse(await (this.#turns ? guarded(run) : this.#opening(run)));
-      if (end.losses > 0) {
-        this.#device = engine.device();
-        this.#files.forEach((file) => file.close());
-      }
-      return { ...end, memory: JSON.parse(engine.describe()).memory };
+      const end = JSON.parse(await this.#ask(() => engine.generate(request, event, asked)));
+      if (end.losses > 0) this.#files.forEach((file) => file.close());
+      return end;
     });
   }
 
@@ -237,11 +293,11 @@ export class Host {
   }
 
   tokenize({ text, addSpecial, parseSpecial }) {
-    return this.#alone(() => guarded(() => [...this.#loaded().tokenize(text, addSpecial, parseSpecial)]));
+    return guarded(() => [...this.#loaded().tokenize(text, addSpecial, parseSpecial)]);
   }
 
   detokenize({ tokens, special }) {
-    return this.#alone(() => guarded(() => this.#loaded().detokenize(Uint32Array.from(tokens), special)));
+    return guarded(() => this.#loaded().detokenize(Uint32Array.from(tokens), special));
   }
 
   /** The conversation as bytes. */
@@ -255,24 +311,37 @@ export class Host {
 
   /** For each text its tokens and its vectors. */
   embed({ texts, pooling }, { signal }) {
-    return this.#alone(async () => {
-      const engine = this.#loaded();
-      const width = JSON.parse(engine.describe()).embedding;
+    return this.#beside(signal, async (engine) => {
       const out = [];
       for (const text of texts) {
         check(signal);
-        const found = await guarded(() => engine.embed(text, pooling));
-        if (this.#turns?.due()) await this.#turns.take();
+        const found = await this.#ask(() => engine.embed(text, pooling));
         const vectors = [];
-        for (let at = 1; at < found.length; at += width) vectors.push(found.slice(at, at + width));
+        for (let at = 1; at < found.length; at += this.#width) vectors.push(found.slice(at, at + this.#width));
         out.push({ tokens: found[0], vectors });
       }
       return out;
     });
   }
 
+  /** The number of tokens, and a score for each document. */
+  rank({ query, documents }, { signal }) {
+    return this.#beside(signal, async (engine) => {
+      let tokens = 0;
+      const scores = [];
+      for (let at = 0; at < documents.length; at += this.#sequences) {
+        check(signal);
+        const some = documents.slice(at, at + this.#sequences);
+        const [n, ...found] = await this.#ask(() => engine.rank(query, some));
+        tokens += n;
+        scores.push(...found);
+      }
+      return { tokens, scores };
+    });
+  }
+
   applyTemplate({ chat }) {
-    return this.#alone(() => guarded(() => this.#loaded().apply_template(chat)));
+    return guarded(() => this.#loaded().apply_template(chat));
   }
 
   /** Reads the head of a file: from the store if it is there, else by ranges. */
@@ -292,7 +361,7 @@ export class Host {
       }
       const subgroups = options.subgroups !== false && (await hasSubgroups());
       const cpu = (await choose(options.device)).device === "cpu";
-      const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? "auto", subgroups, cpu };
+      const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? "auto", sequences: options.sequences ?? 1, subgroups, cpu };
       const text = await guarded(() => this.#wasm.bindings.inspect(files, JSON.stringify(settings)));
       const downloads = files.map((f, i) => (found[i].blob || f instanceof StoredFile ? 0 : f.size));
       return { ...JSON.parse(text), device: cpu ? "cpu" : "gpu", fileBytes: sum(files.map((f) => f.size)), downloadBytes: sum(downloads) };
@@ -335,8 +404,7 @@ export class Host {
   }
 
   loseDevice() {
-    this.#loaded();
-    this.#device.lose();
+    this.#loaded().lose();
   }
 
   #free() {

@@ -6,17 +6,18 @@ export const isU32 = (v) => Number.isInteger(v) && v >>> 0 === v;
 
 /** Names, what they may be, and a test where that is no list of types and values. */
 const KINDS = [
-  ["contextLength chunk interval seed max_tokens max_completion_tokens top_logprobs n_keep", "integer from 0 to 4294967295", isU32],
+  ["contextLength sequences chunk interval seed max_tokens max_completion_tokens top_logprobs n_keep", "integer from 0 to 4294967295", isU32],
+  ["top_n", "integer from 1", (v) => isU32(v) && v > 0],
   ["top_k repeat_last_n", "integer of 32 bits", (v) => (v | 0) === v],
   ["temperature top_p min_p typical_p repeat_penalty frequency_penalty presence_penalty", "number", Number.isFinite],
   ["memoryBudget retryMs", "number from 0", (v) => typeof v === "number" && v >= 0],
   ["logprobs", "boolean or integer from 0", (v) => v === !!v || isU32(v)],
   ["logit_bias", "numbers by token", (v) => Object.entries(v).every(([id, bias]) => isU32(+id) && isFinite(bias))],
-  ["offline subgroups selfTest ignore_eos context_drop context_shift echo enable_thinking parse_special return_progress parallel_tool_calls", "boolean"],
+  ["offline subgroups selfTest ignore_eos context_drop context_shift add_generation_prompt continue_final_message echo enable_thinking parse_special return_progress return_documents parallel_tool_calls", "boolean"],
   ["kvType inputs hfToken hub grammar reasoning_effort", "string"],
   ["chat_template_kwargs response_format sha256", "object"],
   ["onProgress", "function"],
-  ["tools", "list", Array.isArray],
+  ["tools documents texts", "list", Array.isArray],
   ["headers", "headers", (v) => new Headers(v)],
   ["workerUrl wasmUrl grammarUrl", "address", address],
   ["shared", "boolean or string"],

@@ -9,7 +9,7 @@ const IGNORED = ["model", "user", "metadata", "store", "service_tier", "safety_i
 /** Fields of the engine, in camel case there. */
 const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty", "seed", "ignore_eos", "context_drop", "interval"];
 
-const CHAT = ["messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "return_progress", "reasoning_effort", "enable_thinking", "parse_special", "chat_template_kwargs"];
+const CHAT = ["messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "return_progress", "reasoning_effort", "enable_thinking", "parse_special", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"];
 const TEXT = ["prompt", "echo", "logprobs"];
 const BOTH = ["max_tokens", "stop", "logit_bias", "grammar", "context_shift", "n_keep", ...SAMPLING, ...IGNORED];
 
@@ -60,6 +60,7 @@ export function chatOf(request) {
     const other = message?.content?.find?.((part) => part && part.type !== "text");
     if (other) throw new EngineError("unsupported", `messages[${i}]: parts of type ${other.type} are not supported`);
   });
+  if (request.add_generation_prompt && request.continue_final_message) throw badRequest("continue_final_message: expected false beside add_generation_prompt");
   const now = new Date();
   return {
     messages: request.messages,
@@ -67,6 +68,8 @@ export function chatOf(request) {
     enableThinking: request.enable_thinking ?? thinking ?? null,
     variables,
     parseSpecial: !!request.parse_special,
+    addGenerationPrompt: request.add_generation_prompt,
+    continueFinalMessage: request.continue_final_message,
     now: [now.getFullYear(), now.getMonth() + 1, now.getDate(), now.getHours(), now.getMinutes(), now.getSeconds()],
   };
 }

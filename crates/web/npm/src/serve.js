@@ -4,7 +4,7 @@
 import { EngineError } from "./errors.js";
 
 /** Methods that can be called: `(args, { signal, emit })`. */
-const METHODS = ["create", "generate", "tokenize", "detokenize", "applyTemplate", "save", "restore", "embed", "inspect", "adapter", "download", "verify", "heap", "loseDevice"];
+const METHODS = ["create", "generate", "tokenize", "detokenize", "applyTemplate", "save", "restore", "embed", "rank", "inspect", "adapter", "download", "verify", "heap", "loseDevice"];
 
 /** Answers what comes over a port by the methods of a host. */
 export function serve(port, host) {

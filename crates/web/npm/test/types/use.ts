@@ -20,6 +20,12 @@ for await (const chunk of engine.chat.completions.create({ messages: [{ role: "u
 for await (const chunk of await engine.completions.create({ prompt: [1, 2], stream: true })) {
   text += chunk.choices[0]?.text ?? "";
 }
+await Engine.create({ model: "x", sequences: 4 });
+const [best] = await engine.rerank("query", ["a", { text: "b" }], { top_n: 1 });
+const ranked: number = (best?.relevance_score ?? 0) + (await engine.reranking.create({ query: "q", texts: ["a"] })).results[0]!.index;
+await engine.chat.completions.create({ messages: [{ role: "assistant", content: "Once" }], continue_final_message: true });
+// @ts-expect-error documents are texts
+await engine.rerank("query", [1]);
 const whole = await engine.chat.completions.create({ messages: [], tools: [], response_format: { type: "json_object" } });
 const content: string | null = whole.choices[0]!.message.content;
 // @ts-expect-error a whole answer is no stream
@@ -53,5 +59,5 @@ const fits: boolean = (await inspect("hf:a/b")).fits && (await capabilities()).w
 try {
   await engine.close();
 } catch (error) {
-  if (error instanceof EngineError && error.code === "device_lost") console.log(error.hint, content, total, fits, chat, plain, either);
+  if (error instanceof EngineError && error.code === "device_lost") console.log(error.hint, ranked, content, total, fits, chat, plain, either);
 }
