@@ -51,7 +51,8 @@ export function withEntries(bytes, entries) {
   const keys = reader.at;
   for (let i = 0; i < nTensor; i++) {
     reader.string();
-    reader.at += 8 * reader.number(4) + 4 + 8;
+    const nDim = reader.number(4);
+    reader.at += 8 * nDim + 4 + 8;
   }
   const head = Buffer.concat([bytes.subarray(0, 8), number(8, nTensor), number(8, nEntry + entries.length), bytes.subarray(from, keys), ...entries, bytes.subarray(keys, reader.at)]);
   return Buffer.concat([head, Buffer.alloc(aligned(head.length) - head.length), bytes.subarray(aligned(reader.at))]);

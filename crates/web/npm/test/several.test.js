@@ -22,7 +22,7 @@ before(async () => {
   await t.page.evaluate(async ([model, reranker]) => {
     globalThis.engine = await chaski.Engine.create({ model, device: "cpu", contextLength: 256, sequences: 3 });
     globalThis.single = await chaski.Engine.create({ model, device: "cpu", contextLength: 256 });
-    globalThis.ranking = await chaski.Engine.create({ model: reranker, device: "cpu", cache: "none", contextLength: 128, sequences: 2 });
+    globalThis.ranking = await chaski.Engine.create({ model: reranker, device: "cpu", contextLength: 128, sequences: 2 });
     globalThis.PROMPTS = ["Once upon a time", "The king said", "In the evening", "A small dog"];
     globalThis.ask = (prompt, more) => ({ prompt, temperature: 0, max_tokens: 16, ignore_eos: true, ...more });
     /** Answers at once: their texts, and which of them said something, in order. */
