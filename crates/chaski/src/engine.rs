@@ -198,7 +198,6 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::Model`] if the vocabularies differ in size.
-    #[cfg(not(target_arch = "wasm32"))]
     pub fn set_draft(&mut self, draft: Option<Engine>) -> Result<(), Error> {
         let draft = draft.map(|mut engine| {
             engine.clear();

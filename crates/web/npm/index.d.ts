@@ -130,6 +130,10 @@ export interface SourceOptions {
 
 export interface CreateOptions extends SourceOptions {
   model: ModelSource;
+  /** LoRA files, which change what the model says: each with the scale of requests that do not say theirs (1 by default). */
+  loras?: Array<{ model: ModelSource; scale?: number }>;
+  /** A small model with the same vocabulary, which drafts what the model then verifies: answers are the same, and come sooner where drafts are good. */
+  draft?: ModelSource;
   /**
    * One engine for all tabs of the origin that create it with the same name (by `true`: the model's address) and options: one
    * tab has it, the others' requests run there, as many at once as it has `sequences`. When that tab is closed another one loads the model
@@ -213,6 +217,9 @@ export interface Stats {
   promptTokensPerSecond: number;
   tokensPerSecond: number;
   submissions: number;
+  /** Tokens that were drafted, and those of them that the model would have said, too. */
+  drafted: number;
+  accepted: number;
   /** Why the CPU chose the tokens, which takes a readback for each; null if the GPU did. */
   onCpu: string | null;
   /** Devices that were lost meanwhile; the answer went on with others. */
@@ -257,6 +264,12 @@ export interface Tool {
   function: { name: string; description?: string; parameters?: Record<string, unknown>; strict?: boolean | null };
 }
 
+/** The scale of a LoRA; `id` is its place in `loras` of the engine. */
+export interface LoraScale {
+  id: number;
+  scale: number;
+}
+
 export interface SamplingOptions {
   temperature?: number | null;
   top_p?: number | null;
@@ -281,6 +294,8 @@ export interface SamplingOptions {
    */
   context_drop?: boolean | null;
   n_keep?: number | null;
+  /** Scales of LoRAs for this request; those that it does not list are off. */
+  lora?: LoraScale[] | null;
   /** Tokens for each readback from the GPU, while the next ones are computed; by default as many as suit the device. */
   interval?: number | null;
   /** A grammar that the answer must follow, in llama.cpp's notation or Lark's. */
@@ -389,6 +404,9 @@ export interface Timings {
   prompt_n: number;
   prompt_ms: number;
   prompt_per_second: number;
+  /** Tokens that were drafted, and of these accepted, if any were. */
+  draft_n?: number;
+  draft_n_accepted?: number;
   predicted_n: number;
   predicted_ms: number;
   predicted_per_second: number;
@@ -451,6 +469,8 @@ export interface EmbeddingRequest {
   encoding_format?: "float" | "base64" | null;
   /** How tokens are pooled, if the file does not say; `none` gives a vector for each token, in a list if there is but one. */
   pooling?: "none" | "mean" | "cls" | "last" | null;
+  /** Scales of LoRAs; those that it does not list are off. */
+  lora?: LoraScale[] | null;
   signal?: AbortSignal;
   /** These change nothing, and may be sent. */
   model?: string;
@@ -470,6 +490,8 @@ export interface RerankOptions {
   top_n?: number | null;
   /** The results have the documents, too. */
   return_documents?: boolean | null;
+  /** Scales of LoRAs; those that it does not list are off. */
+  lora?: LoraScale[] | null;
   signal?: AbortSignal;
 }
 

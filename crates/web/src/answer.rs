@@ -40,6 +40,8 @@ impl End {
             "promptPerSecond": stats.prompt_rate(),
             "tokensPerSecond": stats.token_rate(),
             "submissions": stats.n_submit,
+            "drafted": stats.n_drafted,
+            "accepted": stats.n_accepted,
             "onCpu": self.on_cpu,
             "droppedMessages": self.n_dropped,
             "losses": losses,

@@ -9,7 +9,7 @@ use chaski::gpu::{Gpu, Stage};
 use chaski::serve::{RankRequest, Request as Ask};
 use chaski::steps::RunnerConfig;
 use chaski::text::{AddSpecial, AnswerSyntax, CallChoice, ParseSpecial, RenderSpecial};
-use chaski::{Engine, Error, Grammar, Handle, Ranker, Source};
+use chaski::{DeviceChoice, Engine, Error, Grammar, Handle, Ranker, Source, Speculation};
 use js_sys::Function;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -19,7 +19,7 @@ use crate::answer::{Sink, answer_chat, continue_text};
 use crate::error::{bad_request, to_js};
 use crate::file::{JsFile, source};
 use crate::inspect::{caps_json, memory_json};
-use crate::request::{Chat, CreateOptions, Device, Request, parse};
+use crate::request::{Chat, CreateOptions, Device, Request, Scale, parse, scales};
 use crate::rule::{JsRule, grammar};
 
 /// A loaded model. Requests are queued by `generate`, `embed` and `rank`, and served while `turn` is polled; while it is,
@@ -28,6 +28,10 @@ use crate::rule::{JsRule, grammar};
 pub struct WebEngine {
     engine: RefCell<Engine>,
     handle: Handle,
+    /// LoRAs.
+    n_lora: usize,
+    /// Drafts, if there is a model for them.
+    speculate: Option<Speculation>,
     /// How it scores documents, if it does.
     ranker: Option<Ranker>,
     /// The device, for tests, which lose it during an answer.
@@ -37,7 +41,8 @@ pub struct WebEngine {
 #[wasm_bindgen]
 impl WebEngine {
     /// Loads a model. `options` are [`CreateOptions`] as JSON; `progress(stage, done, total)` is called with `compile`
-    /// and kernels, or `upload` and bytes.
+    /// and kernels, or `upload` and bytes. `loras` are files with a scale each in the options, `draft` those of a model
+    /// that drafts answers.
     ///
     /// # Errors
     /// Throws `{ code, message, hint, detail }`, like every function here.
@@ -45,6 +50,8 @@ impl WebEngine {
         files: Vec<JsFile>,
         options: String,
         progress: Function,
+        loras: Vec<JsFile>,
+        draft: Vec<JsFile>,
     ) -> Result<WebEngine, JsValue> {
         let options: CreateOptions = parse(&options)?;
         let source = source(files);
@@ -65,16 +72,33 @@ impl WebEngine {
                 let (done, total) = (p.done as f64, p.total as f64);
                 let _ = progress.call3(&JsValue::NULL, &stage.into(), &done.into(), &total.into());
             });
+        let n_lora = loras.len();
+        for (file, scale) in loras.into_iter().zip(&options.loras) {
+            builder = builder.lora(self::source(vec![file]), *scale);
+        }
         if options.chunk > 0 {
             builder = builder.chunk(options.chunk);
         }
         if let Some(budget) = options.memory_budget {
             check_budget(&source, &options, budget).await?;
         }
-        let engine = builder.build().await.map_err(to_js)?;
+        let mut engine = builder.build().await.map_err(to_js)?;
+        let speculate = (!draft.is_empty()).then(Speculation::default);
+        if speculate.is_some() {
+            let n_seq = options.sequences.clamp(1, Speculation::MAX_RUNNING as u32);
+            let builder =
+                Engine::builder(self::source(draft)).context(engine.loaded().n_ctx()).kv(options.kv_type);
+            let builder = builder.sequences(n_seq).device(DeviceChoice::Cpu);
+            let builder = match engine.gpu() {
+                Some(gpu) => builder.gpu(gpu.clone()),
+                None => builder,
+            };
+            let draft = builder.build().await.map_err(to_js)?;
+            engine.set_draft(Some(draft)).map_err(to_js)?;
+        }
         let (handle, ranker) = (engine.handle().clone(), Ranker::of(engine.model()));
         let gpu = RefCell::new(engine.gpu().cloned());
-        Ok(WebEngine { engine: RefCell::new(engine), handle, ranker, gpu })
+        Ok(WebEngine { engine: RefCell::new(engine), handle, n_lora, speculate, ranker, gpu })
     }
 
     /// Validates `options` of [`Self::create`] before anything is loaded.
@@ -197,6 +221,8 @@ impl WebEngine {
         let request: Request = parse(&request)?;
         let losses = self.handle.load().n_recovered;
         let (sink, mut options) = (Sink::new(event), request.options());
+        options.speculate = self.speculate;
+        options.lora = scales(request.lora.as_deref(), self.n_lora)?;
         let mut rule = rule;
         if request.chat.is_none() {
             options.grammar = rule.take().map(|rule| grammar(rule, "", ""));
@@ -249,12 +275,18 @@ impl WebEngine {
     /// # Errors
     /// Neither the model nor `pooling` specifies the pooling; a text without tokens or longer than the context; device
     /// errors.
-    pub async fn embed(&self, text: String, pooling: Option<String>) -> Result<Vec<f32>, JsValue> {
+    pub async fn embed(
+        &self,
+        text: String,
+        pooling: Option<String>,
+        lora: Option<String>,
+    ) -> Result<Vec<f32>, JsValue> {
         let pooling = pooling.map(|p| p.parse::<Pooling>()).transpose();
         let pooling = pooling.map_err(|e| to_js(Error::Model(ModelError::Pooling(e))))?;
         let options = EmbedOptions { pooling, ..EmbedOptions::default() };
         let tokens = vec![self.handle.encode(&text).map_err(to_js)?];
-        let readings = self.handle.embed(EmbedRequest::new(tokens, options)).map_err(to_js)?;
+        let request = EmbedRequest { lora: self.scales(lora)?, ..EmbedRequest::new(tokens, options) };
+        let readings = self.handle.embed(request).map_err(to_js)?;
         let found = readings.await.map_err(to_js)?;
         let counts = found.iter().map(|e| e.n_token as f32);
         Ok(counts.chain(found.iter().flat_map(|e| e.vectors.iter().flatten().copied())).collect())
@@ -265,20 +297,32 @@ impl WebEngine {
     ///
     /// # Errors
     /// A model that was not made for it; a document that the context has no room for; device errors.
-    pub async fn rank(&self, query: String, documents: Vec<String>) -> Result<Vec<f64>, JsValue> {
+    pub async fn rank(
+        &self,
+        query: String,
+        documents: Vec<String>,
+        lora: Option<String>,
+    ) -> Result<Vec<f64>, JsValue> {
         let ranker = self.ranker.as_ref();
         let ranker = ranker.ok_or_else(|| to_js(ModelError::from(PoolingError::NoScores)))?;
         let within = self.handle.tokenizer().within(self.handle.n_ctx());
         let prompts = documents.iter().map(|document| ranker.tokens(within, &query, document));
         let prompts = prompts.collect::<Result<Vec<_>, _>>().map_err(|e| to_js(ModelError::from(e)))?;
         let n_token: usize = prompts.iter().map(Vec::len).sum();
-        let readings = self.handle.rank(RankRequest::new(prompts, ranker.by())).map_err(to_js)?;
+        let request = RankRequest { lora: self.scales(lora)?, ..RankRequest::new(prompts, ranker.by()) };
+        let readings = self.handle.rank(request).map_err(to_js)?;
         let scores = readings.await.map_err(to_js)?;
         Ok([n_token as f64].into_iter().chain(scores).collect())
     }
 }
 
 impl WebEngine {
+    /// The scales of a list in JSON.
+    fn scales(&self, list: Option<String>) -> Result<Option<Vec<f32>>, JsValue> {
+        let list = list.map(|list| parse::<Vec<Scale>>(&list)).transpose()?;
+        scales(list.as_deref(), self.n_lora)
+    }
+
     /// The grammar of an answer with these tools; none where strict calls are asked for, but the model's notation has
     /// none.
     fn grammar(

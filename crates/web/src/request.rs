@@ -75,10 +75,31 @@ pub(crate) struct CreateOptions {
     pub(crate) memory_budget: Option<f64>,
     /// The device.
     pub(crate) device: Device,
+    /// Scales of the LoRAs where requests do not say theirs.
+    pub(crate) loras: Vec<f32>,
     /// The device passed its self-test before.
     pub(crate) trusted: bool,
     /// The page makes `requestDevice` request subgroups.
     pub(crate) subgroups: bool,
+}
+
+/// Scale of a LoRA in a request.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scale {
+    id: usize,
+    scale: f32,
+}
+
+/// The scales of `n` LoRAs that a request lists: 0 for those that its list lacks.
+pub(crate) fn scales(list: Option<&[Scale]>, n: usize) -> Result<Option<Vec<f32>>, JsValue> {
+    let Some(list) = list else { return Ok(None) };
+    let mut out = vec![0.0; n];
+    for Scale { id, scale } in list {
+        let wrong = || bad_request(format!("lora: there is no LoRA {id}, the engine has {n} (`loras`)"));
+        *out.get_mut(*id).ok_or_else(wrong)? = *scale;
+    }
+    Ok(Some(out))
 }
 
 /// A conversation with its options.
@@ -172,6 +193,8 @@ pub(crate) struct Request {
     context_shift: Option<usize>,
     /// Drop the oldest turns of a conversation that is longer than the context; the default.
     context_drop: Option<bool>,
+    /// Scales of LoRAs; others are off.
+    pub(crate) lora: Option<Vec<Scale>>,
 }
 
 impl Request {

@@ -17,7 +17,6 @@ pub(super) struct Drafter {
 }
 
 impl Drafter {
-    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn new(model: Option<DraftModel>) -> Self {
         let n_seq = model.as_ref().map_or(0, DraftModel::n_seq);
         Drafter { model, users: vec![None; n_seq], n_use: 0 }

@@ -133,7 +133,6 @@ impl<E: Executor> Driver<E> {
     ///
     /// # Errors
     /// [`ModelError::Draft`](crate::ModelError::Draft) if the vocabularies differ in size.
-    #[cfg(not(target_arch = "wasm32"))]
     pub fn set_draft(&mut self, draft: Option<crate::run::Runner>) -> Result<(), crate::error::ModelError> {
         let expected = self.executor().n_vocab() as u32;
         match draft.as_ref().map(crate::run::Runner::n_vocab).filter(|found| *found != expected) {

@@ -3,16 +3,16 @@
 import { badRequest } from "./errors.js";
 import { allow } from "./kinds.js";
 
-const KNOWN = ["input", "model", "encoding_format", "pooling", "user", "signal"];
+const KNOWN = ["input", "model", "encoding_format", "pooling", "lora", "user", "signal"];
 
 /** The texts of a request, and what makes the answer of their vectors. */
 export function embeddingRequest(request) {
   allow(request, KNOWN);
-  const { input, pooling, encoding_format: format } = request;
+  const { input, pooling, lora, encoding_format: format } = request;
   const texts = typeof input === "string" ? [input] : input;
   if (!Array.isArray(texts) || texts.length === 0 || !texts.every((t) => typeof t === "string")) throw badRequest("input: expected a text or texts");
   const encode = format === "base64" ? base64 : (vector) => [...vector];
-  return { texts, pooling, whole: (found, model) => whole(found, model, encode, pooling) };
+  return { texts, pooling, lora: lora && JSON.stringify(lora), whole: (found, model) => whole(found, model, encode, pooling) };
 }
 
 function whole(found, model, encode, pooling) {

@@ -3,11 +3,11 @@
 import { download, listener, open } from "./channel.js";
 import { EngineError, badRequest } from "./errors.js";
 import { address, allow, isU32 } from "./kinds.js";
-import { ChatAnswer, ChatChunks, TextAnswer, TextChunks, chatOf, chatRequest, textRequest } from "./openai.js";
-import { refused, stream } from "./stream.js";
+import { ChatAnswer, ChatChunks, chatOf, chatRequest } from "./openai.js";
+import { stream } from "./stream.js";
 
 /** Options that stay on the page. */
-const OWN = ["model", "shared", "worker", "workerUrl", "onProgress", "signal"];
+const OWN = ["model", "loras", "draft", "shared", "worker", "workerUrl", "onProgress", "signal"];
 const KNOWN = ["device", "contextLength", "sequences", "kvType", "inputs", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "grammarUrl", "threads", "threadsUrl", "subgroups", "selfTest", "chunk", "retryMs"];
 
 /** Options without those of the page. */
@@ -65,9 +65,15 @@ export class Engine {
 
   /** Loads a model. */
   static async create(options) {
-    let args = { options: forHost(options), model: forWorker(options.model) };
-    if (options.worker === false && typeof args.model === "string" && options.cache !== "none") {
-      const stored = options.offline || (await download(options, args).catch((error) => {
+    const loras = options.loras?.map((lora) => ({ scale: lora?.scale ?? 1, model: forWorker(lora?.model) }));
+    let args = { options: forHost(options), model: forWorker(options.model), loras, draft: options.draft && forWorker(options.draft) };
+    const remote = [args, ...(loras ?? []), { model: args.draft }].filter(({ model }) => typeof model === "string");
+    if (options.worker === false && remote.length > 0 && options.cache !== "none") {
+      const all = async () => {
+        for (const { model } of remote) await download(options, { options: args.options, model });
+        return true;
+      };
+      const stored = options.offline || (await all().catch((error) => {
         if (error.code !== "storage_unavailable" || options.cache) throw error;
       }));
       args = { ...args, options: { ...args.options, ...(stored ? { offline: true } : { cache: "none" }) } };
@@ -83,14 +89,15 @@ export class Engine {
   }
 
   #chat(request, options) {
-    return this.#answer(request, options, () => {
+    return this.#answer(request, options, async () => {
       const chunks = new ChatChunks(this.#info.model.file, withUsage(request), request?.return_progress && request.stream);
       return { body: chatRequest(request), chunks, answer: new ChatAnswer() };
     });
   }
 
   #complete(request, options) {
-    return this.#answer(request, options, () => {
+    return this.#answer(request, options, async () => {
+      const { TextAnswer, TextChunks, textRequest } = await import("./texts.js");
       const chunks = new TextChunks(this.#info.model.file, withUsage(request));
       const { prompt, echo } = request ?? {};
       const text = () => (typeof prompt === "string" ? prompt : this.detokenize(prompt));
@@ -100,9 +107,9 @@ export class Engine {
 
   async #embed(request, options) {
     const { embeddingRequest } = await import("./embeddings.js");
-    const { texts, pooling, whole } = embeddingRequest(request);
+    const { whole, ...asked } = embeddingRequest(request);
     const signal = options?.signal ?? request.signal;
-    return whole(await this.#channel.call("embed", { texts, pooling }, { signal }), this.#info.model.file);
+    return whole(await this.#channel.call("embed", asked, { signal }), this.#info.model.file);
   }
 
   async #rank(request, options) {
@@ -120,16 +127,14 @@ export class Engine {
   /** A stream of chunks or the promise of a whole answer; a request that is refused makes either fail. */
   #answer(request, options, read) {
     const signal = options?.signal ?? request?.signal;
-    let parts;
-    try {
-      parts = read();
-    } catch (error) {
-      return request?.stream ? refused(error) : Promise.reject(error);
-    }
-    return request.stream ? stream((push, inner) => this.#chunks(parts, inner, push), signal) : this.#whole(parts, signal);
+    const parts = read();
+    // Nobody may read a stream, and so hear of what is wrong with it.
+    parts.catch(() => {});
+    return request?.stream ? stream(async (push, inner) => this.#chunks(await parts, inner, push), signal, parts) : this.#whole(parts, signal);
   }
 
-  async #whole(parts, signal) {
+  async #whole(read, signal) {
+    const parts = await read;
     const { answer } = parts;
     for (const chunk of await this.#chunks(parts, signal, (chunk) => answer.add(chunk))) answer.add(chunk);
     return answer.whole(parts.end);
@@ -154,6 +159,8 @@ export class Engine {
       promptTokensPerSecond: end.promptPerSecond,
       tokensPerSecond: end.tokensPerSecond,
       submissions: end.submissions,
+      drafted: end.drafted,
+      accepted: end.accepted,
       onCpu: end.onCpu,
       deviceLosses: end.losses,
       droppedMessages: end.droppedMessages,

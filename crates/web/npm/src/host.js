@@ -123,18 +123,26 @@ export class Host {
     return this.#alone(() => this.#create(args, tools));
   }
 
-  async #create({ model, options }, { signal, emit }) {
+  async #create({ model, loras = [], draft, options }, { signal, emit }) {
     const { device, fallback } = await choose(options.device);
     this.#wasm = await load(options, device);
     const { WebEngine, version } = this.#wasm.bindings;
     this.#grammarUrl = options.grammarUrl;
     check(signal);
-    const asked = await this.#settings(options, device);
+    const asked = await this.#settings(options, device, loras.map(({ scale }) => scale));
     const report = progress(emit);
     report({ stage: "resolve", loaded: 0, total: null, file: null });
     const found = await locate(model, { ...options, signal });
     const isNew = await this.#foresee(found, options, device, signal);
-    const files = await this.#open(found, options, signal, report);
+    const own = await this.#open(found, options, signal, report);
+    const open = async (model) => this.#open(await locate(model, { ...options, signal }), options, signal, report);
+    const ofLoras = [];
+    for (const { model } of loras) {
+      const [file, ...others] = await open(model);
+      if (others.length > 0) throw badRequest("loras: expected a file each");
+      ofLoras.push(file);
+    }
+    const files = [...own, ...ofLoras, ...(draft ? await open(draft) : [])];
     const gpu = device !== "cpu";
     const subgroups = gpu && options.subgroups !== false && (await hasSubgroups());
     const known = gpu && options.selfTest === undefined && (await isTrusted(version(), subgroups));
@@ -156,7 +164,8 @@ export class Host {
         if (stage === "compile") promiseFrom();
         report({ stage, loaded, total, file: files[0].name });
       };
-      return WebEngine.create(watched, JSON.stringify(settings), step);
+      const [from, to] = [own.length, own.length + loras.length];
+      return WebEngine.create(watched.slice(0, from), JSON.stringify(settings), step, watched.slice(from, to), watched.slice(to));
     };
     const start = performance.now();
     try {
@@ -164,7 +173,7 @@ export class Host {
     } catch (error) {
       if (error.code === "bad_file" || error.code === "read_failed") await forget(files);
       // A file that was just stored, and cannot be used here, is of no use.
-      if (isNew && error.code?.startsWith("unsupported")) await forget(files, true);
+      if (isNew && error.code?.startsWith("unsupported")) await forget(own, true);
       throw error;
     } finally {
       files.forEach((file) => file.close());
@@ -186,13 +195,14 @@ export class Host {
   }
 
   /** The engine's options, validated before anything is loaded: a misspelt word must not cost a download. */
-  async #settings(options, device) {
+  async #settings(options, device, loras = []) {
     const found = {
       contextLength: options.contextLength ?? 0,
       kvType: options.kvType ?? "auto",
       inputs: options.inputs ?? "auto",
       chunk: options.chunk ?? 0,
       sequences: options.sequences || 1,
+      loras,
       memoryBudget: options.memoryBudget ?? null,
       device,
     };
@@ -310,12 +320,12 @@ export class Host {
   }
 
   /** For each text its tokens and its vectors. */
-  embed({ texts, pooling }, { signal }) {
+  embed({ texts, pooling, lora }, { signal }) {
     return this.#beside(signal, async (engine) => {
       const out = [];
       for (const text of texts) {
         check(signal);
-        const found = await this.#ask(() => engine.embed(text, pooling));
+        const found = await this.#ask(() => engine.embed(text, pooling, lora));
         const vectors = [];
         for (let at = 1; at < found.length; at += this.#width) vectors.push(found.slice(at, at + this.#width));
         out.push({ tokens: found[0], vectors });
@@ -325,14 +335,14 @@ export class Host {
   }
 
   /** The number of tokens, and a score for each document. */
-  rank({ query, documents }, { signal }) {
+  rank({ query, documents, lora }, { signal }) {
     return this.#beside(signal, async (engine) => {
       let tokens = 0;
       const scores = [];
       for (let at = 0; at < documents.length; at += this.#sequences) {
         check(signal);
         const some = documents.slice(at, at + this.#sequences);
-        const [n, ...found] = await this.#ask(() => engine.rank(query, some));
+        const [n, ...found] = await this.#ask(() => engine.rank(query, some, lora));
         tokens += n;
         scores.push(...found);
       }

@@ -17,7 +17,7 @@ const KINDS = [
   ["kvType inputs hfToken hub grammar reasoning_effort", "string"],
   ["chat_template_kwargs response_format sha256", "object"],
   ["onProgress", "function"],
-  ["tools documents texts", "list", Array.isArray],
+  ["tools documents texts lora loras", "list", Array.isArray],
   ["headers", "headers", (v) => new Headers(v)],
   ["workerUrl wasmUrl grammarUrl", "address", address],
   ["shared", "boolean or string"],

@@ -1,20 +1,19 @@
 // OpenAI's shapes: requests to the engine's own, events to chunks and completions.
 
 import { EngineError, badRequest } from "./errors.js";
-import { allow, isU32, verify } from "./kinds.js";
+import { allow, verify } from "./kinds.js";
 
 /** Fields without effect that clients send. */
 const IGNORED = ["model", "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction", "verbosity", "stream", "stream_options", "signal", "n"];
 
 /** Fields of the engine, in camel case there. */
-const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty", "seed", "ignore_eos", "context_drop", "interval"];
+const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty", "seed", "ignore_eos", "lora", "context_drop", "interval"];
 
 const CHAT = ["messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "return_progress", "reasoning_effort", "enable_thinking", "parse_special", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"];
-const TEXT = ["prompt", "echo", "logprobs"];
 const BOTH = ["max_tokens", "stop", "logit_bias", "grammar", "context_shift", "n_keep", ...SAMPLING, ...IGNORED];
 
 /** Fields common to chat and text completions. */
-function common(request, known) {
+export function common(request, known) {
   allow(request, [...known, ...BOTH]);
   const out = {};
   for (const key of SAMPLING) out[key.replace(/_(.)/g, (_, c) => c.toUpperCase())] = request[key] ?? undefined;
@@ -74,18 +73,7 @@ export function chatOf(request) {
   };
 }
 
-/** The engine's request for a text completion. */
-export function textRequest(request) {
-  const out = common(request, TEXT);
-  const { prompt } = request;
-  if (typeof prompt === "string") out.prompt = prompt;
-  else if (Array.isArray(prompt) && prompt.every(isU32)) out.tokens = prompt;
-  else throw badRequest("prompt: expected a text or a list of tokens");
-  if (typeof request.logprobs === "number") out.logprobs = request.logprobs;
-  return out;
-}
-
-const FINISH = { stop: "stop", length: "length", context: "length", aborted: "stop" };
+export const FINISH = { stop: "stop", length: "length", context: "length", aborted: "stop" };
 
 export const usageOf = (end) => ({
   prompt_tokens: end.promptTokens,
@@ -99,6 +87,7 @@ export const timingsOf = (end) => ({
   prompt_n: end.promptTokens - end.cachedTokens,
   prompt_ms: end.firstMs,
   prompt_per_second: end.promptPerSecond,
+  ...(end.drafted > 0 && { draft_n: end.drafted, draft_n_accepted: end.accepted }),
   predicted_n: end.tokens,
   predicted_ms: end.restMs,
   predicted_per_second: end.tokensPerSecond,
@@ -108,7 +97,7 @@ export const timingsOf = (end) => ({
 const NEVER = -9999;
 
 /** A token's entry; JSON has no infinity, so the engine says null. */
-const entryOf = ({ logprob, top_logprobs, ...rest }) => ({
+export const entryOf = ({ logprob, top_logprobs, ...rest }) => ({
   ...rest,
   logprob: logprob ?? NEVER,
   ...(top_logprobs && { top_logprobs: top_logprobs.map(entryOf) }),
@@ -212,73 +201,7 @@ export class ChatAnswer {
   }
 }
 
-/** Turns events of one text answer into chunks. */
-export class TextChunks {
-  #head;
-  #withUsage;
-  /** Characters so far. */
-  #at = 0;
-
-  constructor(model, withUsage) {
-    this.#head = head("cmpl", "text_completion", model);
-    this.#withUsage = withUsage;
-  }
-
-  #chunk(text, finish_reason, logprobs = null) {
-    this.#at += text.length;
-    return { ...this.#head, choices: [{ index: 0, text, finish_reason, logprobs }] };
-  }
-
-  /** The prompt as the beginning of the answer. */
-  echo(text) {
-    return this.#chunk(text, null);
-  }
-
-  event({ type, text, logprobs }) {
-    if (type !== "text" || (!text && !logprobs)) return [];
-    return [this.#chunk(text, null, logprobs ? listsOf(entryOf(logprobs), this.#at) : null)];
-  }
-
-  end(end) {
-    const last = { ...this.#chunk("", FINISH[end.finish]), timings: timingsOf(end) };
-    return this.#withUsage ? [last, { ...this.#head, choices: [], usage: usageOf(end) }] : [last];
-  }
-}
-
-/** A token as text completions have it: in lists, and as llama-server has it in `content`. */
-const listsOf = (entry, at) => ({
-  content: [entry],
-  tokens: [entry.token],
-  token_logprobs: [entry.logprob],
-  top_logprobs: [Object.fromEntries((entry.top_logprobs ?? []).map((top) => [top.token, top.logprob]))],
-  text_offset: [at],
-});
-
-export class TextAnswer {
-  #text = "";
-  #logprobs = null;
-  #first = null;
-
-  add(chunk) {
-    this.#first ??= chunk;
-    const [choice] = chunk.choices;
-    if (!choice) return;
-    this.#text += choice.text;
-    for (const [key, list] of Object.entries(choice.logprobs ?? {})) {
-      this.#logprobs ??= {};
-      this.#logprobs[key] = [...(this.#logprobs[key] ?? []), ...list];
-    }
-    this.finish = choice.finish_reason ?? this.finish;
-  }
-
-  whole(end) {
-    const { id, created, model } = this.#first;
-    const choices = [{ index: 0, text: this.#text, finish_reason: this.finish, logprobs: this.#logprobs }];
-    return { id, object: "text_completion", created, model, choices, usage: usageOf(end), timings: timingsOf(end) };
-  }
-}
-
-const head = (kind, object, model) => ({ id: identifier(kind), object, created: Math.floor(Date.now() / 1000), model });
+export const head = (kind, object, model) => ({ id: identifier(kind), object, created: Math.floor(Date.now() / 1000), model });
 
 /** Not by `randomUUID`, which pages without https lack. */
 function identifier(kind) {

@@ -3,12 +3,12 @@
 import { EngineError, badRequest } from "./errors.js";
 import { allow } from "./kinds.js";
 
-const KNOWN = ["query", "documents", "texts", "top_n", "return_documents", "model", "user", "signal"];
+const KNOWN = ["query", "documents", "texts", "top_n", "return_documents", "lora", "model", "user", "signal"];
 
 /** The texts of a request, and what makes the answer of their scores. */
 export function rerankRequest(request) {
   allow(request, KNOWN);
-  const { query, top_n: top, return_documents: withDocuments } = request;
+  const { query, lora, top_n: top, return_documents: withDocuments } = request;
   if (typeof query !== "string") throw badRequest("query: expected a text");
   const given = request.documents ?? request.texts;
   const documents = Array.isArray(given) ? given.map((document) => document?.text ?? document) : [];
@@ -25,5 +25,5 @@ export function rerankRequest(request) {
       meta: { billed_units: { search_units: 1 }, tokens: { input_tokens: tokens } },
     };
   };
-  return { query, documents, whole };
+  return { query, documents, lora: lora && JSON.stringify(lora), whole };
 }

@@ -6,8 +6,9 @@ import { badRequest, check } from "./errors.js";
  * @template T
  * @param {(push: (item: T) => void, signal: AbortSignal) => Promise<T[]>} run gets where to push items; its result are the last ones
  * @param {AbortSignal | undefined} signal
+ * @param {Promise<unknown>} asked fails if the request is refused: awaited or read, the stream then fails, too
  */
-export function stream(run, signal) {
+export function stream(run, signal, asked) {
   let read = false;
   const iterable = {
     [Symbol.asyncIterator]() {
@@ -19,17 +20,7 @@ export function stream(run, signal) {
   return {
     ...iterable,
     // The request is sent when the stream is read, so that nothing runs that nobody reads.
-    then: (resolve, reject) => Promise.resolve(iterable).then(resolve, reject),
-  };
-}
-
-/** The stream of a request that is refused: awaited or read, it fails. */
-export function refused(error) {
-  return {
-    async *[Symbol.asyncIterator]() {
-      throw error;
-    },
-    then: (resolve, reject) => Promise.reject(error).then(resolve, reject),
+    then: (resolve, reject) => asked.then(() => iterable).then(resolve, reject),
   };
 }
 

@@ -20,7 +20,8 @@ for await (const chunk of engine.chat.completions.create({ messages: [{ role: "u
 for await (const chunk of await engine.completions.create({ prompt: [1, 2], stream: true })) {
   text += chunk.choices[0]?.text ?? "";
 }
-await Engine.create({ model: "x", sequences: 4 });
+await Engine.create({ model: "x", sequences: 4, loras: [{ model: "hf:a/b/lora.gguf", scale: 0.5 }], draft: new URL("https://example.org/draft.gguf") });
+await engine.completions.create({ prompt: "x", lora: [{ id: 0, scale: 1 }] });
 const [best] = await engine.rerank("query", ["a", { text: "b" }], { top_n: 1 });
 const ranked: number = (best?.relevance_score ?? 0) + (await engine.reranking.create({ query: "q", texts: ["a"] })).results[0]!.index;
 await engine.chat.completions.create({ messages: [{ role: "assistant", content: "Once" }], continue_final_message: true });
