@@ -61,8 +61,7 @@ impl ModelExecutor {
         &mut self.runner
     }
 
-    /// For a draft model, which browsers do not have.
-    #[cfg(not(target_arch = "wasm32"))]
+    /// For a draft model.
     pub(crate) fn into_runner(self) -> Runner {
         self.runner
     }

@@ -1,9 +1,5 @@
 //! Running a model: sequences on a device, generation, batches of answers, perplexity, embeddings.
 
-#[cfg(not(target_arch = "wasm32"))]
-mod draft;
-#[cfg(target_arch = "wasm32")]
-#[path = "no_draft.rs"]
 mod draft;
 mod embed;
 #[cfg(not(target_arch = "wasm32"))]

@@ -65,8 +65,8 @@ export class Engine {
 
   /** Loads a model. */
   static async create(options) {
-    const loras = options.loras?.map((lora) => ({ scale: lora?.scale ?? 1, model: forWorker(lora?.model) }));
-    let args = { options: forHost(options), model: forWorker(options.model), loras, draft: options.draft && forWorker(options.draft) };
+    let args = { options: forHost(options), model: forWorker(options.model), draft: options.draft && forWorker(options.draft) };
+    const loras = (args.loras = options.loras?.map((lora) => ({ scale: lora?.scale ?? 1, model: forWorker(lora?.model) })));
     const remote = [args, ...(loras ?? []), { model: args.draft }].filter(({ model }) => typeof model === "string");
     if (options.worker === false && remote.length > 0 && options.cache !== "none") {
       const all = async () => {
