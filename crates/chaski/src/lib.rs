@@ -148,7 +148,7 @@ pub mod loras {
 pub mod serve {
     pub use chaski_models::serve::{
         Answer, Embeddings, EmbeddingsError, Event, Load, LogitsRequest, PromptLogprobsRequest, RankBy,
-        RankRequest, Readings, Refused, Request, ServeError,
+        RankRequest, Readings, Refused, Request, Salt, ServeError,
     };
     #[cfg(not(target_arch = "wasm32"))]
     pub use chaski_models::serve::{SlotState, StepKind, StepRecord};

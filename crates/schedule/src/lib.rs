@@ -16,7 +16,7 @@ mod step;
 
 pub use embeddings::{Embeddings, EmbeddingsError};
 pub use pool::{Found, Pool, PoolStats};
-pub use request::{Chooser, Read, Refused, Request, RequestId, Turn};
+pub use request::{Chooser, Read, Refused, Request, RequestId, Salt, Turn, prefixes};
 pub use scheduler::{Budget, Chosen, Event, Limits, LimitsError, Scheduler, Usage, Work};
 pub use step::{Change, Input, Row, Step, Want};
 

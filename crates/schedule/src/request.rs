@@ -41,6 +41,27 @@ pub enum Read {
     Logits,
 }
 
+/// Keeps the prefixes of requests apart: only those of requests with one salt are shared.
+#[cfg(not(target_arch = "wasm32"))]
+pub type Salt = u32;
+
+/// On the web, where there is one client, nothing keeps the prefixes of requests apart.
+#[cfg(target_arch = "wasm32")]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Salt;
+
+/// The prefixes that requests of a group with this salt share.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn prefixes(group: u64, salt: Salt) -> u64 {
+    group | u64::from(salt) << 32
+}
+
+/// The prefixes that requests of a group share.
+#[cfg(target_arch = "wasm32")]
+pub fn prefixes(group: u64, _: Salt) -> u64 {
+    group
+}
+
 /// A request to continue a prompt, or to read rows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -54,8 +75,10 @@ pub struct Request {
     pub max_tokens: usize,
     /// The party that chooses its tokens.
     pub chooser: Chooser,
-    /// Group of LoRA scales: only rows of one group share a step, and only its prefixes are shared.
+    /// Group of LoRA scales, less than 2^32: only rows of one group share a step, and only its prefixes are shared.
     pub group: u64,
+    /// Only requests of a group with the same salt share prefixes; all of them share steps.
+    pub salt: Salt,
     /// Of one client's requests, those of a higher priority are admitted first, and preempted last.
     pub priority: i32,
     /// The client: free slots go to the one with the fewest tokens served, prompts and answers.
@@ -63,6 +86,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// The prefixes that it shares.
+    pub(crate) fn prefixes(&self) -> u64 {
+        prefixes(self.group, self.salt)
+    }
+
     /// Position and output of the first row that the caller reads, if nobody chooses tokens.
     pub(crate) fn read(&self) -> Option<(usize, Read)> {
         self.reads().map(|(rows, read)| (rows.start, read))

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use crate::config::{Bounds, Entry, ServerConfig};
 use crate::controls::Controls;
 use crate::error::{ApiError, Kind};
+use crate::kept::KeptResponses;
 use crate::keys::Key;
 use crate::limits::{Counted, Limits};
 use crate::metrics::Metrics;
@@ -24,6 +25,8 @@ pub(crate) struct App {
     pub(crate) models: Arc<Models>,
     pub(crate) pulls: Pulls,
     pub(crate) controls: Controls,
+    /// Responses that requests may go on from.
+    pub(crate) responses: KeptResponses,
     pub(crate) metrics: Metrics,
     /// Limits in force.
     bounds: RwLock<Bounds>,
@@ -64,6 +67,7 @@ impl App {
             models: Arc::new(models),
             pulls: Pulls::default(),
             controls: Controls::default(),
+            responses: KeptResponses::new(config.kept_responses),
             metrics: Metrics::new(),
             bounds: RwLock::new(config.bounds),
             keys: RwLock::new(config.keys.clone().into()),

@@ -22,6 +22,8 @@ pub(crate) struct Ask {
     /// Send events while the answer is made.
     pub(crate) stream: bool,
     pub(crate) priority: i32,
+    /// Only requests with the same salt share cached prefixes.
+    pub(crate) salt: Option<String>,
     /// The slot in which the state of the last answer stays.
     pub(crate) slot: Option<u32>,
     /// Calls that an answer in a conversation has to consist of.
@@ -70,6 +72,7 @@ impl Ask {
             n: 1,
             stream: false,
             priority: 0,
+            salt: None,
             slot: None,
             calls: None,
             truncate: false,
@@ -146,6 +149,7 @@ impl Ask {
         control: Arc<Control>,
     ) -> Result<Answers, ApiError> {
         let mut answers = Answers::new(control);
+        let salt = served.salt(client, self.salt.as_deref());
         for prompt in prompts {
             for i in 0..self.n {
                 let mut options = self.options.clone();
@@ -157,7 +161,8 @@ impl Ask {
                     options.max_tokens = Some(options.max_tokens.map_or(room, |most| most.min(room)));
                 }
                 let (priority, tokens) = (self.priority, prompt.tokens.clone());
-                let request = Request { priority, client, slot: self.slot, ..Request::new(tokens, options) };
+                let slot = self.slot;
+                let request = Request { priority, client, salt, slot, ..Request::new(tokens, options) };
                 match &self.prompt {
                     Prompt::Chat { template, .. } => {
                         // A model that reasons does so before its calls.

@@ -1,6 +1,6 @@
 //! How a server is set up.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::keys::Key;
 use crate::limits::KeyLimits;
 use crate::models::{Offers, Store};
+use crate::proxies::TrustedProxy;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Access {
     pub trace_id: Option<String>,
     /// Name of its key, if keys are required.
     pub key: Option<String>,
+    /// Address of its client, if it has one.
+    pub client: Option<IpAddr>,
     /// Method and path.
     pub method: String,
     /// Path, without the query.
@@ -59,6 +62,8 @@ pub struct Answered {
     pub trace_id: Option<String>,
     /// Name of its key, if keys are required.
     pub key: Option<String>,
+    /// Address of its client, if it has one.
+    pub client: Option<IpAddr>,
     /// The status of the response.
     pub status: u16,
     /// Name of the model.
@@ -79,6 +84,19 @@ pub struct Answered {
     pub finish: &'static str,
 }
 
+/// A text that a model gets, for a log.
+#[derive(Clone, Debug, Default)]
+pub struct Prompted {
+    /// Name of the request.
+    pub id: String,
+    /// Name of its key, if keys are required.
+    pub key: Option<String>,
+    /// Name of the model.
+    pub model: String,
+    /// The text: of a conversation as its template writes it, of tokens as they read.
+    pub text: String,
+}
+
 /// A line of a log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -87,6 +105,8 @@ pub enum Entry {
     Access(Access),
     /// An answer that ended.
     Answered(Answered),
+    /// A text that goes to a model ([`ServerConfig::log_prompts`]).
+    Prompted(Prompted),
     /// Something that its operator should know.
     Note(String),
 }
@@ -143,6 +163,8 @@ pub struct ServerConfig {
     pub allowed_hosts: Vec<String>,
     /// Origins of pages that may use it; by default those on the loopback interface. `*` allows all.
     pub cors_origins: Vec<String>,
+    /// Proxies that may say in `x-forwarded-for` who their client is. The word of others is not taken.
+    pub trusted_proxies: Vec<TrustedProxy>,
     /// Limits of requests.
     pub bounds: Bounds,
     /// Answer requests for unknown models; by default if there are neither keys nor a second model.
@@ -152,6 +174,8 @@ pub struct ServerConfig {
     pub offers: Option<Offers>,
     /// Fetches, names and deletes models for operators (`/api/pull`, `/api/copy`, `/api/delete`), if it does.
     pub store: Option<Arc<dyn Store>>,
+    /// OpenAI's responses that are kept in memory, for requests that go on from them; 0: none.
+    pub kept_responses: usize,
     /// Models that are loaded at once; `None` for any number.
     pub models_max: Option<usize>,
     /// Bytes of loaded models, weights and caches; `None` for what there is.
@@ -186,6 +210,8 @@ pub struct ServerConfig {
     pub full_status: u16,
     /// The log.
     pub log: Option<Log>,
+    /// The log has the texts that go to models: prompts, and texts to embed or score. Headers are never in it.
+    pub log_prompts: bool,
     /// Collector that takes spans of requests by OTLP over HTTP.
     #[cfg(feature = "otlp")]
     pub otlp: Option<crate::Collector>,
@@ -199,10 +225,12 @@ impl Default for ServerConfig {
             keys: Vec::new(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
+            trusted_proxies: Vec::new(),
             bounds: Bounds::default(),
             any_model: None,
             offers: None,
             store: None,
+            kept_responses: 0,
             models_max: None,
             models_bytes: None,
             free_models: true,
@@ -219,6 +247,7 @@ impl Default for ServerConfig {
             fingerprint: concat!("chaski-", env!("CARGO_PKG_VERSION")).into(),
             full_status: 429,
             log: None,
+            log_prompts: false,
             #[cfg(feature = "otlp")]
             otlp: None,
         }

@@ -29,12 +29,14 @@ mod config;
 mod controls;
 mod course;
 mod dialect;
+mod dialects;
 mod error;
 mod fields;
 mod fim;
 mod hex;
 mod http;
 mod ids;
+mod kept;
 mod keys;
 mod limits;
 mod loras;
@@ -46,8 +48,10 @@ mod openapi;
 mod pace;
 mod parts;
 mod places;
+mod proxies;
 mod pulls;
 mod queue;
+mod salts;
 mod sampling;
 mod server;
 mod spans;
@@ -57,7 +61,8 @@ mod trace;
 
 #[cfg(feature = "otlp")]
 pub use collector::{Collector, CollectorError};
-pub use config::{Access, Answered, Bounds, Entry, Listen, Log, ServerConfig, Tls};
+pub use config::{Access, Answered, Bounds, Entry, Listen, Log, Prompted, ServerConfig, Tls};
+pub use dialects::{DialectOptions, PatternError, ReasoningNames, ReasoningNamesError};
 pub use keys::{Key, KeyError, Level};
 pub use limits::KeyLimits;
 pub use model::{ModelOptions, Variables};
@@ -65,6 +70,7 @@ pub use models::{
     KeepAlive, KeepAliveError, LoadError, Loader, Offer, Offers, Part, PullEvent, Removal, Store, StoreError,
     model_id,
 };
+pub use proxies::{TrustedProxy, TrustedProxyError};
 pub use server::{BindError, Control, Server};
 
 /// Runs the example of the readme.

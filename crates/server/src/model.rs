@@ -11,6 +11,7 @@ use chaski::{Engine, Handle, Ranker, SamplerParams, Speculation};
 use serde_json::Value;
 
 use crate::about::About;
+use crate::dialects::DialectOptions;
 use crate::error::{ApiError, Kind, chain};
 use crate::fields::Fields;
 use crate::loras::Loras;
@@ -18,6 +19,7 @@ use crate::names::{is_called, stem};
 use crate::pace::Pace;
 use crate::places::Places;
 use crate::queue::Queue;
+use crate::salts::Salts;
 
 /// A model that answers.
 pub(crate) struct Served {
@@ -30,6 +32,7 @@ pub(crate) struct Served {
     pub(crate) queue: Queue,
     pub(crate) pace: Pace,
     pub(crate) places: Arc<Places>,
+    salts: Salts,
     handle: Handle,
 }
 
@@ -56,6 +59,8 @@ pub(crate) struct Facts {
     pub(crate) context_shift: bool,
     /// Variables of the template where a request says nothing.
     pub(crate) variables: Variables,
+    /// Details of its dialects.
+    pub(crate) dialects: DialectOptions,
     /// Its tokenizer, if it has one.
     tokenizer: Option<Arc<Tokenizer>>,
     /// Pooling of embeddings, if the options or the file have one.
@@ -66,6 +71,8 @@ pub(crate) struct Facts {
     pub(crate) suffix_first: bool,
     /// Its way of ranking documents, if it has one.
     pub(crate) ranker: Option<Ranker>,
+    /// Each key has cached prefixes of its own.
+    pub(crate) cache_per_key: bool,
     /// Its LoRAs.
     pub(crate) loras: Arc<Loras>,
     /// Drafts of answers, if there are any.
@@ -107,6 +114,8 @@ pub struct ModelOptions {
     pub context_shift: bool,
     /// Variables of the chat template where a request says nothing.
     pub variables: Variables,
+    /// Details of its dialects.
+    pub dialects: DialectOptions,
     /// Sequences that the engine was built for.
     pub n_seq: u32,
     /// It makes embeddings only.
@@ -117,6 +126,8 @@ pub struct ModelOptions {
     pub pooling: Option<Pooling>,
     /// LoRAs have an effect only on requests that name one, or say scales; those of others are 0 until they are set.
     pub lora_init_without_apply: bool,
+    /// Keep the cached prefixes of each key apart: no client learns from times what others asked.
+    pub cache_per_key: bool,
     /// Draft answers while few run: with the engine's draft model ([`Engine::set_draft`]), or by lookup.
     pub speculation: Option<Speculation>,
 }
@@ -153,15 +164,17 @@ impl Served {
             max_tokens: options.max_tokens,
             context_shift: options.context_shift,
             variables: options.variables,
+            dialects: options.dialects,
             tokenizer,
             embeds: options.embeddings || is_encoder,
             suffix_first: options.suffix_first,
             ranker,
+            cache_per_key: options.cache_per_key,
             loras,
             speculation: options.speculation,
         };
-        let (queue, pace) = (Queue::default(), Pace::default());
-        Ok(Served { facts: Arc::new(facts), n_byte, memory, queue, pace, places, handle })
+        let (queue, pace, salts) = (Queue::default(), Pace::default(), Salts::default());
+        Ok(Served { facts: Arc::new(facts), n_byte, memory, queue, pace, places, salts, handle })
     }
 
     /// Ends its thread, and frees it; answers that run are waited for.
@@ -218,6 +231,11 @@ impl Served {
     /// Those of a device that is lost.
     pub(crate) async fn flush_cache(&self) -> Result<(), ApiError> {
         Ok(self.handle.flush_cache().await.map(drop)?)
+    }
+
+    /// The number of the prefixes of a client's request with this `cache_salt`.
+    pub(crate) fn salt(&self, client: u64, salt: Option<&str>) -> u32 {
+        self.salts.number(self.facts.cache_per_key.then_some(client), salt)
     }
 
     /// True if requests are open, and nothing has come of them for longer than this.
@@ -401,11 +419,13 @@ impl Facts {
             max_tokens: None,
             context_shift: false,
             variables: Variables::default(),
+            dialects: DialectOptions::default(),
             tokenizer: None,
             pooling: None,
             embeds: false,
             suffix_first: false,
             ranker: None,
+            cache_per_key: false,
             loras: Arc::default(),
             speculation: None,
         }

@@ -1,36 +1,64 @@
 //! Models that clients of a server fetched, and names that they gave.
 //!
-//! They are in the list until the server ends. Files stay in the cache until a client deletes them: after the next
-//! start, fetching takes no time.
+//! They are in the list until a client deletes them: a file keeps them for the next server.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chaski_hub::ModelName;
 
+use super::kept::Kept;
+
 /// A model that was fetched.
-struct Fetched {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fetched {
     /// Its id, and further names.
-    names: Vec<String>,
-    path: PathBuf,
+    pub(super) names: Vec<String>,
+    pub(super) path: PathBuf,
     /// The files to delete with it, if they are in the cache.
-    files: Option<ModelName>,
+    pub(super) files: Option<ModelName>,
 }
 
 /// Models and names that clients added to the list.
 #[derive(Default)]
-pub(super) struct Added(Mutex<State>);
+pub(super) struct Added {
+    state: Mutex<State>,
+    /// The file that keeps them, if there is one.
+    kept: Option<Kept>,
+}
 
-#[derive(Default)]
-struct State {
-    fetched: Vec<Fetched>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) fetched: Vec<Fetched>,
     /// Names for models that were there without clients, and the ids of these.
-    copies: Vec<(String, String)>,
+    pub(super) copies: Vec<(String, String)>,
 }
 
 impl Added {
+    /// Those that a file has.
+    pub(super) fn kept(kept: Kept) -> Added {
+        Added { state: Mutex::default(), kept: Some(kept) }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the file again, which other servers may have changed.
+    pub(super) fn renew(&self) {
+        let mut state = self.state();
+        if let Some(now) = self.kept.as_ref().and_then(Kept::changed) {
+            *state = now;
+        }
+    }
+
+    /// Changes the models and names, also those in the file.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state();
+        match &self.kept {
+            None => change(&mut state),
+            Some(kept) => kept.change(&mut state, change),
+        }
     }
 
     /// Names for the model with this id and file: those of copies, and of a fetched model that is the same file.
@@ -54,36 +82,41 @@ impl Added {
     /// Adds a fetched model, or a name of it. A name that meant another version of it means this one from now on.
     /// `files`: those to delete with it, if they are in the cache.
     pub(super) fn fetch(&self, name: &str, path: &Path, files: Option<ModelName>) {
-        let mut state = self.state();
-        state.forget(name);
-        match state.fetched.iter_mut().find(|fetched| fetched.path == path) {
-            Some(fetched) => fetched.names.push(name.to_owned()),
-            None => {
-                state.fetched.push(Fetched { names: vec![name.to_owned()], path: path.to_owned(), files })
+        self.change(|state| {
+            state.forget(name);
+            match state.fetched.iter_mut().find(|fetched| fetched.path == path) {
+                Some(fetched) => fetched.names.push(name.to_owned()),
+                None => {
+                    let (names, path) = (vec![name.to_owned()], path.to_owned());
+                    state.fetched.push(Fetched { names, path, files });
+                }
             }
-        }
+        });
     }
 
     /// Gives the model with this id a name, which means no other from now on.
     pub(super) fn copy(&self, id: &str, name: &str) {
-        let mut state = self.state();
-        let is_it = |fetched: &Fetched| fetched.names.first().is_some_and(|first| first == id);
-        let own = state.fetched.iter().find(|fetched| is_it(fetched));
-        if own.is_some_and(|own| own.names.iter().any(|known| known == name)) {
-            return;
-        }
-        state.forget(name);
-        match state.fetched.iter_mut().find(|fetched| is_it(fetched)) {
-            Some(fetched) => fetched.names.push(name.to_owned()),
-            None => state.copies.push((name.to_owned(), id.to_owned())),
-        }
+        self.change(|state| {
+            // Its first name may be that of another model of this server.
+            let is_it = |fetched: &Fetched| fetched.names.iter().any(|known| known == id);
+            let own = state.fetched.iter().find(|fetched| is_it(fetched));
+            if own.is_some_and(|own| own.names.iter().any(|known| known == name)) {
+                return;
+            }
+            state.forget(name);
+            match state.fetched.iter_mut().find(|fetched| is_it(fetched)) {
+                Some(fetched) => fetched.names.push(name.to_owned()),
+                None => state.copies.push((name.to_owned(), id.to_owned())),
+            }
+        });
     }
 
     /// Takes a name away. If it was the last one of a fetched model, returns its files, if they are in the cache.
     pub(super) fn forget(&self, name: &str) -> Option<Option<ModelName>> {
-        let mut state = self.state();
-        let given = state.given(name)?.to_owned();
-        state.forget(&given).map(|fetched| fetched.files)
+        self.change(|state| {
+            let given = state.given(name)?.to_owned();
+            state.forget(&given).map(|fetched| fetched.files)
+        })
     }
 }
 
@@ -132,6 +165,61 @@ mod tests {
         assert_eq!(added.forget("three:latest"), Some(Some(files)));
         assert!(added.fetched().is_empty() && added.forget("four").is_none());
         assert_eq!(added.names_for("own", None), ["two"]);
+    }
+
+    #[test]
+    fn servers_with_one_file_keep_each_others_models() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deeper/models.json");
+        let added = || Added::kept(Kept::new(path.clone(), |note| panic!("{note}")));
+        let (one, two) = (added(), added());
+        let files = ModelName::parse("hf:a/b@v1/c.gguf").unwrap();
+        one.fetch("one", Path::new("c.gguf"), Some(files.clone()));
+        two.copy("own", "two");
+        one.copy("one", "three");
+        for (added, expected) in
+            [(&one, ["one", "three"]), (&two, ["one", "three"]), (&added(), ["one", "three"])]
+        {
+            added.renew();
+            assert_eq!(added.fetched(), [(PathBuf::from("c.gguf"), expected.map(String::from).into())]);
+            assert_eq!(added.names_for("own", None), ["two"]);
+        }
+        assert!(two.forget("one").is_none());
+        assert_eq!(added_anew(&added()).forget("three"), Some(Some(files)));
+        one.renew();
+        assert!(one.fetched().is_empty() && one.is_given("two"));
+        let names: Vec<_> = std::fs::read_dir(folder.path().join("deeper"))
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
+        assert_eq!(names.len(), 2, "the file and its lock: {names:?}");
+    }
+
+    fn added_anew(added: &Added) -> &Added {
+        added.renew();
+        added
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("models.json");
+        for text in ["{\"version\": 1, \"fetched\": [", "{\"version\": 2, \"fetched\": [], \"names\": {}}"] {
+            std::fs::write(&path, text).unwrap();
+            let notes = std::sync::Arc::<Mutex<Vec<String>>>::default();
+            let told = notes.clone();
+            let added =
+                Added::kept(Kept::new(path.clone(), move |note| told.lock().unwrap().push(note.to_owned())));
+            added.renew();
+            added.renew();
+            added.copy("own", "two");
+            assert_eq!(
+                (added.names_for("own", None), std::fs::read_to_string(&path).unwrap()),
+                (vec!["two".to_owned()], text.to_owned())
+            );
+            let notes = notes.lock().unwrap();
+            assert!(notes.len() == 2 && notes.iter().all(|note| note.contains("models.json")), "{notes:?}");
+        }
     }
 
     #[test]

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chaski::embedding::Pooling;
-use chaski_server::{KeepAlive, Key, Level, Listen, ServerConfig, Tls, Variables};
+use chaski_server::{KeepAlive, Key, Level, Listen, ServerConfig, Tls, TrustedProxy, Variables};
 
+use super::dialects::DialectArgs;
+use super::kept::Kept;
 use super::limits::LimitArgs;
 use super::log::{LogFormat, LogSettings};
 use crate::draft::DraftArgs;
@@ -37,6 +39,10 @@ pub(crate) struct ModelsArgs {
     /// Offer the models of a TOML file: a table for each name, with `model` for its file, and options of this command
     #[arg(long = "models-preset", value_name = "FILE")]
     pub(crate) preset: Option<PathBuf>,
+    /// File that keeps the models that clients fetch, and the names that they give; none: until the server ends
+    /// [default: served-models.json in the user's folder of data]
+    #[arg(long = "models-file", value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Models that are loaded at once; 0: any number
     #[arg(long = "models-max", value_name = "N", default_value_t = 4)]
     max: usize,
@@ -51,7 +57,7 @@ pub(crate) struct ModelsArgs {
     no_models_autoload: bool,
     /// Time for which a model stays loaded after its last request, such as 5m; below 0: always [default: always for
     /// MODEL, 5m for others]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, alias = "sleep-idle", value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) keep_alive: Option<KeepAlive>,
     /// Load models at the start, instead of when requests ask for them [default: true for MODEL, false for others]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -60,6 +66,15 @@ pub(crate) struct ModelsArgs {
 }
 
 impl ModelsArgs {
+    /// The file of models and names of clients, if there is one.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match &self.file {
+            Some(file) if file == Path::new("none") => None,
+            Some(file) => Some(file.clone()),
+            None => Kept::usual_place(),
+        }
+    }
+
     /// The files that were named.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.models.iter().chain(&self.model).map(PathBuf::as_path)
@@ -91,14 +106,23 @@ pub(crate) struct Args {
     kv_tokens: Option<u32>,
     #[command(flatten)]
     pub(super) limits: LimitArgs,
+    #[command(flatten)]
+    pub(super) dialects: DialectArgs,
+    /// Keep the cached prefixes of each key apart, so that no client learns from times what others asked
+    #[arg(long)]
+    pub(crate) cache_per_key: bool,
     /// Name of the model in the API, and further names after commas [default: that of the file]
     #[arg(short, long, value_name = "NAMES")]
     alias: Option<String>,
+    /// Responses of OpenAI's API that are kept in memory, so that requests can go on from them [default: none]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    store: usize,
     /// Words that describe the model in the list of models, with commas between them
     #[arg(long, value_name = "WORDS")]
     tags: Option<String>,
     /// Most tokens of an answer; -1: up to the end of the context
-    #[arg(short = 'n', long, value_name = "N", default_value_t = -1, allow_negative_numbers = true)]
+    #[arg(short = 'n', long, alias = "max-tokens")]
+    #[arg(value_name = "N", default_value_t = -1, allow_negative_numbers = true)]
     pub(crate) n_predict: i64,
     /// When the context is full, drop its older half and go on
     #[arg(long)]
@@ -138,8 +162,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
     /// Origins of pages that may use the server, with commas between them; *: all [default: pages of this machine]
-    #[arg(long, value_name = "ORIGINS")]
+    #[arg(long, alias = "cors-origin", value_name = "ORIGINS")]
     cors_origins: Option<String>,
+    /// A proxy that may say who its client is (x-forwarded-for): an address, a network such as 10.0.0.0/8, or unix for
+    /// sockets of the file system; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    trusted_proxy: Vec<TrustedProxy>,
     /// Answer requests for models with other names, too [default: without keys]
     #[arg(long, overrides_with = "no_any_model")]
     any_model: bool,
@@ -183,6 +211,9 @@ pub(crate) struct Args {
     /// Form of the log on stderr
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     pub(crate) log_format: LogFormat,
+    /// Write the texts that go to models to the log, too: prompts, and texts to embed or score
+    #[arg(long)]
+    log_prompts: bool,
     /// Draft model for speculative decoding while few requests run: smaller, with the same vocabulary (-md)
     #[arg(long, value_name = "FILE")]
     pub(crate) model_draft: Option<PathBuf>,
@@ -294,6 +325,7 @@ impl Args {
         }
         config.allowed_hosts = self.allowed_host.clone();
         config.cors_origins = commas(&self.cors_origins);
+        config.trusted_proxies = self.trusted_proxy.clone();
         config.models_max = Some(self.models.max).filter(|most| *most > 0);
         config.models_bytes = self.models.memory.map(|gib| (f64::from(gib) * f64::from(1 << 30)) as u64);
         config.autoload = !self.models.no_models_autoload;
@@ -303,6 +335,7 @@ impl Args {
             _ => None,
         };
         config.page = !self.no_ui;
+        config.kept_responses = self.store;
         config.metrics = !self.no_metrics;
         config.slots = !self.no_slots;
         config.slot_save_path = self.slot_save_path()?;
@@ -311,6 +344,7 @@ impl Args {
         config.fingerprint = concat!("chaski-", env!("CHASKI_COMMIT")).into();
         config.full_status = self.full_status;
         config.log = Some(log.log());
+        config.log_prompts = self.log_prompts;
         Ok(config)
     }
 

@@ -1,8 +1,9 @@
 //! The log of a server: a line for each answer and each other request for work, and with `-v` for all requests.
 
+use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use chaski_server::{Access, Answered, Entry, Log};
+use chaski_server::{Access, Answered, Entry, Log, Prompted};
 use serde_json::json;
 
 use crate::ui::{Ui, write_line};
@@ -69,6 +70,12 @@ fn key(name: &Option<String>) -> String {
     name.as_ref().map(|name| format!(" [{}]", plain(name))).unwrap_or_default()
 }
 
+/// The address of a client, unless it is a program of this machine.
+fn client(address: &Option<IpAddr>) -> String {
+    let far = address.filter(|address| !address.is_loopback());
+    far.map(|address| format!(" from {address}")).unwrap_or_default()
+}
+
 /// The trace of a request, if it is part of one.
 fn trace(id: &Option<String>) -> String {
     id.as_ref().map(|id| format!(", trace {id}")).unwrap_or_default()
@@ -78,10 +85,11 @@ fn trace(id: &Option<String>) -> String {
 fn text(entry: &Entry, ui: &Ui) -> Option<String> {
     match entry {
         Entry::Answered(a) if !ui.quiet() => Some(format!(
-            "{} {}{} {}: {} tokens in ({} cached), {} out, first after {:.0} ms ({:.0} in the queue), {:.1}/s, {}, {}{}",
+            "{} {}{}{} {}: {} tokens in ({} cached), {} out, first after {:.0} ms ({:.0} in the queue), {:.1}/s, {}, {}{}",
             now(),
             plain(&a.id),
             key(&a.key),
+            client(&a.client),
             plain(&a.model),
             a.n_prompt,
             a.n_cached,
@@ -98,7 +106,13 @@ fn text(entry: &Entry, ui: &Ui) -> Option<String> {
             let time = a.time.as_secs_f64() * 1e3;
             let (id, path) = (plain(&a.id), plain(&a.path));
             let trace = trace(&a.trace_id);
-            Some(format!("{} {id} {} {path} -> {} in {time:.1} ms{key}{trace}", now(), a.method, a.status))
+            let client = client(&a.client);
+            let (now, method, status) = (now(), &a.method, a.status);
+            Some(format!("{now} {id} {method} {path} -> {status} in {time:.1} ms{key}{client}{trace}"))
+        }
+        Entry::Prompted(a) => {
+            let (id, key, model) = (plain(&a.id), key(&a.key), plain(&a.model));
+            Some(format!("{} {id}{key} {model} gets: {}", now(), plain(&a.text)))
         }
         Entry::Note(text) if !ui.quiet() => Some(format!("note: {}", plain(text))),
         _ => None,
@@ -108,14 +122,17 @@ fn text(entry: &Entry, ui: &Ui) -> Option<String> {
 fn object(entry: &Entry) -> serde_json::Value {
     let time = chrono::Utc::now().to_rfc3339();
     match entry {
-        Entry::Access(Access { id, trace_id, key, method, path, status, time: took, is_only: _ }) => json!({
-            "time": time, "event": "request", "id": id, "trace_id": trace_id, "key": key, "method": method, "path": path,
-            "status": status, "seconds": took.as_secs_f64(),
-        }),
+        Entry::Access(Access { id, trace_id, key, client, method, path, status, time: took, is_only: _ }) => {
+            json!({
+                "time": time, "event": "request", "id": id, "trace_id": trace_id, "key": key, "client": client, "method": method, "path": path,
+                "status": status, "seconds": took.as_secs_f64(),
+            })
+        }
         Entry::Answered(Answered {
             id,
             trace_id,
             key,
+            client,
             status,
             model,
             n_prompt,
@@ -127,10 +144,13 @@ fn object(entry: &Entry) -> serde_json::Value {
             finish,
         }) => {
             json!({
-                "time": time, "event": "answer", "id": id, "trace_id": trace_id, "key": key, "status": status, "model": model, "prompt_tokens": n_prompt,
+                "time": time, "event": "answer", "id": id, "trace_id": trace_id, "key": key, "client": client, "status": status, "model": model, "prompt_tokens": n_prompt,
                 "cached_tokens": n_cached, "completion_tokens": n_token, "queue_seconds": queue.as_secs_f64(), "ttft_seconds": ttft.as_secs_f64(),
                 "tokens_per_second": rate, "finish": finish,
             })
+        }
+        Entry::Prompted(Prompted { id, key, model, text }) => {
+            json!({"time": time, "event": "prompt", "id": id, "key": key, "model": model, "text": text})
         }
         Entry::Note(text) => json!({"time": time, "event": "note", "message": text}),
         _ => json!({"time": time, "event": "other"}),

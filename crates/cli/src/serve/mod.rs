@@ -2,9 +2,11 @@
 
 mod added;
 mod args;
+mod dialects;
 mod fetches;
 #[cfg(unix)]
 mod files;
+mod kept;
 mod limits;
 mod log;
 mod models;

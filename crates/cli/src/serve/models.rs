@@ -13,6 +13,7 @@ use chaski_server::{KeepAlive, LoadError, Loader, ModelOptions, Offer, Offers, P
 use super::added::Added;
 use super::args::Args;
 use super::fetches::Fetches;
+use super::kept::Kept;
 use super::limits::LimitArgs;
 use crate::config::{Again, Preset};
 use crate::failure::{Usage, is_out_of_memory};
@@ -55,12 +56,26 @@ pub(super) struct Item {
     pub(super) is_fetched: bool,
 }
 
+impl Item {
+    /// True if it is called so.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.id == name || self.aliases.iter().any(|alias| alias == name)
+    }
+}
+
 impl Catalogue {
     /// Reads it for the first time.
     ///
     /// # Errors
     /// A folder or a file of presets that cannot be read; two models with one name.
     pub(super) fn new(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow::Result<Arc<Catalogue>> {
+        let added = match args.models.file() {
+            Some(file) => {
+                let notes = ui.clone();
+                Added::kept(Kept::new(file, move |text| notes.note(text)))
+            }
+            None => Added::default(),
+        };
         let catalogue = Arc::new(Catalogue {
             args: RwLock::new(Arc::new(args)),
             again,
@@ -71,7 +86,7 @@ impl Catalogue {
             has_started: AtomicBool::new(false),
             is_running: AtomicBool::new(false),
             fetches: Arc::default(),
-            added: Added::default(),
+            added,
         });
         *catalogue.last() = catalogue.read()?;
         catalogue.is_running.store(true, Ordering::Relaxed);
@@ -154,6 +169,14 @@ impl Catalogue {
     }
 
     pub(super) fn items(&self) -> anyhow::Result<Vec<Item>> {
+        let (mut items, args) = (self.own_items()?, &self.args());
+        self.added.renew();
+        self.add(&mut items, args);
+        Ok(items)
+    }
+
+    /// The models without those of clients.
+    pub(super) fn own_items(&self) -> anyhow::Result<Vec<Item>> {
         let args = &self.args();
         let named: Vec<Option<PathBuf>> = args.models.paths().map(|path| Some(path.to_owned())).collect();
         let has_other = args.models.dir.is_some() || args.models.preset.is_some();
@@ -221,21 +244,25 @@ impl Catalogue {
         // A file that a preset names is listed under that name.
         items_of_folder.retain(|item| !items.iter().any(|named| named.path == item.path));
         items.extend(items_of_folder);
-        self.add(&mut items, args);
         Ok(items)
     }
 
-    /// Adds the models and names of clients.
+    /// Adds the models and names of clients. Names that the server's own models have stay theirs.
     fn add(&self, items: &mut Vec<Item>, args: &Arc<Args>) {
-        for item in &mut *items {
-            for name in self.added.names_for(&item.id, item.path.as_deref()) {
-                if name != item.id && !item.aliases.contains(&name) {
-                    item.aliases.push(name);
+        let added: Vec<Vec<String>> =
+            items.iter().map(|item| self.added.names_for(&item.id, item.path.as_deref())).collect();
+        for (i, names) in added.into_iter().enumerate() {
+            for name in names {
+                if !items.iter().any(|item| item.is_called(&name)) {
+                    items[i].aliases.push(name);
                 }
             }
         }
         for (path, mut names) in self.added.fetched() {
-            if !items.iter().any(|item| item.path.as_ref() == Some(&path)) {
+            names.retain(|name| !items.iter().any(|item| item.is_called(name)));
+            let is_listed = items.iter().any(|item| item.path.as_ref() == Some(&path));
+            // Other programs may have deleted its files.
+            if !is_listed && !names.is_empty() && path.exists() {
                 let (id, args) = (names.remove(0), args.clone());
                 let path = Some(path);
                 items.push(Item { id, aliases: names, path, args, is_named: false, is_fetched: true });
@@ -328,6 +355,8 @@ fn engine(
         max_tokens: usize::try_from(args.n_predict).ok(),
         context_shift: args.context_shift,
         variables: args.variables(),
+        dialects: args.dialects.options()?,
+        cache_per_key: args.cache_per_key,
         n_seq: args.parallel,
         embeddings: args.embeddings,
         suffix_first: args.spm_infill,

@@ -47,8 +47,13 @@ impl Catalogue {
     /// The model that is called so, if there is one.
     fn called(&self, name: &str) -> Result<Option<Item>, StoreError> {
         let items = self.items().map_err(|error| StoreError::Other(chain(error.as_ref())))?;
-        let is_it = |item: &Item| item.id == name || item.aliases.iter().any(|alias| alias == name);
-        Ok(items.into_iter().find(is_it))
+        Ok(items.into_iter().find(|item| item.is_called(name)))
+    }
+
+    /// True if the name is there because clients gave it, and not because the server was started with it.
+    fn is_given(&self, name: &str) -> Result<bool, StoreError> {
+        let own = self.own_items().map_err(|error| StoreError::Other(chain(error.as_ref())))?;
+        Ok(self.added.is_given(name) && !own.iter().any(|item| item.is_called(name)))
     }
 }
 
@@ -93,7 +98,7 @@ impl Store for Catalogue {
     ) -> Result<(), StoreError> {
         let other = || StoreError::Name(format!("`{name}` is the name of another model of this server"));
         let known = self.called(name)?;
-        let is_given = self.added.is_given(name);
+        let is_given = self.is_given(name)?;
         if known.is_some() && !is_given {
             // Of the command line, a folder or a preset: its files are here.
             return Ok(());
@@ -110,7 +115,7 @@ impl Store for Catalogue {
         }
         // The list may have changed meanwhile.
         if self.called(name)?.is_some_and(|item| item.path.as_ref() != Some(&found.path))
-            && !self.added.is_given(name)
+            && !self.is_given(name)?
         {
             return Err(other());
         }
@@ -119,8 +124,7 @@ impl Store for Catalogue {
     }
 
     fn copy(&self, id: &str, name: &str) -> Result<(), StoreError> {
-        let is_given = self.added.is_given(name);
-        if self.called(name)?.is_some() && !is_given {
+        if self.called(name)?.is_some() && !self.is_given(name)? {
             let message =
                 format!("`{name}` is the name of a model of this server, and cannot be given to another");
             return Err(StoreError::Name(message));
@@ -131,7 +135,7 @@ impl Store for Catalogue {
 
     fn delete(&self, id: &str, name: &str) -> Result<Option<Removal>, StoreError> {
         let item = self.called(id)?;
-        if !self.added.is_given(name) {
+        if !self.is_given(name)? {
             let message = format!(
                 "`{name}` is a model that the server was started with; only fetched models and given names are deleted"
             );

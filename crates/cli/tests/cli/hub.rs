@@ -36,7 +36,8 @@ impl Place {
             .env("HF_ENDPOINT", self.hub.endpoint())
             .env("HF_HOME", self.folder.path())
             .env("HOME", self.folder.path())
-            .env("XDG_CACHE_HOME", self.folder.path().join("cache"));
+            .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
+            .env("XDG_DATA_HOME", self.folder.path().join("data"));
         command
     }
 

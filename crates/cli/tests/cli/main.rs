@@ -14,6 +14,7 @@ mod routers;
 mod serve;
 mod show;
 mod slow;
+mod stopped;
 mod swarm;
 mod templates;
 mod usage;

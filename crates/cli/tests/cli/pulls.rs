@@ -191,3 +191,68 @@ fn a_file_that_the_server_was_started_with_is_only_renamed() {
     assert_eq!((tells(&server, NAME), tells(&server, "storyteller-Q4_K_M")), (404, 200));
     assert!(path.is_file());
 }
+
+/// A server for one list of models after another.
+fn restart(place: &Place, server: Server, more: &[&str]) -> Server {
+    drop(server);
+    start(place, more)
+}
+
+#[test]
+fn fetched_models_and_given_names_outlive_their_server() {
+    let place = Place::new();
+    let server = start(&place, &[]);
+    assert_eq!((pull(&server, NAME).0, copy(&server, NAME, "tales").0), (200, 200));
+    assert_eq!((copy(&server, "storyteller-Q4_K_M", "mine").0, copy(&server, NAME, "gone").0), (200, 200));
+    assert_eq!(delete(&server, "gone").0, 200);
+    place.hub.take_log();
+    // It ended without a word: the file is written with each change.
+    let server = restart(&place, server, &[]);
+    let told = [NAME, "tales", "mine", "mine:latest", "gone"].map(|name| tells(&server, name));
+    assert_eq!(told, [200, 200, 200, 200, 404]);
+    assert!(place.hub.take_log().is_empty(), "nothing is asked of the hub");
+    // Two servers at once share the list.
+    let other = start(&place, &[]);
+    assert_eq!(copy(&other, "tales", "third").0, 200);
+    let begin = std::time::Instant::now();
+    // The list is read again once a second.
+    while tells(&server, "third") == 404 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "the other server's name is not there");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    drop(other);
+
+    // The names that a server is started with come first, and no client takes them away.
+    let server = restart(&place, server, &["--alias", "own,tales"]);
+    assert_eq!((tells(&server, NAME), tells(&server, "tales"), tells(&server, "mine")), (200, 200, 404));
+    let (_, list) = asked(&server, "GET", "/v1/models", json!(null));
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let ids: Vec<&str> =
+        list["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["own", NAME], "{list}");
+    let (status, said) = delete(&server, "tales");
+    assert!(status == 400 && said.contains("was started with"), "{said}");
+
+    // A server that keeps none of its own sees none of the others'.
+    let server = restart(&place, server, &["--models-file", "none"]);
+    assert_eq!((tells(&server, NAME), copy(&server, "storyteller-Q4_K_M", "short").0), (404, 200));
+    let server = restart(&place, server, &[]);
+    assert_eq!((tells(&server, "short"), tells(&server, "mine")), (404, 200));
+    let story = std::fs::read(fixture()).unwrap();
+    for name in [NAME, "tales", "third", "mine"] {
+        assert_eq!(delete(&server, name).0, 200, "{name}");
+    }
+    assert!(!place.blobs().join(sha256(&story)).exists(), "the files went with the last name");
+    let server = restart(&place, server, &[]);
+    assert_eq!([NAME, "tales", "mine"].map(|name| tells(&server, name)), [404; 3]);
+}
+
+#[test]
+fn a_fetched_model_whose_files_are_gone_is_not_listed() {
+    let place = Place::new();
+    let server = start(&place, &[]);
+    assert_eq!(pull(&server, NAME).0, 200);
+    assert!(place.command(&["rm", NAME, "--yes"]).output().unwrap().status.success());
+    let server = restart(&place, server, &[]);
+    assert_eq!((tells(&server, NAME), pull(&server, NAME).0, tells(&server, NAME)), (404, 200, 200));
+}

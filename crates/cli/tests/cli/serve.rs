@@ -49,7 +49,8 @@ impl Drop for Server {
 }
 
 fn serve(args: &[&str]) -> Command {
-    let mut command = chaski(&["serve", "--device", "cpu"]);
+    // Models that the user's servers fetched shall not matter.
+    let mut command = chaski(&["serve", "--device", "cpu", "--models-file", "none"]);
     command.args(args).stdout(Stdio::null());
     command
 }
@@ -465,5 +466,54 @@ fn the_services_of_systemd_and_kubernetes_wait_until_answers_have_ended() {
     for probe in manifest.lines().filter_map(|line| line.trim().strip_prefix("httpGet: {path: ")) {
         let path = probe.split(',').next().expect("a path");
         assert!(ask(&server, "GET", path, "").starts_with("HTTP/1.1 200"), "{path}");
+    }
+}
+
+#[test]
+fn options_of_dialects_proxies_and_the_log_reach_the_server() {
+    let mut server = start(&[
+        "--log-format",
+        "json",
+        "--log-prompts",
+        "--trusted-proxy",
+        "127.0.0.0/8",
+        "--max-n",
+        "2",
+        "--anthropic-default-max",
+        "3",
+        "--anthropic-strip-system",
+        "^x-billing:",
+        "--store",
+        "1",
+    ]);
+    let refused = ask(&server, "POST", "/v1/completions", "{\"prompt\": \"A\", \"n\": 3}");
+    assert!(refused.starts_with("HTTP/1.1 400") && refused.contains("between 1 and 2"), "{refused}");
+    let body = "{\"prompt\": \"A private matter\", \"max_tokens\": 1}";
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let head = "POST /v1/completions HTTP/1.1\r\nhost: localhost\r\nx-forwarded-for: 9.9.9.9\r\nconnection: close\r\n";
+    write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let line = server.line("\"event\":\"prompt\"");
+    assert!(line.contains("\"text\":\"A private matter\""), "{line}");
+    let line = server.line("\"event\":\"answer\"");
+    assert!(line.contains("\"client\":\"9.9.9.9\""), "{line}");
+    let body = "{\"model\": \"storyteller-Q4_K_M\", \"system\": \"x-billing: 7\", \"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}";
+    let message = ask(&server, "POST", "/v1/messages", body);
+    assert!(message.starts_with("HTTP/1.1 200") && message.contains("\"output_tokens\":3"), "{message}");
+    let line = server.line("\"event\":\"prompt\"");
+    assert!(line.contains("Hi") && !line.contains("billing"), "{line}");
+    let response = ask(&server, "POST", "/v1/responses", "{\"input\": \"Hi\", \"max_output_tokens\": 1}");
+    assert!(response.contains("\"store\":true"), "{response}");
+    for (option, word) in [
+        ("--trusted-proxy", "proxy.example"),
+        ("--reasoning-names", "thoughts"),
+        ("--anthropic-strip-system", "("),
+        ("--max-n", "0"),
+    ] {
+        let o = serve(&[option, word]).output().unwrap();
+        let error = String::from_utf8_lossy(&o.stderr).into_owned();
+        assert!(o.status.code() == Some(2) && error.contains(option), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use chaski_schedule::Read;
+use chaski_schedule::{Read, Salt};
 
 use super::driver::Driver;
 use super::error::ServeError;
@@ -26,12 +26,14 @@ pub struct EmbedRequest {
     pub priority: i32,
     /// The client: the one with the fewest tokens served is next.
     pub client: u64,
+    /// Only requests with the same salt share cached prefixes.
+    pub salt: Salt,
 }
 
 impl EmbedRequest {
     /// A request of default priority.
     pub fn new(texts: Vec<Vec<u32>>, options: EmbedOptions) -> Self {
-        EmbedRequest { texts, options, lora: None, priority: 0, client: 0 }
+        EmbedRequest { texts, options, lora: None, priority: 0, client: 0, salt: Salt::default() }
     }
 }
 
@@ -71,7 +73,8 @@ impl Handle {
     /// [`PoolingError::NoScores`](crate::PoolingError::NoScores) for [`Pooling::Rank`] without a head; otherwise as
     /// [`Handle::generate`].
     pub fn embed(&self, request: EmbedRequest, pooling: Pooling) -> Result<Readings<Embedding>, ServeError> {
-        let EmbedRequest { texts, options: EmbedOptions { norm, .. }, lora, priority, client } = request;
+        let EmbedRequest { texts, options: EmbedOptions { norm, .. }, lora, priority, client, salt } =
+            request;
         let by = self.pooling(pooling)?;
         let heads = &self.shared.heads;
         // Scores are what they are.
@@ -88,7 +91,7 @@ impl Handle {
         for text in &texts {
             self.check(text)?;
         }
-        self.read(texts.into_iter().map(text), Shares { read: Read::Hidden, lora, priority, client })
+        self.read(texts.into_iter().map(text), Shares { read: Read::Hidden, lora, priority, client, salt })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The driver's record of a request.
 
-use chaski_schedule::{self as schedule, Chooser, Embeddings, RequestId, Turn};
+use chaski_schedule::{self as schedule, Chooser, Embeddings, RequestId, Salt, Turn};
 use chaski_text::{Logprobs, Sampler, Tokenizer};
 use futures_channel::mpsc::UnboundedSender;
 
@@ -20,6 +20,7 @@ pub(super) struct Entry {
     pub(super) embeddings: Vec<(usize, Embeddings)>,
     pub(super) priority: i32,
     pub(super) client: u64,
+    pub(super) salt: Salt,
     /// The slot that it asks for, or has.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) slot: Option<u32>,
@@ -108,6 +109,7 @@ impl Served {
             max_tokens: entry.writer.max_tokens().saturating_sub(entry.writer.accepted.len()),
             chooser: plan.chooser(&entry.writer),
             group: plan.group,
+            salt: entry.salt,
             priority: entry.priority,
             client: entry.client,
         }
@@ -122,9 +124,9 @@ impl Served {
         self.entry
     }
 
-    /// Group, LoRA scales, and tokens.
+    /// Its prefixes, LoRA scales, and tokens.
     pub(super) fn session(&self) -> (u64, Vec<f32>, Vec<u32>) {
-        (self.plan.group, self.plan.lora.clone(), self.tokens())
+        (schedule::prefixes(self.plan.group, self.entry.salt), self.plan.lora.clone(), self.tokens())
     }
 
     /// The slot that it has, or asks for.

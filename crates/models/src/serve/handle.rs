@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use chaski_runtime::{RowInput, RuntimeError};
-use chaski_schedule::{self as schedule, Embeddings, Refused, RequestId};
+use chaski_schedule::{self as schedule, Embeddings, Refused, RequestId, Salt};
 use chaski_text::{Sampler, Tokenizer};
 use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures_core::Stream;
@@ -34,6 +34,8 @@ pub struct Request {
     pub priority: i32,
     /// The client: the one with the fewest tokens served is next.
     pub client: u64,
+    /// Only requests with the same salt share cached prefixes.
+    pub salt: Salt,
     /// The slot in which its state is kept for [`Handle::save_slot`]; `None`: that of its sequence. It changes nothing
     /// else.
     #[cfg(not(target_arch = "wasm32"))]
@@ -49,6 +51,7 @@ impl Request {
             options,
             priority: 0,
             client: 0,
+            salt: Salt::default(),
             #[cfg(not(target_arch = "wasm32"))]
             slot: None,
         }
@@ -108,7 +111,7 @@ impl Handle {
     pub fn generate(&self, request: Request) -> Result<Answer, ServeError> {
         #[cfg(not(target_arch = "wasm32"))]
         let slot = request.slot;
-        let Request { prompt, embeddings, options, priority, client, .. } = request;
+        let Request { prompt, embeddings, options, priority, client, salt, .. } = request;
         self.check_decodes()?;
         self.check(&prompt)?;
         let sizes = self.shared.sizes;
@@ -127,6 +130,7 @@ impl Handle {
             embeddings,
             priority,
             client,
+            salt,
             #[cfg(not(target_arch = "wasm32"))]
             slot,
             writer,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chaski_schedule::Read;
+use chaski_schedule::{Read, Salt};
 use chaski_text::Logprobs;
 
 use super::error::ServeError;
@@ -23,6 +23,8 @@ pub struct LogitsRequest {
     pub priority: i32,
     /// The client: the one with the fewest tokens served is next.
     pub client: u64,
+    /// Only requests with the same salt share cached prefixes.
+    pub salt: Salt,
 }
 
 /// A request for the log probabilities of the tokens of prompts.
@@ -38,6 +40,8 @@ pub struct PromptLogprobsRequest {
     pub priority: i32,
     /// The client: the one with the fewest tokens served is next.
     pub client: u64,
+    /// Only requests with the same salt share cached prefixes.
+    pub salt: Salt,
 }
 
 /// Picks logits from a row.
@@ -90,14 +94,17 @@ impl Handle {
         &self,
         request: PromptLogprobsRequest,
     ) -> Result<Readings<Vec<Logprobs>>, ServeError> {
-        let PromptLogprobsRequest { prompts, n_top, lora, priority, client } = request;
+        let PromptLogprobsRequest { prompts, n_top, lora, priority, client, salt } = request;
         self.check_decodes()?;
         for prompt in &prompts {
             self.check(prompt)?;
         }
         let prompt =
             |prompt: Vec<u32>| (prompt.clone(), 0..usize::MAX, Told { prompt, n_top, logprobs: Vec::new() });
-        self.read(prompts.into_iter().map(prompt), Shares { read: Read::Logits, lora, priority, client })
+        self.read(
+            prompts.into_iter().map(prompt),
+            Shares { read: Read::Logits, lora, priority, client, salt },
+        )
     }
 
     /// Queues prompts for the logits of some tokens as their next, which run in the same steps as answers.
@@ -105,7 +112,7 @@ impl Handle {
     /// # Errors
     /// As [`Handle::generate`].
     pub fn logits(&self, request: LogitsRequest) -> Result<Readings<Vec<f32>>, ServeError> {
-        let LogitsRequest { prompts, tokens, lora, priority, client } = request;
+        let LogitsRequest { prompts, tokens, lora, priority, client, salt } = request;
         self.check_decodes()?;
         let n_vocab = self.shared.sizes.n_vocab;
         if let Some(token) = tokens.iter().copied().find(|t| *t as usize >= n_vocab) {
@@ -119,6 +126,9 @@ impl Handle {
             let last = prompt.len() - 1;
             (prompt, last..usize::MAX, Picked { tokens: tokens.clone(), logits: Vec::new() })
         };
-        self.read(prompts.into_iter().map(prompt), Shares { read: Read::Logits, lora, priority, client })
+        self.read(
+            prompts.into_iter().map(prompt),
+            Shares { read: Read::Logits, lora, priority, client, salt },
+        )
     }
 }

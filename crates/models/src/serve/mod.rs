@@ -37,7 +37,7 @@ mod steps;
 
 pub use crate::exec::{Executor, Outputs, Start};
 pub use chaski_runtime::RowInput;
-pub use chaski_schedule::{Embeddings, EmbeddingsError};
+pub use chaski_schedule::{Embeddings, EmbeddingsError, Salt};
 pub use driver::{Driver, serve};
 pub use embed::EmbedRequest;
 pub use error::{Refused, ServeError};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chaski_schedule::Read;
+use chaski_schedule::{Read, Salt};
 
 use super::error::ServeError;
 use super::handle::Handle;
@@ -33,12 +33,14 @@ pub struct RankRequest {
     pub priority: i32,
     /// The client: the one with the fewest tokens served is next.
     pub client: u64,
+    /// Only requests with the same salt share cached prefixes.
+    pub salt: Salt,
 }
 
 impl RankRequest {
     /// A request of default priority.
     pub fn new(prompts: Vec<Vec<u32>>, by: RankBy) -> Self {
-        RankRequest { prompts, by, lora: None, priority: 0, client: 0 }
+        RankRequest { prompts, by, lora: None, priority: 0, client: 0, salt: Salt::default() }
     }
 }
 
@@ -91,7 +93,7 @@ impl Handle {
     /// # Errors
     /// [`PoolingError::NoScores`] without a head; otherwise as [`Handle::generate`].
     pub fn rank(&self, request: RankRequest) -> Result<Readings<f64>, ServeError> {
-        let RankRequest { prompts, by, lora, priority, client } = request;
+        let RankRequest { prompts, by, lora, priority, client, salt } = request;
         for prompt in &prompts {
             self.check(prompt)?;
         }
@@ -103,7 +105,7 @@ impl Handle {
                     let rows = self.rows_of(pooling, prompt.len());
                     (prompt, rows, Headed { pooled: Pooled::new(pooling), heads: heads.clone() })
                 };
-                let shares = Shares { read: Read::Hidden, lora, priority, client };
+                let shares = Shares { read: Read::Hidden, lora, priority, client, salt };
                 self.read(prompts.into_iter().map(text), shares)
             }
             RankBy::Words(words) => {
@@ -116,7 +118,7 @@ impl Handle {
                     let rows = self.rows_of(Pooling::Last, prompt.len());
                     (prompt, rows, Worded { words, score: f64::NAN })
                 };
-                let shares = Shares { read: Read::Logits, lora, priority, client };
+                let shares = Shares { read: Read::Logits, lora, priority, client, salt };
                 self.read(prompts.into_iter().map(text), shares)
             }
         }

@@ -1,6 +1,6 @@
 //! The driver's record of a prompt whose rows are read.
 
-use chaski_schedule::{self as schedule, Chooser, RequestId};
+use chaski_schedule::{self as schedule, Chooser, RequestId, Salt};
 use ggml_format::{MaybeSend, MaybeSync};
 
 use super::error::ServeError;
@@ -24,6 +24,7 @@ pub(super) struct Reader {
     pub(super) chooser: Chooser,
     pub(super) priority: i32,
     pub(super) client: u64,
+    pub(super) salt: Salt,
     pub(super) sink: Box<dyn Sink>,
     /// LoRA scales; `None`: the default scales, until the driver has it.
     pub(super) lora: Option<Vec<f32>>,
@@ -40,6 +41,7 @@ impl Reader {
             max_tokens: 1,
             chooser: self.chooser,
             group,
+            salt: self.salt,
             priority: self.priority,
             client: self.client,
         }

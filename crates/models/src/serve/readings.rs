@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use chaski_schedule::{Chooser, Read, RequestId};
+use chaski_schedule::{Chooser, Read, RequestId, Salt};
 use futures_channel::mpsc::UnboundedSender;
 use ggml_format::{MaybeSend, MaybeSync};
 
@@ -102,6 +102,7 @@ pub(super) struct Shares {
     pub(super) lora: Option<Vec<f32>>,
     pub(super) priority: i32,
     pub(super) client: u64,
+    pub(super) salt: Salt,
 }
 
 impl Handle {
@@ -115,7 +116,7 @@ impl Handle {
         prompts: impl ExactSizeIterator<Item = (Vec<u32>, Range<usize>, F)>,
         shares: Shares,
     ) -> Result<Readings<F::Out>, ServeError> {
-        let Shares { read, lora, priority, client } = shares;
+        let Shares { read, lora, priority, client, salt } = shares;
         let open = self.shared.open()?;
         let results = (0..prompts.len()).map(|_| None).collect();
         let inbox = Arc::new(Mutex::new(Inbox { results, error: None, waker: Waker::noop().clone() }));
@@ -124,7 +125,7 @@ impl Handle {
             let sink = Box::new(Sender { index, fold: Some(fold), inbox: inbox.clone() });
             let (chooser, lora, open) =
                 (Chooser::Nobody { first: rows.start, end: rows.end, read }, lora.clone(), open.clone());
-            Reader { id, prompt, chooser, priority, client, sink, lora, open }
+            Reader { id, prompt, chooser, priority, client, salt, sink, lora, open }
         };
         let mut left: Vec<Reader> = prompts.enumerate().map(reader).collect();
         left.reverse();

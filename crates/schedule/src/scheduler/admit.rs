@@ -32,7 +32,7 @@ impl Scheduler {
         };
         let has_state = self.limits.n_snapshot.is_some();
         let keys = keys(&waiting.request.embeddings, &waiting.tokens, 0..n_token);
-        let mut found = self.pool.find(waiting.request.group, &keys, most, has_state);
+        let mut found = self.pool.find(waiting.request.prefixes(), &keys, most, has_state);
         // Pages for the prompt and one token.
         let n_page = (n_token + 1).min(self.limits.n_ctx).div_ceil(size);
         let n_new = n_page - found.pages.len();

@@ -151,12 +151,12 @@ impl Running {
         if !self.is_cached() {
             return;
         }
-        let (size, group) = (pool.page(), self.request.group);
+        let (size, prefixes) = (pool.page(), self.request.prefixes());
         let n_full = self.n_sent.min(self.tokens.len()) / size;
         for i in self.n_named..n_full {
             let parent = i.checked_sub(1).map(|before| self.table[before]);
             let keys = keys(&self.request.embeddings, &self.tokens, i * size..(i + 1) * size);
-            let page = pool.set_name(group, parent, self.table[i], &keys);
+            let page = pool.set_name(prefixes, parent, self.table[i], &keys);
             if page != self.table[i] {
                 self.table[i] = page;
                 swapped.push((i as u32, page));
@@ -174,6 +174,6 @@ impl Running {
         }
         let parent = at.checked_sub(1).map(|before| self.table[before]);
         let keys = keys(&self.request.embeddings, &self.tokens, at * size..n_known);
-        self.table[at] = pool.set_name(self.request.group, parent, self.table[at], &keys);
+        self.table[at] = pool.set_name(self.request.prefixes(), parent, self.table[at], &keys);
     }
 }

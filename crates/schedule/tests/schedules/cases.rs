@@ -29,7 +29,17 @@ fn small() -> Limits {
 fn request(id: u64, prompt: &[u32]) -> Request {
     let prompt = prompt.to_vec();
     let (id, chooser) = (RequestId(id), Chooser::Device);
-    Request { id, prompt, embeddings: Vec::new(), max_tokens: 4, chooser, group: 0, priority: 0, client: 0 }
+    Request {
+        id,
+        prompt,
+        embeddings: Vec::new(),
+        max_tokens: 4,
+        chooser,
+        group: 0,
+        salt: 0,
+        priority: 0,
+        client: 0,
+    }
 }
 
 #[test]
@@ -290,6 +300,30 @@ fn groups_take_turns_also_beside_long_prompts() {
     s.submit(of_group(202, &[3; 56], 4)).expect("a prompt");
     s.submit(of_group(301, &[4], 40)).expect("a prompt");
     assert_eq!(slots.groups(&mut s, 9, |_| {}), [2, 3, 1, 2, 3, 1, 2, 3, 1]);
+}
+
+#[test]
+fn requests_of_different_salts_share_steps_and_no_prefixes() {
+    let limits = Limits { n_seq: 4, n_page: 16, max_row: 32, max_waiting: 9, ..small() };
+    let mut s = Scheduler::new(limits).expect("room");
+    let prompt = [1, 2, 3, 4, 5, 6];
+    let salted = |id, salt| Request { salt, max_tokens: 1, ..request(id, &prompt) };
+    // The first position and the last of each request that runs in a step.
+    let mut step = |asked: &[(u64, u32)]| {
+        for (id, salt) in asked {
+            s.submit(salted(*id, *salt)).expect("a prompt");
+        }
+        let rows = s.next(Budget { rows: 32, repeat: 1 }).expect("a step").step.rows;
+        let mut found = HashMap::new();
+        rows.iter().for_each(|row| found.entry(row.seq).or_insert((row.pos, row.pos)).1 = row.pos);
+        s.done(&vec![7; asked.len()]);
+        let mut found: Vec<(u32, u32)> = found.into_values().collect();
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(step(&[(1, 0)]), [(0, 5)]);
+    assert_eq!(step(&[(2, 0), (3, 1), (4, 2)]), [(0, 5), (0, 5), (5, 5)], "in one step");
+    assert_eq!(step(&[(5, 0), (6, 1), (7, 2), (8, 3)]), [(0, 5), (5, 5), (5, 5), (5, 5)]);
 }
 
 #[test]

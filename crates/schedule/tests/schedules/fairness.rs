@@ -53,7 +53,8 @@ impl Trial {
         self.n_id += 1;
         let (id, prompt) = (RequestId(self.n_id), vec![self.n_id as u32; n_prompt]);
         let (chooser, embeddings) = (Chooser::Device, Vec::new());
-        let request = Request { id, prompt, embeddings, max_tokens, chooser, group: 0, priority, client };
+        let request =
+            Request { id, prompt, embeddings, max_tokens, chooser, group: 0, salt: 0, priority, client };
         self.scheduler.submit(request).expect("room in the queue");
         self.clients.insert(id, client);
         *self.n_waiting.entry(client).or_default() += 1;

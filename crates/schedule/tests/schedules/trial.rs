@@ -178,6 +178,7 @@ impl Trial {
             max_tokens: r.within(1, 20),
             chooser,
             group: *r.one_of(&[0, 0, 0, 0, 1, 2]),
+            salt: *r.one_of(&[0, 0, 0, 0, 7]),
             priority: r.within(0, 3) as i32 / 2,
             client: r.within(0, 2) as u64,
         };

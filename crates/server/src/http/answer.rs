@@ -28,6 +28,9 @@ use crate::queue::Waiting;
 use crate::spans::Asked;
 use crate::{clock, ids};
 
+/// Says nothing to clients, and keeps the connection open.
+const COMMENT: &str = ":\n\n";
+
 /// Events that wait for a client.
 const CHANNEL: usize = 256;
 
@@ -44,6 +47,9 @@ pub(super) struct Queued {
     waiting: Vec<Waiting>,
     tasks: Tasks,
 }
+
+/// Puts another writer around that of a dialect.
+pub(super) type Wrap = Box<dyn FnOnce(Box<dyn Writer>) -> Box<dyn Writer> + Send>;
 
 /// Reads a body, and queues its answers.
 ///
@@ -78,7 +84,8 @@ pub(super) async fn queue(
         let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
         let priority = ask.priority;
         let lora = ask.options.lora.clone();
-        let request = PromptLogprobsRequest { prompts: tokens, n_top, lora, priority, client };
+        let salt = served.salt(client, ask.salt.as_deref());
+        let request = PromptLogprobsRequest { prompts: tokens, n_top, lora, priority, client, salt };
         let found = wait(app, &served, served.prompt_logprobs(request)?).await?;
         prompts.iter_mut().zip(found).for_each(|(prompt, found)| prompt.logprobs = found);
     }
@@ -108,6 +115,7 @@ pub(crate) async fn answer(
     caller: Caller,
     path: String,
     body: Value,
+    wrap: Option<Wrap>,
 ) -> Result<Response<Body>, ApiError> {
     let start = Instant::now();
     let open = app.open(caller.limited())?;
@@ -121,10 +129,14 @@ pub(crate) async fn answer(
     let called = served.facts.called(name);
     let load = served.load();
     let mut queued = queue(&app, Arc::clone(&served), dialect, caller.client, called, body).await?;
+    if let Some(wrap) = wrap {
+        queued.writer = wrap(queued.writer);
+    }
     let waiting = std::mem::take(&mut queued.waiting);
     let using = Using::new(served.facts.loras.clone(), &queued.told.lora);
     let held = Held { open, using, lease: served, tasks: queued.tasks.clone() };
     caller.span.asked(queued.asked, &queued.told.id);
+    caller.prompts(&app, &real, queued.told.prompts.iter().map(|prompt| prompt.text.as_str()));
     let record = Record::new(app.clone(), caller, real.clone(), start, waiting, held);
     let mut response = match queued.stream {
         false => whole(queued, record).await?,
@@ -246,7 +258,8 @@ impl Pump {
     async fn send_all(&mut self, first: Option<(usize, ChatEvent)>) -> Result<(), Gone> {
         let mut has_token = false;
         if self.is_late && self.wire != Wire::Lines {
-            self.send(self.ping()).await?;
+            // Anthropic's pings follow the message's head.
+            self.send(COMMENT.into()).await?;
         }
         if let Some((index, event)) = first {
             self.send_event(index, &event).await?;
@@ -305,7 +318,7 @@ impl Pump {
     fn ping(&self) -> String {
         match self.wire {
             Wire::Events { ping: Ping::Event, .. } => "event: ping\ndata: {\"type\": \"ping\"}\n\n".into(),
-            _ => ":\n\n".into(),
+            _ => COMMENT.into(),
         }
     }
 

@@ -30,8 +30,14 @@ async fn embed(
     let facts = served.facts.clone();
     let (asked, lora) = body::read(move || Ok((ask(&asked, &facts)?, facts.lora_scales(&asked)?))).await?;
     app.check_prompts(asked.inputs.iter().map(Vec::len))?;
+    if app.config.log_prompts {
+        let text = |tokens: &Vec<u32>| served.facts.text_of(tokens);
+        let texts: Vec<String> = asked.inputs.iter().map(text).collect::<Result<_, _>>()?;
+        caller.prompts(app, &served.facts.id, texts.into_iter());
+    }
+    let salt = served.salt(caller.client, None);
     let request = EmbedRequest::new(asked.inputs.clone(), asked.options);
-    let readings = served.embed(EmbedRequest { lora, client: caller.client, ..request })?;
+    let readings = served.embed(EmbedRequest { lora, client: caller.client, salt, ..request })?;
     let found = wait(app, &served, readings).await?;
     // JSON has no other numbers.
     if found.iter().flat_map(|embedding| embedding.vectors.iter().flatten()).any(|value| !value.is_finite()) {

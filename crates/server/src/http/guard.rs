@@ -14,11 +14,12 @@ use axum::response::IntoResponse as _;
 use super::page;
 use super::respond::{request_id_header, told};
 use crate::app::App;
-use crate::config::{Access, Answered, Entry};
+use crate::config::{Access, Answered, Entry, Prompted};
 use crate::error::{ApiError, Kind};
 use crate::ids;
 use crate::keys::{Level, find};
 use crate::openapi::{self as api, Access as Allowed, Operation};
+use crate::proxies::Sender;
 use crate::spans::Span;
 use crate::trace::{TRACEPARENT, Trace};
 
@@ -32,6 +33,8 @@ pub(crate) struct Caller {
     pub(crate) id: String,
     /// Name of its key, if keys are required.
     pub(crate) key: Option<String>,
+    /// Address of the client, if it has one.
+    pub(crate) address: Option<IpAddr>,
     /// Number of its key for the scheduler.
     pub(crate) client: u64,
     /// It may change what the server does for all.
@@ -59,12 +62,24 @@ impl Caller {
             id: self.id.clone(),
             trace_id: self.trace.map(|trace| trace.name()),
             key: self.key.clone(),
+            client: self.address,
             status: 200,
             model: model.to_owned(),
             n_prompt: n_token,
             finish: "stop",
             ..Answered::default()
         }));
+    }
+
+    /// Logs the texts that go to a model, where the configuration says so.
+    pub(crate) fn prompts<T: Into<String>>(&self, app: &App, model: &str, texts: impl Iterator<Item = T>) {
+        if !app.config.log_prompts {
+            return;
+        }
+        for text in texts {
+            let (id, key, model) = (self.id.clone(), self.key.clone(), model.to_owned());
+            app.log(&Entry::Prompted(Prompted { id, key, model, text: text.into() }));
+        }
     }
 
     /// Refuses a client that is no operator of the server.
@@ -94,9 +109,12 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let version = request.version();
     let id = request_id(request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
+    let peer = request.extensions().get::<Peer>().and_then(|peer| peer.0);
+    let sender = Sender::of(peer, request.headers(), &app.config.trusted_proxies);
     let mut caller = Caller {
         id: id.clone(),
         key: None,
+        address: sender.address,
         client: 0,
         is_admin: false,
         trace: app.spans.trace(Trace::of(request.headers())),
@@ -104,7 +122,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         is_told: Arc::default(),
     };
     let is_told = caller.is_told.clone();
-    let admitted = admit(&app, &request, &mut caller);
+    let admitted = admit(&app, &request, sender, &mut caller);
     let (key, trace) = (caller.key.clone(), caller.trace);
     let is_preflight = method == Method::OPTIONS;
     if admitted.is_ok() && !is_preflight {
@@ -150,7 +168,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let trace_id = trace.map(|trace| trace.name());
     let is_only = method == Method::POST && !is_told.load(Ordering::Relaxed);
     let (method, time) = (method.to_string(), start.elapsed());
-    let access = Access { id, trace_id, key, method, path, status, time, is_only };
+    let access = Access { id, trace_id, key, client: sender.address, method, path, status, time, is_only };
     app.log(&Entry::Access(access));
     response
 }
@@ -179,7 +197,7 @@ fn request_id(headers: &HeaderMap) -> String {
     given.filter(fits).map_or_else(|| ids::new("req_"), String::from)
 }
 
-fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiError> {
+fn admit(app: &App, request: &Request, sender: Sender, caller: &mut Caller) -> Result<(), ApiError> {
     let keys = app.keys();
     let headers = request.headers();
     // Programs on the way and the server could mean different ones.
@@ -202,9 +220,7 @@ fn admit(app: &App, request: &Request, caller: &mut Caller) -> Result<(), ApiErr
     let is_open = |operation: &Operation| operation.access == Allowed::All;
     let is_public = is_page || api::at(path).any(is_open) || request.method() == Method::OPTIONS;
     if keys.is_empty() {
-        let peer = request.extensions().get::<Peer>();
-        caller.is_admin =
-            peer.is_none_or(|peer| peer.0.is_none_or(|address| address.to_canonical().is_loopback()));
+        caller.is_admin = sender.is_local;
         return Ok(());
     }
     if is_public {

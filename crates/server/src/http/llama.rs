@@ -11,8 +11,8 @@ use super::body;
 use super::respond::json as respond;
 use crate::app::App;
 use crate::ask::Read;
+use crate::dialect::anthropic;
 use crate::dialect::llama::tokens;
-use crate::dialect::{anthropic, openai};
 use crate::error::ApiError;
 use crate::ids;
 use crate::model::Served;
@@ -27,7 +27,8 @@ async fn of_body(
     answer(app, asked, f).await
 }
 
-async fn answer(
+/// The same for a body that was read.
+pub(super) async fn answer(
     app: Arc<App>,
     asked: Value,
     f: fn(&Served, &Value) -> Result<Value, ApiError>,
@@ -105,12 +106,4 @@ pub(super) async fn count_message(
         return Err(body::no_model());
     }
     answer(app, asked, anthropic::messages::count_tokens).await
-}
-
-/// As OpenAI has it for responses.
-pub(super) async fn count_response(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response<Body>, ApiError> {
-    of_body(app, request, openai::responses::input_tokens).await
 }

@@ -23,6 +23,7 @@ mod readings;
 mod record;
 mod rerank;
 mod respond;
+mod responses;
 mod routes;
 pub(crate) mod slots;
 mod status;

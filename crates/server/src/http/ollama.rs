@@ -94,7 +94,7 @@ async fn asked(
         app.models.keep(&id, time);
     }
     match only {
-        None => answer(app, &endpoint.dialect, caller, path, body).await,
+        None => answer(app, &endpoint.dialect, caller, path, body, None).await,
         Some(only) => {
             let mut response = only.response(&id);
             response[endpoint.empty.0] = (endpoint.empty.1)();

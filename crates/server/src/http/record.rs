@@ -162,6 +162,7 @@ impl Record {
             id: self.caller.id.clone(),
             trace_id: self.caller.trace.map(|trace| trace.name()),
             key: self.caller.key.clone(),
+            client: self.caller.address,
             status: self.status,
             model: self.model.clone(),
             n_prompt: stats.n_prompt + stats.n_cached,

@@ -57,9 +57,11 @@ async fn scores(
     })
     .await?;
     app.check_prompts(prompts.iter().map(Vec::len))?;
+    let pair = |(query, document): &(String, String)| format!("{query}\n{document}");
+    caller.prompts(app, &served.facts.id, ask.pairs.iter().map(pair));
     let n_token = prompts.iter().map(Vec::len).sum();
-    let client = caller.client;
-    let readings = served.rank(RankRequest { prompts, by, lora, priority: 0, client })?;
+    let (client, salt) = (caller.client, served.salt(caller.client, None));
+    let readings = served.rank(RankRequest { prompts, by, lora, priority: 0, client, salt })?;
     let scores = wait(app, &served, readings).await?;
     if scores.iter().any(|score| !score.is_finite()) {
         return Err(ApiError::new(Kind::Internal, "the model's scores are not finite"));

@@ -13,10 +13,9 @@ use tower_http::decompression::RequestDecompressionLayer;
 
 use super::answer::answer;
 use super::endpoint::Endpoint;
-use super::extract::InPath;
 use super::guard::{Caller, admins, guard, mark};
 use super::respond::{json, with_type};
-use super::{body, embeddings, fleet, llama, loras, models, ollama, page, rerank, slots, status};
+use super::{body, embeddings, fleet, llama, loras, models, ollama, page, rerank, responses, slots, status};
 use crate::app::App;
 use crate::dialect::{Dialect, Ping, Wire, anthropic, llama as llama_dialect, openai};
 use crate::error::{ApiError, Kind};
@@ -29,7 +28,7 @@ static CHAT: Dialect =
     Dialect { ask: openai::chat::ask, wire: OPENAI, needs_model: false, prefix: "chatcmpl-" };
 static COMPLETIONS: Dialect =
     Dialect { ask: openai::completions::ask, wire: OPENAI, needs_model: false, prefix: "cmpl-" };
-static RESPONSES: Dialect = Dialect {
+pub(super) static RESPONSES: Dialect = Dialect {
     ask: openai::responses::ask,
     wire: Wire::Events { ends: false, ping: Ping::Comment },
     needs_model: false,
@@ -62,7 +61,7 @@ fn answers(dialect: &'static Dialect) -> MethodRouter<Arc<App>> {
         move |State(app): State<Arc<App>>, Extension(caller): Extension<Caller>, request: Request| async move {
             let path = request.uri().path().to_owned();
             let body = body::json(request.into_body(), app.bounds().max_body).await?;
-            answer(app, dialect, caller, path, body).await
+            answer(app, dialect, caller, path, body, None).await
         },
     )
 }
@@ -72,12 +71,12 @@ fn endpoints() -> Vec<Endpoint> {
     let mut endpoints = vec![
         (&api::CHAT, answers(&CHAT)),
         (&api::COMPLETIONS, answers(&COMPLETIONS)),
-        (&api::RESPONSES, answers(&RESPONSES)),
+        (&api::RESPONSES, post(responses::create)),
         (&api::MESSAGES, answers(&MESSAGES)),
         (&api::COMPLETION, answers(&COMPLETION)),
         (&api::INFILL, answers(&INFILL)),
-        (&api::STORED_RESPONSE, get(no_response)),
-        (&api::STORED_RESPONSE_DELETE, delete(no_response)),
+        (&api::STORED_RESPONSE, get(responses::one)),
+        (&api::STORED_RESPONSE_DELETE, delete(responses::forget)),
         (&api::HEALTH, get(status::health)),
         (&api::LIVE, get(status::live)),
         (&api::METRICS, get(status::metrics)),
@@ -111,7 +110,7 @@ fn endpoints() -> Vec<Endpoint> {
         (&api::RENDER, post(llama::render)),
         (&api::RENDER_TEXT, post(llama::render_text)),
         (&api::CHAT_TOKENS, post(llama::input_tokens)),
-        (&api::RESPONSE_TOKENS, post(llama::count_response)),
+        (&api::RESPONSE_TOKENS, post(responses::count)),
         (&api::MESSAGE_TOKENS, post(llama::count_message)),
         (&api::ROOT, get(page::root)),
     ];
@@ -163,11 +162,6 @@ async fn control(
     };
     app.controls.find(id, caller.client).ok_or_else(missing)?.end_reasoning();
     Ok(json(&serde_json::json!({"success": true})))
-}
-
-/// Responses are not stored.
-async fn no_response(InPath(id): InPath) -> ApiError {
-    ApiError::new(Kind::Path, format!("there is no response `{id}`: the server stores none"))
 }
 
 /// The layer in front of the one that unpacks bodies: it refuses encodings that this one does not know.

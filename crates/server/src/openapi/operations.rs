@@ -141,9 +141,9 @@ use Tag::{Anthropic, Llama, Models, Ollama, OpenAi, Status};
 operations! {
     CHAT = post(&["/v1/chat/completions", "/chat/completions"], OpenAi, "Answers to a conversation", &ask::CHAT_REQUEST, Stream(&told::CHAT, EVENTS));
     COMPLETIONS = post(&["/v1/completions"], OpenAi, "Continuations of texts", &ask::COMPLETION_REQUEST, Stream(&told::COMPLETION, EVENTS));
-    RESPONSES = post(&["/v1/responses", "/responses"], OpenAi, "An answer in items; nothing is stored", &ask::RESPONSE_REQUEST, Stream(&told::RESPONSE, EVENTS));
-    STORED_RESPONSE = refused(Method::Get, &["/v1/responses/{id}"], OpenAi, 404, "the server stores no responses");
-    STORED_RESPONSE_DELETE = refused(Method::Delete, &["/v1/responses/{id}"], OpenAi, 404, "the server stores no responses");
+    RESPONSES = post(&["/v1/responses", "/responses"], OpenAi, "An answer in items", &ask::RESPONSE_REQUEST, Stream(&told::RESPONSE, EVENTS));
+    STORED_RESPONSE = get(&["/v1/responses/{id}"], OpenAi, "A response of this client that the server keeps (`--store`)", Json(&told::RESPONSE));
+    STORED_RESPONSE_DELETE = Operation { method: Method::Delete, ..get(&["/v1/responses/{id}"], OpenAi, "Forgets a response of this client", Json(&told::FORGOTTEN)) };
     EMBEDDINGS = post(&["/v1/embeddings"], OpenAi, "Vectors of texts", &ask::EMBEDDING_REQUEST, Json(&told::EMBEDDINGS));
     RERANK = post(&["/v1/rerank", "/v2/rerank", "/rerank", "/reranking"], OpenAi, "Documents by their relevance to a question, in the form of Jina and Cohere", &ask::RERANK_REQUEST, Json(&told::RERANK));
     SCORE = post(&["/v1/score", "/score"], OpenAi, "The relevance of texts to others, in vLLM's form", &ask::SCORE_REQUEST, Json(&told::SCORES));

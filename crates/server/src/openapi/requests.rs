@@ -115,17 +115,21 @@ fn stream_options() -> Vec<Field> {
 }
 
 /// Fields of OpenAI's endpoints.
-const OPENAI: [Field; 5] = [
+const OPENAI: [Field; 6] = [
     STREAM,
     may("stream_options", Kind::Object(stream_options), "Options of the stream"),
-    may("n", Kind::Integer(1, 8), "Answers to each prompt"),
-    may("best_of", Kind::Integer(1, 8), "The same where `n` is absent"),
+    may("n", Kind::Integer(1, 256), "Answers to each prompt, at most `--max-n` of the server, 8 by default"),
+    may("best_of", Kind::Integer(1, 256), "The same where `n` is absent"),
     may(
         "priority",
         Kind::Integer(-1000, 1000),
         "Of a key's requests, the one with the lowest is served first",
     ),
+    CACHE_SALT,
 ];
+
+const CACHE_SALT: Field =
+    may("cache_salt", Kind::Text, "Only requests with the same salt share cached prefixes; it is not empty");
 
 const STOP: Field = may("stop", TEXTS, "Texts at which the answer ends; at most 16");
 
@@ -294,9 +298,14 @@ fn response() -> Vec<Field> {
         may("metadata", Kind::Any, "Words that the response repeats"),
         STREAM,
         may("top_logprobs", Kind::Integer(0, 0), "Only 0: /v1/chat/completions has log probabilities"),
-        may("background", Kind::Flag, "Only false: nothing is stored"),
-        may("previous_response_id", Kind::Any, "Only null: nothing is stored"),
-        may("conversation", Kind::Any, "Only null: nothing is stored"),
+        may("background", Kind::Flag, "Only false: clients wait for their responses"),
+        may(
+            "previous_response_id",
+            Kind::Text,
+            "The response that this one goes on from, if the server keeps responses (`--store`); otherwise only null",
+        ),
+        CACHE_SALT,
+        may("conversation", Kind::Any, "Only null: no conversations are stored"),
         LORA,
     ];
     join([&own, &TOOLS, &[STOP], &sampler()])
@@ -353,7 +362,17 @@ fn counted() -> Vec<Field> {
 }
 
 fn message() -> Vec<Field> {
-    join([&[needs("max_tokens", Kind::Integer(1, i64::MAX), "Most tokens of the answer"), LORA], &counted()])
+    join([
+        &[
+            needs(
+                "max_tokens",
+                Kind::Integer(1, i64::MAX),
+                "Most tokens of the answer; `--anthropic-default-max` of the server makes it optional",
+            ),
+            LORA,
+        ],
+        &counted(),
+    ])
 }
 
 const NATIVE: [Field; 11] = [

@@ -138,6 +138,14 @@ fn response_usage() -> Vec<Field> {
     ]
 }
 
+fn forgotten() -> Vec<Field> {
+    vec![
+        needs("id", Kind::Text, "Name of the response"),
+        needs("object", Kind::Words(&["response"]), "The kind of the object"),
+        needs("deleted", Kind::Flag, "True"),
+    ]
+}
+
 fn response() -> Vec<Field> {
     vec![
         ID,
@@ -153,9 +161,9 @@ fn response() -> Vec<Field> {
         may("max_output_tokens", COUNT, "As in the request"),
         may("metadata", Kind::Any, "As in the request"),
         may("parallel_tool_calls", Kind::Flag, "As in the request"),
-        may("previous_response_id", Kind::Text, "Always null"),
+        may("previous_response_id", Kind::Text, "The response that this one goes on from"),
         may("reasoning", Kind::Map, "As in the request"),
-        may("store", Kind::Flag, "Always false"),
+        may("store", Kind::Flag, "It is kept, and others may go on from it"),
         may("temperature", NUMBER, "As in the request"),
         may("text", Kind::Map, "As in the request"),
         may("tool_choice", Kind::Either(&[Kind::Text, Kind::Map]), "As in the request"),
@@ -493,6 +501,7 @@ pub(super) static OLLAMA_ERROR: Body = Body::new("OllamaError", ollama_error);
 pub(super) static CHAT: Body = Body::new("ChatCompletion", chat);
 pub(super) static COMPLETION: Body = Body::new("Completion", completion);
 pub(super) static RESPONSE: Body = Body::new("Response", response);
+pub(super) static FORGOTTEN: Body = Body::new("ForgottenResponse", forgotten);
 pub(super) static MESSAGE: Body = Body::new("Message", message);
 pub(super) static COUNTED: Body = Body::new("InputTokens", counted);
 pub(super) static NATIVE: Body = Body { is_chosen: true, ..Body::one_or_list("LlamaCompletion", native) };

@@ -186,6 +186,8 @@ fn with_rows(f: impl FnOnce(&[Row<'_>])) {
         read.into_iter().filter_map(Result::err).collect()
     }
     let mut facts = testing::facts();
+    // The most that the command takes.
+    facts.dialects.max_n = 256;
     facts.loras = Arc::new(Loras::new(vec![LoraInfo::default()], true));
     // Vectors as long as a request can want them.
     facts.about.n_embd = u32::MAX.into();

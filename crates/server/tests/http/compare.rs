@@ -5,6 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
 use crate::cases::Case;
+use crate::schema::conforms;
 use crate::serve::Answer;
 
 /// The values at a path such as `choices.*.message.content`.
@@ -75,14 +76,16 @@ pub(crate) fn compare(case: &Case, answer: &Answer) -> Result<(), String> {
             "tolerance" => tolerance(value, ours, theirs)?,
             "base64_f32_tolerance" => base64_numbers(value, ours, theirs)?,
             "starts_with" => starts_with(value, ours)?,
-            "valid_json" | "schema_valid" => content_is_json(ours)?,
+            "valid_json" => drop(content_json(ours)?),
+            "schema_valid" => content_conforms(case, ours)?,
             "names" => names(value, &answer.text, case.response["text"].as_str().unwrap_or_default())?,
             "no_calls" => {
                 if !at(ours, "choices.0.message.tool_calls").is_empty() {
                     return Err("there are calls".into());
                 }
             }
-            "tool_name" | "schema_valid_arguments" => call(rule, value, ours)?,
+            "tool_name" => call_is_named(value, ours)?,
+            "schema_valid_arguments" => arguments_conform(case, ours)?,
             "finish_reason" => {
                 let found = at(ours, "choices.0.finish_reason");
                 if found != [value] {
@@ -130,9 +133,19 @@ fn starts_with(value: &Value, ours: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn content_is_json(ours: &Value) -> Result<(), String> {
+fn content_json(ours: &Value) -> Result<Value, String> {
     let content = at(ours, "choices.0.message.content").first().and_then(|v| v.as_str()).unwrap_or_default();
-    serde_json::from_str::<Value>(content).map(|_| ()).map_err(|e| format!("{content:?}: {e}"))
+    serde_json::from_str(content).map_err(|e| format!("{content:?}: {e}"))
+}
+
+/// The content is JSON that conforms to the schema of the request.
+pub(crate) fn content_conforms(case: &Case, ours: &Value) -> Result<(), String> {
+    let format = &case.request["body"]["response_format"];
+    let schema = at(format, "json_schema.schema").first().copied().unwrap_or(&format["schema"]);
+    if !schema.is_object() {
+        return Err(format!("the request has no schema: {format}"));
+    }
+    conforms(schema, &content_json(ours)?, "content")
 }
 
 /// Names of metrics, each at the beginning of a line.
@@ -146,13 +159,29 @@ fn names(value: &Value, ours: &str, theirs: &str) -> Result<(), String> {
     if missing.is_empty() { Ok(()) } else { Err(format!("metrics are missing: {missing:?}")) }
 }
 
-fn call(rule: &str, value: &Value, ours: &Value) -> Result<(), String> {
-    let call = at(ours, "choices.0.message.tool_calls.0.function");
-    let call = call.first().ok_or_else(|| format!("no call: {ours}"))?;
-    let arguments = call["arguments"].as_str().unwrap_or_default();
-    let is_object = serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object());
-    let ok = if rule == "tool_name" { &call["name"] == value } else { is_object };
-    if ok { Ok(()) } else { Err(format!("{rule}: {call}")) }
+/// The first call of an answer.
+fn call(ours: &Value) -> Result<&Value, String> {
+    let calls = at(ours, "choices.0.message.tool_calls.0.function");
+    calls.first().copied().ok_or_else(|| format!("no call: {ours}"))
+}
+
+fn call_is_named(name: &Value, ours: &Value) -> Result<(), String> {
+    let call = call(ours)?;
+    if &call["name"] == name { Ok(()) } else { Err(format!("tool_name: {call}")) }
+}
+
+/// The arguments of each call conform to the parameters of its tool.
+fn arguments_conform(case: &Case, ours: &Value) -> Result<(), String> {
+    call(ours)?;
+    for call in at(ours, "choices.0.message.tool_calls.*.function") {
+        let tools = at(&case.request, "body.tools.*.function");
+        let tool = tools.iter().find(|tool| tool["name"] == call["name"]);
+        let schema = &tool.ok_or_else(|| format!("no tool is called so: {call}"))?["parameters"];
+        let arguments = call["arguments"].as_str().unwrap_or_default();
+        let arguments = serde_json::from_str(arguments).map_err(|e| format!("{arguments:?}: {e}"))?;
+        conforms(schema, &arguments, "arguments")?;
+    }
+    Ok(())
 }
 
 /// The recorded events, with their names.

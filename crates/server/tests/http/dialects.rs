@@ -264,3 +264,23 @@ fn echoed_prompts_have_the_log_probabilities_of_their_tokens() {
         assert_eq!(json!(of(name)), whole[name], "{name}");
     }
 }
+
+#[test]
+fn each_chunk_can_have_the_usage() {
+    let running = Setup::built_in(1).start();
+    for (path, more) in [
+        ("/v1/completions", json!({"prompt": "Once"})),
+        ("/v1/chat/completions", json!({"messages": [{"role": "user", "content": "Hi"}]})),
+    ] {
+        let mut body = json!({"max_tokens": 3, "stream": true, "ignore_eos": true,
+            "stream_options": {"include_usage": true, "continuous_usage_stats": true}});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let events = running.post(path, &body).events;
+        let counts: Vec<u64> =
+            events.iter().map(|(_, event)| event["usage"]["completion_tokens"].as_u64().unwrap()).collect();
+        assert!(
+            counts.is_sorted() && counts.first() < counts.last() && counts.last() == Some(&3),
+            "{path}: {counts:?}"
+        );
+    }
+}

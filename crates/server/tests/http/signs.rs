@@ -39,7 +39,7 @@ fn the_head_that_comes_before_the_first_token_has_a_comment() {
     setup.config.stream_head = Duration::from_millis(1);
     let running = setup.start();
     for (path, first) in
-        [("/v1/chat/completions", ":\n\n"), ("/v1/messages", "event: ping\n"), ("/api/chat", "{\"model\"")]
+        [("/v1/chat/completions", ":\n\n"), ("/v1/messages", ":\n\n"), ("/api/chat", "{\"model\"")]
     {
         let open = begin(&running, "/v1/completions", &long(), 0);
         wait_until("it runs", Duration::from_secs(10), || n_busy(&running) == 1);

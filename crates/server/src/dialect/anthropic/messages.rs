@@ -19,8 +19,8 @@ use crate::sampling;
 /// Reads a body.
 pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let fields = Fields::of(body, "")?;
-    let limit = fields.integer("max_tokens", 1..=i64::MAX)?;
-    let limit = fields.need("max_tokens", limit)? as usize;
+    let limit = fields.integer("max_tokens", 1..=i64::MAX)?.map(|limit| limit as usize);
+    let limit = fields.need("max_tokens", limit.or(facts.dialects.anthropic_max_tokens))?;
     let mut ask = read(&fields, facts)?;
     ask.options.max_tokens = Some(facts.max_tokens.map_or(limit, |most| most.min(limit)));
     let writer = Messages { stop: ask.options.stop.clone(), stream: Stream::default() };
@@ -29,7 +29,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
 
 /// Everything but the limit of the answer.
 fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
-    let messages = request::messages(fields)?;
+    let messages = request::messages(fields, facts)?;
     let mut options = sampling::unconstrained(fields, "stop_sequences", facts)?;
     let (template, calls) = request::template(fields, facts, &messages, &mut options)?;
     let prompt = Prompt::Chat { messages, template: Box::new(template) };

@@ -10,14 +10,14 @@ use crate::fields::Fields;
 use crate::model::Facts;
 
 /// The messages, with the system prompt as the first.
-pub(super) fn messages(fields: &Fields<'_>) -> Result<Vec<Message>, ApiError> {
+pub(super) fn messages(fields: &Fields<'_>, facts: &Facts) -> Result<Vec<Message>, ApiError> {
     let list = fields.need("messages", fields.list("messages")?)?;
     if list.is_empty() {
         return Err(fields.wrong("messages", "a list of at least one message"));
     }
     let mut messages = Vec::new();
     if fields.get("system").is_some() {
-        messages.push(Message::new("system", text(fields, "system")?));
+        messages.push(Message::new("system", facts.dialects.system(text(fields, "system")?)));
     }
     for (i, value) in list.iter().enumerate() {
         let message = Fields::of(value, format!("messages[{i}]"))?;

@@ -5,7 +5,9 @@ use chaski::text::{AnswerEvent, ToolCall};
 use serde_json::{Value, json};
 
 use super::messages::{messages, template, tools};
-use super::{Usage, finish_reason, head, logprobs, n_answers, priority, stop_reason, stream_options};
+use super::{
+    Usage, cache_salt, finish_reason, head, logprobs, n_answers, priority, stop_reason, stream_options,
+};
 use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Prompt};
 use crate::dialect::conversation;
@@ -65,10 +67,11 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
     let stop = options.stop.clone();
     let ask = Ask {
-        n: n_answers(&fields)?,
+        n: n_answers(&fields, facts)?,
         stream,
         calls,
         priority: priority(&fields)?,
+        salt: cache_salt(&fields)?,
         slot: sampling::slot(&fields, facts)?,
         silence: sampling::silence(&fields)?,
         ..Ask::new(prompt, options)
@@ -81,7 +84,10 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
             || fields.flag("return_token_ids")?.unwrap_or(false),
         timings: fields.flag("timings_per_token")?.unwrap_or(false),
         progress: fields.flag("return_progress")?.unwrap_or(false),
-        reasoning: fields.flag("include_reasoning")?.unwrap_or(true),
+        reasoning: match fields.flag("include_reasoning")? {
+            Some(false) => &[],
+            _ => facts.dialects.reasoning_names.names(),
+        },
         stop,
         answers: Vec::new(),
     };
@@ -98,7 +104,8 @@ struct Chat {
     tokens: bool,
     timings: bool,
     progress: bool,
-    reasoning: bool,
+    /// Names of the fields with the reasoning.
+    reasoning: &'static [&'static str],
     /// Texts that end an answer.
     stop: Vec<String>,
     answers: Vec<OneAnswer>,
@@ -114,14 +121,13 @@ struct OneAnswer {
 }
 
 /// An answer's message.
-fn message(parts: &Parts, reasoning: bool) -> Value {
+fn message(parts: &Parts, reasoning: &[&str]) -> Value {
     let (content, thought) = (parts.content(), parts.reasoning());
     let calls: Vec<&ToolCall> = parts.calls().collect();
     let content = (!content.is_empty() || calls.is_empty()).then_some(content);
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
-    if reasoning && !thought.is_empty() {
-        message["reasoning_content"] = thought.as_str().into();
-        message["reasoning"] = thought.into();
+    for name in reasoning.iter().filter(|_| !thought.is_empty()) {
+        message[*name] = thought.as_str().into();
     }
     if !calls.is_empty() {
         let call = |call: &&ToolCall| {
@@ -194,9 +200,9 @@ impl Chat {
     fn part(&mut self, index: usize, part: &AnswerEvent) -> Option<Value> {
         let answer = &mut self.answers[index];
         match part {
-            AnswerEvent::Reasoning(text) if self.reasoning && !text.is_empty() => {
-                Some(json!({"reasoning_content": text, "reasoning": text}))
-            }
+            AnswerEvent::Reasoning(text) if !self.reasoning.is_empty() && !text.is_empty() => Some(
+                self.reasoning.iter().map(|name| ((*name).to_owned(), Value::from(text.as_str()))).collect(),
+            ),
             AnswerEvent::Content(text) if !text.is_empty() => Some(json!({"content": text})),
             AnswerEvent::CallBegin { name } => {
                 answer.n_call += 1;

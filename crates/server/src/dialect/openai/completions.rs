@@ -4,7 +4,9 @@ use chaski::ChatEvent;
 use chaski::text::AnswerEvent;
 use serde_json::{Value, json};
 
-use super::{Usage, finish_reason, head, logprobs, n_answers, priority, stop_reason, stream_options};
+use super::{
+    Usage, cache_salt, finish_reason, head, logprobs, n_answers, priority, stop_reason, stream_options,
+};
 use crate::answers::{Gathered, Outcome};
 use crate::ask::{Ask, Part, Prompt};
 use crate::dialect::timings::timings;
@@ -42,13 +44,14 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     }
     check(&fields, &COMPLETION_FIXED)?;
     options.logprobs = fields.integer("logprobs", 0..=20)?.map(|n| n as usize);
-    let (stream, usage, _) = stream_options(&fields)?;
+    let (stream, usage, continuous) = stream_options(&fields)?;
     let (stop, answers) = (options.stop.clone(), Vec::new());
-    let writer = Completions { usage, echo, logprobs: options.logprobs.is_some(), stop, answers };
+    let writer = Completions { usage, continuous, echo, logprobs: options.logprobs.is_some(), stop, answers };
     let ask = Ask {
-        n: n_answers(&fields)?,
+        n: n_answers(&fields, facts)?,
         stream,
         priority: priority(&fields)?,
+        salt: cache_salt(&fields)?,
         slot: sampling::slot(&fields, facts)?,
         silence: sampling::silence(&fields)?,
         prompt_logprobs: options.logprobs.filter(|_| echo),
@@ -118,6 +121,8 @@ fn parts(list: &[Value]) -> Option<Vec<Part>> {
 /// Writes answers.
 struct Completions {
     usage: bool,
+    /// Each chunk has the usage.
+    continuous: bool,
     echo: bool,
     logprobs: bool,
     /// Texts that end an answer.
@@ -154,10 +159,16 @@ impl Completions {
             choice["stop_reason"] = reason;
         }
         chunk.insert("choices".into(), json!([choice]));
-        if self.usage {
+        if self.continuous {
+            chunk.insert("usage".into(), self.used(told).json(told));
+        } else if self.usage {
             chunk.insert("usage".into(), Value::Null);
         }
         Frame::Data(chunk.into())
+    }
+
+    fn used(&self, told: &Told) -> Usage {
+        Usage::of_gathered(told, self.answers.iter().map(|answer| &answer.gathered))
     }
 }
 
@@ -211,8 +222,7 @@ impl Writer for Completions {
         }
         let mut chunk = head(told, OBJECT);
         chunk.insert("choices".into(), json!([]));
-        let usage = Usage::of_gathered(told, self.answers.iter().map(|answer| &answer.gathered));
-        chunk.insert("usage".into(), usage.json(told));
+        chunk.insert("usage".into(), self.used(told).json(told));
         vec![Frame::Data(chunk.into())]
     }
 }

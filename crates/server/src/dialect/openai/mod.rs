@@ -18,6 +18,7 @@ use super::Told;
 use crate::answers::{Gathered, Outcome};
 use crate::error::ApiError;
 use crate::fields::Fields;
+use crate::model::Facts;
 
 /// The reason for the end of an answer.
 fn finish_reason(finish: Finish, has_calls: bool) -> &'static str {
@@ -116,10 +117,19 @@ fn priority(fields: &Fields<'_>) -> Result<i32, ApiError> {
     Ok(-(asked as i32))
 }
 
+/// The salt of the cached prefixes that a request may share, as vLLM has it.
+fn cache_salt(fields: &Fields<'_>) -> Result<Option<String>, ApiError> {
+    match fields.text("cache_salt")? {
+        Some("") => Err(fields.wrong("cache_salt", "a text that is not empty")),
+        salt => Ok(salt.map(String::from)),
+    }
+}
+
 /// Number of answers.
-fn n_answers(fields: &Fields<'_>) -> Result<usize, ApiError> {
-    let n = fields.integer("n", 1..=MOST_ANSWERS)?;
-    let best = fields.integer("best_of", 1..=MOST_ANSWERS)?;
+fn n_answers(fields: &Fields<'_>, facts: &Facts) -> Result<usize, ApiError> {
+    let most = i64::from(facts.dialects.max_n);
+    let n = fields.integer("n", 1..=most)?;
+    let best = fields.integer("best_of", 1..=most)?;
     match (n, best) {
         (Some(n), Some(best)) if best != n => {
             Err(fields.wrong("best_of", "the same as `n`: all answers are told"))
@@ -127,6 +137,3 @@ fn n_answers(fields: &Fields<'_>) -> Result<usize, ApiError> {
         _ => Ok(n.or(best).unwrap_or(1) as usize),
     }
 }
-
-/// Most answers to a prompt.
-const MOST_ANSWERS: i64 = 8;

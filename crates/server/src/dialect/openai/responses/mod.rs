@@ -1,4 +1,4 @@
-//! `/v1/responses`, without a store.
+//! `/v1/responses`: each alone. The server may put those before it in front of its input.
 
 mod input;
 mod items;
@@ -11,6 +11,7 @@ use chaski::text::TemplateOptions;
 use chaski::{GenerateOptions, Grammar};
 use serde_json::{Value, json};
 
+use super::cache_salt;
 use super::messages::chosen;
 use crate::ask::{Ask, Prompt};
 use crate::dialect::Writer;
@@ -35,13 +36,16 @@ pub(crate) fn input_tokens(served: &Served, body: &Value) -> Result<Value, ApiEr
 }
 
 fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
-    for name in ["previous_response_id", "conversation"] {
-        if fields.get(name).is_some() {
-            return Err(fields.wrong(name, "absent: the server stores no responses; send the whole input"));
-        }
+    // Where responses are kept, it has been replaced by the items of the conversation.
+    if fields.get("previous_response_id").is_some() {
+        let expected = "absent: the server stores no responses (see --store); send the whole input";
+        return Err(fields.wrong("previous_response_id", expected));
+    }
+    if fields.get("conversation").is_some() {
+        return Err(fields.wrong("conversation", "absent: the server stores no conversations"));
     }
     if fields.flag("background")? == Some(true) {
-        return Err(fields.wrong("background", "false: the server stores no responses"));
+        return Err(fields.wrong("background", "false: clients wait for their responses"));
     }
     if fields.integer("top_logprobs", 0..=20)?.is_some_and(|n| n > 0) {
         return Err(fields.wrong("top_logprobs", "0; /v1/chat/completions has log probabilities"));
@@ -65,7 +69,7 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     };
     let stream = fields.flag("stream")?.unwrap_or(false);
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
-    Ok(Ask { stream, calls, truncate, ..Ask::new(prompt, options) })
+    Ok(Ask { stream, calls, truncate, salt: cache_salt(fields)?, ..Ask::new(prompt, options) })
 }
 
 /// The tools, which are flat here, in the form of chats.
