@@ -7,17 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chaski_hub::ModelName;
 
-use super::kept::Kept;
-
-/// A model that was fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fetched {
-    /// Its id, and further names.
-    pub(super) names: Vec<String>,
-    pub(super) path: PathBuf,
-    /// The files to delete with it, if they are in the cache.
-    pub(super) files: Option<ModelName>,
-}
+use super::kept::{Fetched, Kept, State};
 
 /// Models and names that clients added to the list.
 #[derive(Default)]
@@ -25,13 +15,6 @@ pub(super) struct Added {
     state: Mutex<State>,
     /// The file that keeps them, if there is one.
     kept: Option<Kept>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
-    pub(super) fetched: Vec<Fetched>,
-    /// Names for models that were there without clients, and the ids of these.
-    pub(super) copies: Vec<(String, String)>,
 }
 
 impl Added {

@@ -12,8 +12,25 @@ use anyhow::{Context as _, bail};
 use chaski_hub::ModelName;
 use serde::{Deserialize, Serialize};
 
-use super::added::{Fetched, State};
 use crate::output::write_bytes;
+
+/// A model that was fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fetched {
+    /// Its id, and further names.
+    pub(super) names: Vec<String>,
+    pub(super) path: PathBuf,
+    /// The files to delete with it, if they are in the cache.
+    pub(super) files: Option<ModelName>,
+}
+
+/// Models and names of clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) fetched: Vec<Fetched>,
+    /// Names for models that were there without clients, and the ids of these.
+    pub(super) copies: Vec<(String, String)>,
+}
 
 /// Version of the file.
 const VERSION: u32 = 1;

@@ -14,13 +14,19 @@ use super::extract::InPath;
 use super::guard::Caller;
 use super::llama;
 use super::respond::json as respond;
-use super::routes::RESPONSES;
 use crate::answers::Outcome;
 use crate::app::App;
-use crate::dialect::{Frame, Told, Writer, openai};
+use crate::dialect::{Dialect, Frame, Ping, Told, Wire, Writer, openai};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
 use crate::kept::Kept;
+
+static RESPONSES: Dialect = Dialect {
+    ask: openai::responses::ask,
+    wire: Wire::Events { ends: false, ping: Ping::Comment },
+    needs_model: false,
+    prefix: "resp_",
+};
 
 pub(super) async fn create(
     State(app): State<Arc<App>>,

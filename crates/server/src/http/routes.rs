@@ -28,12 +28,6 @@ static CHAT: Dialect =
     Dialect { ask: openai::chat::ask, wire: OPENAI, needs_model: false, prefix: "chatcmpl-" };
 static COMPLETIONS: Dialect =
     Dialect { ask: openai::completions::ask, wire: OPENAI, needs_model: false, prefix: "cmpl-" };
-pub(super) static RESPONSES: Dialect = Dialect {
-    ask: openai::responses::ask,
-    wire: Wire::Events { ends: false, ping: Ping::Comment },
-    needs_model: false,
-    prefix: "resp_",
-};
 static COMPLETION: Dialect = Dialect {
     ask: llama_dialect::completion::ask,
     wire: Wire::Events { ends: false, ping: Ping::Comment },

@@ -66,6 +66,7 @@ fn run(command: &mut Command) {
                          {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
     );
     setup.config.any_model = Some(false);
+    setup.config.kept_responses = 4;
     setup.options.pooling = Some(Pooling::Mean);
     let shop = Shop::new();
     shop.is_open.store(true, Ordering::Relaxed);

@@ -84,6 +84,25 @@ def openai_forced_calls():
 
 
 @check
+def openai_responses_that_are_kept():
+    def after(previous, text):
+        return open_ai.responses.create(
+            model=MODEL, input=text, previous_response_id=previous, max_output_tokens=8, temperature=0
+        )
+
+    first = after(None, "A story.")
+    second = after(first.id, "And then?")
+    assert second.previous_response_id == first.id and second.usage.input_tokens > first.usage.input_tokens
+    assert open_ai.responses.retrieve(second.id).output_text == second.output_text
+    open_ai.responses.delete(first.id)
+    try:
+        after(first.id, "And then?")
+        raise AssertionError("it was deleted")
+    except openai.BadRequestError as error:
+        assert error.param == "previous_response_id"
+
+
+@check
 def openai_responses():
     whole = open_ai.responses.create(model=MODEL, input="A story.", max_output_tokens=8, temperature=0)
     assert whole.status == "incomplete" and whole.output_text
