@@ -40,7 +40,7 @@ pub(crate) struct ModelsArgs {
     #[arg(long = "models-preset", value_name = "FILE")]
     pub(crate) preset: Option<PathBuf>,
     /// File that keeps the models that clients fetch, and the names that they give; none: until the server ends
-    /// [default: served-models.json in the user's folder of data]
+    /// [default: served-models.json in the user's data folder]
     #[arg(long = "models-file", value_name = "FILE")]
     file: Option<PathBuf>,
     /// Models that are loaded at once; 0: any number

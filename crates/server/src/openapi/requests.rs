@@ -176,7 +176,7 @@ const CHAT: [Field; 13] = [
     may("add_generation_prompt", Kind::Flag, "Begin an answer; false: continue the last message"),
     may("continue_final_message", Kind::Flag, "Continue the last message"),
     PARALLEL,
-    may("return_token_ids", Kind::Flag, "vLLM's name of `return_tokens`"),
+    may("return_token_ids", Kind::Flag, "The same, and those of the prompt"),
     RETURN_TOKENS,
 ];
 
@@ -252,6 +252,7 @@ fn completion() -> Vec<Field> {
         MAX_TOKENS,
         N_PREDICT,
         may("echo", Kind::Flag, "Begin the answer with the prompt"),
+        may("return_token_ids", Kind::Flag, "Ids of the tokens of the prompt and the answer"),
         may(
             "logprobs",
             Kind::Integer(0, 20),

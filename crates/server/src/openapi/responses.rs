@@ -108,6 +108,8 @@ fn text_choice() -> Vec<Field> {
         needs("finish_reason", Kind::Words(&["stop", "length"]), "The reason for its end"),
         STOP_REASON,
         may("logprobs", Kind::Map, "Log probabilities"),
+        may("token_ids", TOKENS, "Tokens of the answer"),
+        may("prompt_token_ids", TOKENS, "Tokens of the prompt"),
     ]
 }
 
@@ -121,7 +123,9 @@ fn choices(kind: Kind) -> Vec<Field> {
 }
 
 fn chat() -> Vec<Field> {
-    choices(Kind::List(&Kind::Object(chat_choice)))
+    let mut fields = choices(Kind::List(&Kind::Object(chat_choice)));
+    fields.push(may("prompt_token_ids", TOKENS, "Tokens of the conversation"));
+    fields
 }
 
 fn completion() -> Vec<Field> {

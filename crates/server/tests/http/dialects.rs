@@ -284,3 +284,44 @@ fn each_chunk_can_have_the_usage() {
         );
     }
 }
+
+#[test]
+fn ids_of_tokens_are_told_to_those_who_ask() {
+    let running = Setup::built_in(1).start();
+    let prompt = json!({"prompt": "Once", "add_special_tokens": true});
+    let expected = running.post("/tokenize", &prompt).body["tokens"].clone();
+    let mut body = json!({"prompt": ["Once", "A fox"], "max_tokens": 3, "ignore_eos": true, "temperature": 0, "return_token_ids": true});
+    let whole = running.post("/v1/completions", &body).body["choices"].clone();
+    assert_eq!(whole[0]["prompt_token_ids"], expected);
+    assert_ne!(whole[1]["prompt_token_ids"], expected);
+    body["stream"] = true.into();
+    let events = running.post("/v1/completions", &body).events;
+    let of = |index: u64, name: &str| -> Vec<Value> {
+        let choices =
+            events.iter().map(|(_, event)| &event["choices"][0]).filter(|choice| choice["index"] == index);
+        choices.flat_map(|choice| choice[name].as_array().cloned().unwrap_or_default()).collect()
+    };
+    for index in [0, 1] {
+        for name in ["token_ids", "prompt_token_ids"] {
+            assert_eq!(Value::from(of(index, name)), whole[index as usize][name], "{index} {name}");
+        }
+        assert_eq!(of(index, "token_ids").len(), 3);
+    }
+
+    let body = question(
+        json!({"max_tokens": 3, "ignore_eos": true, "temperature": 0, "n": 2, "return_token_ids": true}),
+    );
+    let whole = running.post("/v1/chat/completions", &body).body;
+    let rendered = running.post("/v1/chat/completions/render", &body).body["token_ids"].clone();
+    assert_eq!(
+        (&whole["prompt_token_ids"], whole["choices"][1]["token_ids"].as_array().unwrap().len()),
+        (&rendered, 3)
+    );
+    let mut streamed = body.clone();
+    streamed["stream"] = true.into();
+    let events = running.post("/v1/chat/completions", &streamed).events;
+    let prompts: Vec<&Value> = events.iter().filter_map(|(_, event)| event.get("prompt_token_ids")).collect();
+    assert!(prompts == [&rendered] && events[0].1["prompt_token_ids"] == rendered, "{prompts:?}");
+    let text = running.post("/v1/completions", &json!({"prompt": "Once", "max_tokens": 1})).text;
+    assert!(!text.contains("token_ids"), "{text}");
+}

@@ -76,12 +76,13 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         silence: sampling::silence(&fields)?,
         ..Ask::new(prompt, options)
     };
+    let prompt_ids = fields.flag("return_token_ids")?.unwrap_or(false);
     let writer = Chat {
         usage,
         continuous,
         logprobs: wants_logprobs,
-        tokens: fields.flag("return_tokens")?.unwrap_or(false)
-            || fields.flag("return_token_ids")?.unwrap_or(false),
+        tokens: fields.flag("return_tokens")?.unwrap_or(false) || prompt_ids,
+        prompt_ids,
         timings: fields.flag("timings_per_token")?.unwrap_or(false),
         progress: fields.flag("return_progress")?.unwrap_or(false),
         reasoning: match fields.flag("include_reasoning")? {
@@ -102,6 +103,8 @@ struct Chat {
     logprobs: bool,
     /// Chunks have the ids of tokens.
     tokens: bool,
+    /// The first chunk has those of the prompt.
+    prompt_ids: bool,
     timings: bool,
     progress: bool,
     /// Names of the fields with the reasoning.
@@ -140,6 +143,11 @@ fn message(parts: &Parts, reasoning: &[&str]) -> Value {
         message["tool_calls"] = calls.iter().map(call).collect();
     }
     message
+}
+
+/// The tokens of the conversation.
+fn prompt_ids(told: &Told) -> Value {
+    told.prompts.iter().flat_map(|prompt| &prompt.tokens).copied().collect()
 }
 
 impl Chat {
@@ -248,6 +256,9 @@ impl Writer for Chat {
         let choices = outcomes.iter().enumerate().map(|(i, outcome)| self.choice(told, i, outcome));
         body.insert("choices".into(), choices.collect());
         body.insert("usage".into(), Usage::of_outcomes(told, outcomes).json(told));
+        if self.prompt_ids {
+            body.insert("prompt_token_ids".into(), prompt_ids(told));
+        }
         if let [outcome] = outcomes {
             body.insert("timings".into(), timings(&outcome.stats));
         }
@@ -261,7 +272,12 @@ impl Writer for Chat {
         let frames = match event {
             ChatEvent::Started { .. } => {
                 let delta = json!({"role": "assistant", "content": null});
-                let role = self.chunk(told, index, delta, None);
+                let mut role = self.chunk(told, index, delta, None);
+                if let Frame::Data(chunk) = &mut role
+                    && std::mem::take(&mut self.prompt_ids)
+                {
+                    chunk["prompt_token_ids"] = prompt_ids(told);
+                }
                 return [role].into_iter().chain(progress).collect();
             }
             ChatEvent::Part(part) => match self.part(index, part) {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{
     Usage, cache_salt, finish_reason, head, logprobs, n_answers, priority, stop_reason, stream_options,
 };
-use crate::answers::{Gathered, Outcome};
-use crate::ask::{Ask, Part, Prompt};
+use crate::answers::{Gathered, Outcome, Token};
+use crate::ask::{Ask, Part, Prompt, Read};
 use crate::dialect::timings::timings;
 use crate::dialect::{Frame, Told, Writer, per_answer};
 use crate::error::ApiError;
@@ -46,7 +46,9 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     options.logprobs = fields.integer("logprobs", 0..=20)?.map(|n| n as usize);
     let (stream, usage, continuous) = stream_options(&fields)?;
     let (stop, answers) = (options.stop.clone(), Vec::new());
-    let writer = Completions { usage, continuous, echo, logprobs: options.logprobs.is_some(), stop, answers };
+    let ids = fields.flag("return_token_ids")?.unwrap_or(false);
+    let writer =
+        Completions { usage, continuous, echo, ids, logprobs: options.logprobs.is_some(), stop, answers };
     let ask = Ask {
         n: n_answers(&fields, facts)?,
         stream,
@@ -124,6 +126,8 @@ struct Completions {
     /// Each chunk has the usage.
     continuous: bool,
     echo: bool,
+    /// Choices have the ids of tokens.
+    ids: bool,
     logprobs: bool,
     /// Texts that end an answer.
     stop: Vec<String>,
@@ -138,6 +142,14 @@ struct OneAnswer {
     n_chunk: usize,
 }
 
+/// Adds the ids of tokens, and with them those of the prompt, as vLLM has them.
+fn tell_ids(choice: &mut Value, prompt: Option<&Read>, tokens: &[Token]) {
+    choice["token_ids"] = tokens.iter().map(|token| token.id).collect();
+    if let Some(prompt) = prompt {
+        choice["prompt_token_ids"] = prompt.tokens.iter().copied().collect();
+    }
+}
+
 impl Completions {
     /// The text of an answer's prompt, if it is echoed.
     fn echoed<'a>(&self, told: &'a Told, index: usize) -> &'a str {
@@ -148,7 +160,8 @@ impl Completions {
         let answer = &mut self.answers[index];
         let untold = answer.gathered.untold();
         // The first chunk has the prompt.
-        let prompt = (self.echo && answer.n_chunk == 0).then(|| &told.prompts[index / told.n]);
+        let first = (answer.n_chunk == 0).then(|| &told.prompts[index / told.n]);
+        let prompt = first.filter(|_| self.echo);
         let from = if prompt.is_some() { text.chars().count() } else { answer.n_char };
         let logprobs = self.logprobs.then(|| logprobs::lists(&told.facts, prompt, &untold, from));
         answer.n_char += text.chars().count();
@@ -157,6 +170,9 @@ impl Completions {
         let mut choice = json!({"index": index, "text": text, "finish_reason": finish, "logprobs": logprobs});
         if let Some(reason) = finish.and_then(|_| stop_reason(&answer.gathered.stats, &self.stop)) {
             choice["stop_reason"] = reason;
+        }
+        if self.ids {
+            tell_ids(&mut choice, first, &untold);
         }
         chunk.insert("choices".into(), json!([choice]));
         if self.continuous {
@@ -189,6 +205,9 @@ impl Writer for Completions {
             });
             if let Some(reason) = stop_reason(&outcome.stats, &self.stop) {
                 choice["stop_reason"] = reason;
+            }
+            if self.ids {
+                tell_ids(&mut choice, Some(&told.prompts[index / told.n]), tokens);
             }
             choice
         };
