@@ -10,7 +10,8 @@
 //! chance comes from a seed, so that a run can be repeated exactly.
 //!
 //! Exact mode promises equal bits: all rows come from workers of one [`Class`], so they are those of one machine,
-//! under any placement, hedge or fault.
+//! under any placement, hedge or fault. Without it a worker may weigh and sum the products of a column
+//! ([`HubConfig::sums`]), and answers with one row in place of several.
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ mod hedge;
 mod hub;
 mod place;
 mod random;
+mod sum;
 mod timers;
 mod unit;
 mod verify;
@@ -35,7 +37,7 @@ pub use hub::{
     Action, Bounds, Call, CallError, CallPair, CloseReason, Event, Hub, HubConfig, Joined, Stats, Status,
     Times, UnitStatus, WorkerStatus,
 };
-pub use place::{Assignment, BOUND, Place, UnitLoad, place};
+pub use place::{Assignment, BOUND, Place, UnitLoad, place, place_by_layer};
 pub use random::Random;
 pub use unit::{CallId, Class, HostId, LayerShape, ModelShape, PeerId, Unit, WorkerId};
 pub use worker::{Worker, WorkerAction, WorkerConfig, WorkerEvent};

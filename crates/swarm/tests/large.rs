@@ -60,7 +60,7 @@ fn call(id: u64, layer: u16, n_column: u16, width: usize) -> Call {
     };
     let mut pairs: Vec<CallPair> = (0..n_column).flat_map(both).collect();
     pairs.sort();
-    Call { id: CallId(id), layer, step_columns: n_column.into(), x: Arc::from(x), pairs }
+    Call { id: CallId(id), layer, step_columns: n_column.into(), x: Arc::from(x), pairs, weights: Vec::new() }
 }
 
 #[test]

@@ -51,7 +51,14 @@ impl Table {
     fn call(&mut self, experts: &[u16]) -> Vec<Action> {
         let pair = |(slot, &expert): (usize, &u16)| CallPair { expert, column: 0, slot: slot as u16 };
         let pairs = experts.iter().enumerate().map(pair).collect();
-        self.on(Event::Call(Call { id: CallId(1), layer: 0, step_columns: 1, x: Arc::new([2.0]), pairs }))
+        self.on(Event::Call(Call {
+            id: CallId(1),
+            layer: 0,
+            step_columns: 1,
+            x: Arc::new([2.0]),
+            pairs,
+            weights: Vec::new(),
+        }))
     }
 
     fn answer(&mut self, (peer, task): &(PeerId, Frame), value: f32) -> Vec<Action> {
@@ -170,7 +177,8 @@ fn a_unit_without_holder_is_an_error_after_30_seconds() {
 fn prompt(table: &mut Table, id: u64, n: u16) -> (PeerId, Frame) {
     let pairs = (0..n).map(|column| CallPair { expert: 0, column, slot: 0 }).collect();
     let x: Vec<f32> = (0..n).map(|i| f32::from(i) + 1.0).collect();
-    let call = Call { id: CallId(id), layer: 0, step_columns: n.into(), x: x.into(), pairs };
+    let call =
+        Call { id: CallId(id), layer: 0, step_columns: n.into(), x: x.into(), pairs, weights: Vec::new() };
     let mut sent = tasks(&table.on(Event::Call(call)));
     assert_eq!(sent.len(), 1, "one worker holds the expert");
     sent.swap_remove(0)
@@ -186,7 +194,7 @@ fn decoded(
     let rows = Rows::encode(1, &values, Dtype::F32).expect("finite rows");
     let answer = Answer { rows, queue: 0, queued: us[0], running: us[1] };
     let name = (frame.task, frame.epoch, frame.layer);
-    table.on(Event::Answer { peer: *peer, name, answer, values })
+    table.on(Event::Answer { peer: *peer, name, sum: false, answer, values })
 }
 
 #[test]

@@ -24,10 +24,10 @@ impl Hub {
             return;
         }
         match frame.body {
-            Body::Result { answer, sum: false } => {
+            Body::Result { answer, sum } => {
                 let values = answer.rows.to_f32();
                 let name = (frame.task, frame.epoch, frame.layer);
-                self.result(now, peer, name, (&answer, &values), actions);
+                self.result(now, peer, name, (sum, &answer, &values), actions);
             }
             Body::Fail(fail) => self.failed(now, peer, frame.task, &fail, actions),
             Body::State(state) => self.state(now, peer, state),
@@ -93,7 +93,7 @@ impl Hub {
         now: Duration,
         peer: PeerId,
         (task, epoch, layer): (u64, u32, u16),
-        (answer, values): (&Answer, &[f32]),
+        (sum, answer, values): (bool, &Answer, &[f32]),
         actions: &mut Vec<Action>,
     ) {
         if !self.is_of(task, peer) {
@@ -107,13 +107,15 @@ impl Hub {
         let flight = &self.flights[&task];
         let width = self.config.shape.width;
         let is_right = epoch == flight.epoch && layer == flight.data.layer;
-        let n_value = flight.n_pair * width as usize;
-        let is_whole = answer.rows.n_row() as usize == flight.n_pair && answer.rows.width() == width;
+        let is_right = is_right && sum == flight.data.weights.is_some();
+        let n_value = flight.n_row * width as usize;
+        let is_whole = answer.rows.n_row() as usize == flight.n_row && answer.rows.width() == width;
         if !is_right || !is_whole || values.len() != n_value {
             self.refused(now, task, RETRY, actions);
             return self.strike(now, peer, task, "the answer does not have the shape of its task", actions);
         }
         let flight = self.land(task);
+        self.stats.n_sum += (flight.n_pair - flight.n_row) as u64;
         self.sample(now, peer, &flight, answer);
         let last = self.calls.get(&flight.call).map(|open| {
             let us = |us: u32| Duration::from_micros(us.into());
@@ -141,7 +143,11 @@ impl Hub {
         let flight = self.land(task);
         let expected = flight.n_pair * self.config.shape.width as usize;
         match rows.filter(|rows| rows.len() == expected) {
-            Some(rows) => self.received(now, flight, &rows, actions),
+            Some(rows) => {
+                let ranges: Vec<_> = flight.ranges().collect();
+                let rows = flight.data.answer_of(&ranges, rows);
+                self.received(now, flight, &rows, actions);
+            }
             None => self.not_computed(now, flight, actions),
         }
     }
@@ -211,7 +217,7 @@ impl Hub {
                 Some((by, kept)) => {
                     if !kept.agrees(&self.kept(rows)) {
                         let claims = vec![(*by, kept.clone()), (flight.by, self.kept(rows))];
-                        self.dispute(now, &flight, part.pairs.clone(), claims, actions);
+                        self.dispute(now, &flight, i, claims, actions);
                     } else {
                         self.vouch(*by, flight.by, flight.call);
                     }
@@ -244,7 +250,7 @@ impl Hub {
         let has_other = self.has_other(flight, part);
         let Some(open) = self.calls.get_mut(&flight.call) else { return false };
         let target = &mut open.parts[usize::from(part)];
-        if target.done.is_some() {
+        if target.is_over() {
             return false;
         }
         if !is_normal && has_other {
@@ -255,7 +261,8 @@ impl Hub {
             target.answers.push((flight.by, rows.to_vec()));
             return self.agree(now, flight, part, actions);
         }
-        open.rows[target.pairs.start * width..target.pairs.end * width].copy_from_slice(rows);
+        let pairs = target.pairs.clone();
+        open.data.put(&pairs, rows, &mut open.rows, width);
         self.finish(now, flight.call, part, flight.by, rows);
         true
     }
@@ -281,7 +288,7 @@ impl Hub {
         };
         let open = self.calls.get_mut(&flight.call).expect("the call is in progress");
         let rows = std::mem::take(&mut open.parts[usize::from(part)].answers).swap_remove(first).1;
-        open.rows[pairs.start * width..pairs.end * width].copy_from_slice(&rows);
+        open.data.put(&pairs, &rows, &mut open.rows, width);
         let (by, right) = kept[first].clone();
         self.vouch(by, kept[second].0, flight.call);
         self.finish(now, flight.call, part, by, &rows);
@@ -301,7 +308,8 @@ impl Hub {
             return;
         }
         let (by, rows) = target.answers.swap_remove(0);
-        open.rows[target.pairs.start * width..target.pairs.end * width].copy_from_slice(&rows);
+        let pairs = target.pairs.clone();
+        open.data.put(&pairs, &rows, &mut open.rows, width);
         self.finish(now, id, part, by, &rows);
     }
 

@@ -1,50 +1,18 @@
-//! Calls in progress: their parts, and the answers that these have so far.
+//! Calls in progress: their beginning and their ends.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::flight::{By, CallData};
+use super::flight::CallData;
+use super::parts::{Cut, Part};
 use super::{Action, Call, CallError, Hub, Timer};
-use crate::unit::{CallId, PeerId, Unit};
+use crate::unit::CallId;
 
-/// Most bytes of the answer to a part: larger ones are cut, so that tasks stay below the limit of a message.
-const PART_BYTES: usize = 1 << 20;
 /// Weight that a unit's count keeps when it is halved.
 const FADE: f64 = 0.5;
 /// Rows after which counts are halved.
 const MANY: f64 = 1e6;
-
-/// A part of a call: pairs of one unit.
-#[derive(Debug)]
-pub(super) struct Part {
-    pub(super) unit: Unit,
-    /// Pairs of the call.
-    pub(super) pairs: Range<usize>,
-    /// The maker of the rows that are used.
-    pub(super) done: Option<By>,
-    /// Answers that must agree before one is used.
-    pub(super) wanted: usize,
-    /// Answers that wait for others to agree.
-    pub(super) answers: Vec<(By, Vec<f32>)>,
-    /// Tasks of workers in service, or of the hub, that make it.
-    pub(super) flights: Vec<u64>,
-    /// Workers that refused it, for a while.
-    pub(super) avoid: BTreeSet<PeerId>,
-    /// Since when nobody can make it.
-    pub(super) orphaned: Option<Duration>,
-}
-
-impl Part {
-    /// Answers that must still be asked for.
-    pub(super) fn n_missing(&self) -> usize {
-        match self.done {
-            Some(_) => 0,
-            None => self.wanted.saturating_sub(self.answers.len() + self.flights.len()),
-        }
-    }
-}
 
 /// A call in progress.
 #[derive(Debug)]
@@ -52,8 +20,10 @@ pub(super) struct Open {
     pub(super) begin: Duration,
     pub(super) data: Arc<CallData>,
     pub(super) parts: Vec<Part>,
-    /// Rows `[n_pair, width]`; those of parts that are not done are zero.
+    /// Rows `[n_pair, width]`, in the order of parts; those of parts that are not done are zero.
     pub(super) rows: Vec<f32>,
+    /// The pair of the engine's call at each of these rows, if their order is another one.
+    pub(super) order: Option<Vec<u32>>,
     /// Parts that are not done.
     pub(super) n_open: usize,
 }
@@ -70,37 +40,31 @@ impl Hub {
             self.choose_class();
         }
         let width = self.config.shape.width as usize;
-        let most = (PART_BYTES / (4 * width)).max(1);
-        let wanted = if self.config.verify_all { 2 } else { 1 };
-        let mut parts = Vec::new();
-        let mut start = 0;
-        let unit = |p: &super::CallPair| self.config.shape.unit(call.layer, p.expert);
-        for group in call.pairs.chunk_by(|a, b| unit(a) == unit(b)) {
-            let unit = unit(&group[0]).expect("experts of calls are checked");
-            *self.counts.entry(unit).or_default() += group.len() as f64;
-            for piece in group.chunks(most) {
-                let pairs = start..start + piece.len();
-                start = pairs.end;
-                self.waiting.insert((id, parts.len() as u16));
-                parts.push(Part {
-                    unit,
-                    pairs,
-                    done: None,
-                    wanted,
-                    answers: Vec::new(),
-                    flights: Vec::new(),
-                    avoid: BTreeSet::new(),
-                    orphaned: None,
-                });
-            }
+        let Call { layer, step_columns, x, pairs, weights, .. } = call;
+        let is_summed = self.sums() && !weights.is_empty();
+        let Cut { parts, order } = match is_summed {
+            true => self.cut_sums(layer, &pairs),
+            false => self.cut(layer, &pairs),
+        };
+        for pair in &pairs {
+            let unit = self.config.shape.unit(layer, pair.expert).expect("experts of calls are checked");
+            *self.counts.entry(unit).or_default() += 1.0;
         }
+        self.waiting.extend((0..parts.len()).map(|part| (id, part as u16)));
         self.fade();
         self.stats.n_call += 1;
-        let rows = vec![0.0; call.pairs.len() * width];
+        let rows = vec![0.0; pairs.len() * width];
+        let (pairs, weights) = match &order {
+            Some(order) => (
+                order.iter().map(|&i| pairs[i as usize]).collect(),
+                order.iter().map(|&i| weights[i as usize]).collect(),
+            ),
+            None => (pairs, weights),
+        };
         let format = (self.config.shape.width, self.config.input);
-        let data = CallData::new((call.layer, call.step_columns), call.x, call.pairs, format);
+        let data = CallData::new((layer, step_columns), x, (pairs, is_summed.then_some(weights)), format);
         let n_open = parts.len();
-        self.calls.insert(id, Open { begin: now, data: Arc::new(data), parts, rows, n_open });
+        self.calls.insert(id, Open { begin: now, data: Arc::new(data), parts, rows, order, n_open });
         if n_open == 0 {
             self.complete(now, id, actions);
         }
@@ -137,6 +101,12 @@ impl Hub {
         if let Some(pair) = call.pairs.iter().find(|p| usize::from(p.column) >= n_column) {
             return invalid("column", pair.column.into(), n_column);
         }
+        if ![0, call.pairs.len()].contains(&call.weights.len()) {
+            return invalid("weights of pairs", call.weights.len(), call.pairs.len());
+        }
+        if let Some(at) = call.weights.iter().position(|w| !w.is_finite()) {
+            return invalid("index of a weight that is not finite", at, call.weights.len());
+        }
         let key = |p: &super::CallPair| (p.expert, p.column);
         match call.pairs.windows(2).position(|w| key(&w[0]) >= key(&w[1])) {
             Some(at) => invalid("index of a pair out of order", at + 1, call.pairs.len()),
@@ -156,7 +126,12 @@ impl Hub {
     pub(super) fn complete(&mut self, now: Duration, id: CallId, actions: &mut Vec<Action>) {
         if let Some(open) = self.calls.remove(&id) {
             self.close_call(now, id, &open);
-            actions.push(Action::Complete { call: id, rows: open.rows });
+            let Open { rows, order, .. } = open;
+            let rows = match order {
+                Some(order) => in_order(&order, &rows, self.config.shape.width as usize),
+                None => rows,
+            };
+            actions.push(Action::Complete { call: id, rows });
         }
     }
 
@@ -191,7 +166,7 @@ impl Hub {
     /// Nobody could make a part for as long as it may wait.
     pub(super) fn orphaned(&mut self, now: Duration, id: CallId, actions: &mut Vec<Action>) {
         let Some(open) = self.calls.get(&id) else { return };
-        let since = open.parts.iter().filter(|p| p.done.is_none()).filter_map(|p| Some((p.orphaned?, p)));
+        let since = open.parts.iter().filter(|p| !p.is_over()).filter_map(|p| Some((p.orphaned?, p)));
         let Some((since, part)) = since.min_by_key(|(since, _)| *since) else { return };
         let due = since + self.config.bounds.orphan;
         if due > now {
@@ -209,4 +184,13 @@ impl Hub {
             open.parts.iter_mut().for_each(|p| p.avoid.clear());
         }
     }
+}
+
+/// Rows in the order of the engine's pairs, from those in the order of parts.
+fn in_order(order: &[u32], rows: &[f32], width: usize) -> Vec<f32> {
+    let mut out = vec![0.0; rows.len()];
+    for (&to, row) in order.iter().zip(rows.chunks_exact(width)) {
+        out[to as usize * width..][..width].copy_from_slice(row);
+    }
+    out
 }

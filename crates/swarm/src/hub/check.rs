@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::call::Open;
-use super::flight::{By, CallData, Case, Flight, Purpose};
+use super::dispatch::Load;
+use super::flight::{By, CallData, Case, Flight, Purpose, pairs_of};
 use super::{Action, CallPair, CloseReason, Hub};
 use crate::unit::{CallId, HostId, PeerId, Unit, WorkerId};
 use crate::verify::Kept;
@@ -26,9 +27,11 @@ const IN_DOUBT: f64 = 0.5;
 /// worker that always lies is found by its first answers, and an honest one has some 50 of them made again.
 const TRUST: f64 = 8.0;
 
-/// A pair whose product is known.
+/// Pairs of a column whose product is known, or its sum.
 #[derive(Debug)]
 pub(super) struct Probe {
+    /// The units of the pairs.
+    units: Vec<Unit>,
     data: Arc<CallData>,
     kept: Kept,
 }
@@ -38,9 +41,9 @@ impl Hub {
     pub(super) fn is_normal(&mut self, flight: &Flight, part: u16, rows: &[f32]) -> bool {
         let width = self.config.shape.width as usize;
         let Some(part) = flight.parts.iter().find(|p| p.part == part) else { return true };
-        let pairs = &flight.data.pairs[part.pairs.clone()];
         let mut is_normal = true;
-        let step = pairs.len().div_ceil(MEASURED).max(1);
+        let step = part.n_row.div_ceil(MEASURED).max(1);
+        let pairs = flight.data.leads(&part.pairs);
         for (pair, row) in pairs.iter().zip(rows.chunks_exact(width)).step_by(step) {
             let Some(unit) = self.config.shape.unit(flight.data.layer, pair.expert) else { continue };
             let x = &flight.data.x[usize::from(pair.column) * width..][..width];
@@ -53,10 +56,12 @@ impl Hub {
     /// True if somebody else can make a part, or makes it already.
     pub(super) fn has_other(&self, flight: &Flight, part: u16) -> bool {
         let Some(open) = self.calls.get(&flight.call) else { return false };
-        let unit = open.parts[usize::from(part)].unit;
+        let part = &open.parts[usize::from(part)];
         let host = flight.by.host();
         self.config.local.is_some()
-            || self.holders_of(unit).any(|p| p.health.is_up() && Some(p.joined.host) != host)
+            || self
+                .holders_of_all(part.unit, &part.others)
+                .any(|p| p.health.is_up() && Some(p.joined.host) != host)
     }
 
     /// Has parts of an answer made again by somebody else, each with the configured chance. The choice comes after the
@@ -72,20 +77,19 @@ impl Hub {
         let width = self.config.shape.width as usize;
         let chance = self.check_chance(by_peer, worker);
         for (i, part) in flight.parts.iter().enumerate() {
-            let expert = flight.data.pairs[part.pairs.start].expert;
-            let Some(unit) = self.config.shape.unit(flight.data.layer, expert) else { continue };
             let range = flight.rows_of(i);
             let rows = &rows[range.start * width..range.end * width];
-            self.remember(unit, flight, part.pairs.start, &rows[..width]);
+            self.remember(flight, &part.pairs, &rows[..width]);
             if self.random.happens(chance) && self.has_checker() {
                 self.stats.n_check += 1;
-                let n = part.pairs.len().min(CHECKED);
-                let first = self.random.below((part.pairs.len() - n + 1) as u64) as usize;
+                // A row stands for one pair, or for all those of a column.
+                let n = (CHECKED * part.n_row / part.pairs.len()).clamp(1, part.n_row);
+                let first = self.random.below((part.n_row - n + 1) as u64) as usize;
                 let rows = &rows[first * width..(first + n) * width];
-                let pairs = part.pairs.start + first..part.pairs.start + first + n;
-                let (call, data) = (flight.call, flight.data.clone());
+                let pairs = flight.data.ranges_of(&part.pairs, first..first + n);
                 let claims = vec![(flight.by, self.kept(rows))];
-                self.ask(now, Case { call, data, pairs, unit, class: self.class, claims }, actions);
+                let case = self.case(flight, pairs, claims);
+                self.ask(now, case, actions);
             }
         }
     }
@@ -110,17 +114,32 @@ impl Hub {
         all < MOST_CHECKS && here < MOST_HERE
     }
 
-    /// Two answers to the same pairs differ.
+    /// A case of these pairs of a call.
+    fn case(&self, flight: &Flight, pairs: Vec<Range<usize>>, claims: Vec<(By, Kept)>) -> Case {
+        let (call, data) = (flight.call, flight.data.clone());
+        let mut units = self.units_of(&data, pairs.iter().cloned());
+        let unit = units.remove(0);
+        Case { call, data, pairs, unit, others: units, class: self.class, claims }
+    }
+
+    /// Units of the pairs at some ranges of a call.
+    fn units_of(&self, data: &CallData, ranges: impl Iterator<Item = Range<usize>>) -> Vec<Unit> {
+        let unit = |p: &CallPair| self.config.shape.unit(data.layer, p.expert);
+        let mut units: Vec<Unit> =
+            pairs_of(data, ranges).iter().map(|p| unit(p).expect("experts of calls are checked")).collect();
+        units.dedup();
+        units
+    }
+
+    /// Two answers to the same part differ.
     pub(super) fn dispute(
         &mut self,
         now: Duration,
         flight: &Flight,
-        pairs: Range<usize>,
+        part: usize,
         claims: Vec<(By, Kept)>,
         actions: &mut Vec<Action>,
     ) {
-        let (call, data) = (flight.call, flight.data.clone());
-        let Some(unit) = self.config.shape.unit(data.layer, data.pairs[pairs.start].expert) else { return };
         self.stats.n_dispute += 1;
         match claims.iter().find(|(by, _)| *by == By::Hub) {
             Some((_, right)) => {
@@ -128,7 +147,10 @@ impl Hub {
                     claims.iter().filter(|(_, k)| !k.agrees(right)).map(|(by, _)| *by).collect();
                 wrong.into_iter().for_each(|by| self.accuse(now, by, actions));
             }
-            None => self.ask(now, Case { call, data, pairs, unit, class: self.class, claims }, actions),
+            None => {
+                let case = self.case(flight, vec![flight.parts[part].pairs.clone()], claims);
+                self.ask(now, case, actions);
+            }
         }
     }
 
@@ -139,7 +161,7 @@ impl Hub {
         }
         let is_dispute = case.claims.len() > 1;
         let is_local = self.config.local.is_some();
-        let ranges = vec![(0, case.pairs.clone())];
+        let ranges = case.pairs.iter().map(|range| (0, range.clone())).collect();
         let (call, data) = (case.call, case.data.clone());
         let referee = self.referee(now, &case);
         match referee {
@@ -156,8 +178,14 @@ impl Hub {
     /// A holder of the unit on a host without a claim, the least loaded one.
     fn referee(&self, now: Duration, case: &Case) -> Option<PeerId> {
         let hosts: Vec<HostId> = case.claims.iter().filter_map(|(by, _)| by.host()).collect();
-        let free = self.holders_of(case.unit).filter(|p| {
-            p.health.is_up() && !hosts.contains(&p.joined.host) && self.has_room(p, 0, case.pairs.len())
+        let more = Load {
+            n_pair: case.pairs.iter().map(|range| range.len()).sum(),
+            n_row: case.data.n_row(case.pairs.iter().cloned()),
+            n_part: 1,
+        };
+        let free = self.holders_of_all(case.unit, &case.others).filter(|p| {
+            let is_apart = p.health.is_up() && !hosts.contains(&p.joined.host);
+            is_apart && self.has_room(p, Load::default(), more)
         });
         free.min_by(|a, b| a.predicted(now, 1, 0).total_cmp(&b.predicted(now, 1, 0))).map(|p| p.id)
     }
@@ -251,7 +279,7 @@ impl Hub {
         for (&id, Open { parts, n_open, .. }) in &mut self.calls {
             for (i, part) in parts.iter_mut().enumerate() {
                 part.answers.retain(|(by, _)| !is_its(by));
-                if part.done.as_ref().is_some_and(is_its) {
+                if !part.is_split && part.done.as_ref().is_some_and(is_its) {
                     part.done = None;
                     *n_open += 1;
                 }
@@ -261,20 +289,26 @@ impl Hub {
         again.into_iter().for_each(|(id, part)| self.reopen(id, part));
     }
 
-    /// Remembers a product, to know whether a worker is well that computes it later.
-    fn remember(&mut self, unit: Unit, flight: &Flight, pair: usize, row: &[f32]) {
+    /// Remembers the first row of an answer, to know whether a worker is well that computes it later.
+    fn remember(&mut self, flight: &Flight, part: &Range<usize>, row: &[f32]) {
+        let ranges = flight.data.ranges_of(part, 0..1);
+        let units = self.units_of(&flight.data, ranges.iter().cloned());
+        let unit = units[0];
         // A probe stands for long: its unit's first answers, and then one in some hundred.
         if self.probes.contains_key(&unit) && self.random.below(256) > 0 {
             return;
         }
         let width = self.config.shape.width as usize;
-        let CallPair { expert, column, slot } = flight.data.pairs[pair];
-        let x = flight.data.x[usize::from(column) * width..][..width].into();
-        let pairs = vec![CallPair { expert, column: 0, slot }];
+        let mut pairs = pairs_of(&flight.data, ranges.iter().cloned());
+        let x = flight.data.x[usize::from(pairs[0].column) * width..][..width].into();
+        pairs.iter_mut().for_each(|p| p.column = 0);
+        let all = flight.data.weights.as_ref();
+        let weights =
+            all.map(|all| ranges.iter().flat_map(|range| all[range.clone()].iter().copied()).collect());
         let (at, format) =
             ((flight.data.layer, flight.data.step_columns), (self.config.shape.width, self.config.input));
-        let data = CallData::new(at, x, pairs, format);
-        self.probes.insert(unit, Probe { data: Arc::new(data), kept: self.kept(row) });
+        let data = CallData::new(at, x, (pairs, weights), format);
+        self.probes.insert(unit, Probe { units, data: Arc::new(data), kept: self.kept(row) });
     }
 
     /// Sends a canary: a product that is known, or a PING if none is.
@@ -284,12 +318,14 @@ impl Hub {
             return;
         }
         at.health.canary_sent();
-        let probe = at.holds.iter().find_map(|unit| self.probes.get(unit));
+        let is_held = |probe: &&Probe| probe.units.iter().all(|unit| at.holds.contains(unit));
+        let probe = at.holds.iter().filter_map(|unit| self.probes.get(unit)).find(is_held);
         self.stats.n_canary += 1;
         match probe {
-            Some(Probe { data, kept }) => {
+            Some(Probe { data, kept, .. }) => {
                 let (data, kept) = (data.clone(), kept.clone());
-                self.send(now, peer, CallId(0), data, vec![(0, 0..1)], Purpose::Canary(kept), actions);
+                let whole = vec![(0, 0..data.pairs.len())];
+                self.send(now, peer, CallId(0), data, whole, Purpose::Canary(kept), actions);
             }
             None => self.ping(now, peer, actions),
         }

@@ -1,6 +1,6 @@
 //! Makers of the parts of calls: the worker of the least predicted answer, a second one by a hedge, or the hub.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +42,28 @@ enum Choice {
 }
 
 /// A task to send: who makes it, and the parts.
-type Plan = BTreeMap<PeerId, Vec<u16>>;
+pub(super) type Plan = BTreeMap<PeerId, Vec<u16>>;
+
+/// Amount of work.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Load {
+    pub(super) n_pair: usize,
+    /// Rows of the answers.
+    pub(super) n_row: usize,
+    pub(super) n_part: usize,
+}
+
+impl std::ops::Add for Load {
+    type Output = Load;
+
+    fn add(self, other: Load) -> Load {
+        Load {
+            n_pair: self.n_pair + other.n_pair,
+            n_row: self.n_row + other.n_row,
+            n_part: self.n_part + other.n_part,
+        }
+    }
+}
 
 impl Hub {
     /// Gives all waiting parts to somebody, as far as possible.
@@ -57,9 +78,16 @@ impl Hub {
     /// Gives the waiting parts of a call to somebody: one task a worker.
     fn dispatch_call(&mut self, now: Duration, id: CallId, parts: &[u16], actions: &mut Vec<Action>) {
         let (mut plan, mut here) = (Plan::new(), Vec::new());
-        for &part in parts {
+        let mut parts: VecDeque<u16> = parts.iter().copied().collect();
+        while let Some(part) = parts.pop_front() {
             while self.calls[&id].parts[usize::from(part)].n_missing() > planned(&plan, &here, part) {
                 match self.choose(now, id, part, &plan, &here) {
+                    Choice::Hub | Choice::Nobody if self.can_split(id, part, &plan) => {
+                        here.retain(|p| *p != part);
+                        plan.values_mut().for_each(|parts| parts.retain(|p| *p != part));
+                        plan.retain(|_, parts| !parts.is_empty());
+                        parts.extend(self.split(now, id, part));
+                    }
                     Choice::Peer(peer) => plan.entry(peer).or_default().push(part),
                     Choice::Hub => here.push(part),
                     Choice::Wait => {
@@ -94,7 +122,7 @@ impl Hub {
 
     /// Notes that nobody can make a part, or that somebody can. The time counts from the first call that wanted the
     /// unit: an engine that tries a step again does not wait once more.
-    fn set_orphaned(&mut self, id: CallId, part: u16, now: Option<Duration>) {
+    pub(super) fn set_orphaned(&mut self, id: CallId, part: u16, now: Option<Duration>) {
         let open = self.calls.get_mut(&id).expect("the call is in progress");
         let part = &mut open.parts[usize::from(part)];
         part.orphaned = now.map(|now| {
@@ -117,10 +145,10 @@ impl Hub {
         let open = &self.calls[&id];
         let wanted = &open.parts[usize::from(part)];
         let hosts = self.hosts_of(id, part, plan);
-        let (n_pair, n_byte) = (wanted.pairs.len(), self.bytes_of(wanted.pairs.len()));
+        let more = self.load_of(id, &[part]);
         let mut best: Vec<(bool, f64, PeerId)> = Vec::new();
         let mut is_any = false;
-        for peer in self.holders_of(wanted.unit).filter(|p| p.health.is_up()) {
+        for peer in self.holders_of_all(wanted.unit, &wanted.others).filter(|p| p.health.is_up()) {
             let is_apart = !hosts.contains(&peer.joined.host) && !wanted.avoid.contains(&peer.id);
             if !is_apart {
                 // One that refused a part is asked again soon; one that makes it already does not count.
@@ -128,9 +156,9 @@ impl Hub {
                 continue;
             }
             is_any = true;
-            let with: usize = plan.get(&peer.id).map_or(0, |parts| self.n_pair_of(id, parts));
-            if self.has_room(peer, with, n_pair) {
-                let predicted = peer.predicted(now, with + n_pair, self.bytes_of(with) + n_byte);
+            let with = plan.get(&peer.id).map_or(Load::default(), |parts| self.load_of(id, parts));
+            if self.has_room(peer, with, more) {
+                let predicted = self.predicted(now, peer, with + more);
                 best.push((!peer.is_placed(), predicted, peer.id));
             }
         }
@@ -152,7 +180,7 @@ impl Hub {
     }
 
     /// Hosts that make a part, have made it, or will.
-    fn hosts_of(&self, id: CallId, part: u16, plan: &Plan) -> BTreeSet<HostId> {
+    pub(super) fn hosts_of(&self, id: CallId, part: u16, plan: &Plan) -> BTreeSet<HostId> {
         let wanted = &self.calls[&id].parts[usize::from(part)];
         let flying = wanted.flights.iter().filter_map(|task| self.flights[task].by.host());
         let answered = wanted.answers.iter().filter_map(|(by, _)| by.host());
@@ -167,26 +195,36 @@ impl Hub {
         is_flying || wanted.answers.iter().any(|(by, _)| *by == By::Hub)
     }
 
-    /// True if a worker that is about to get `with` pairs can take so many more: in tasks and bytes, of which one task
-    /// may have any number.
-    pub(super) fn has_room(&self, peer: &Peer, with: usize, n_pair: usize) -> bool {
+    /// True if a worker that is about to get some work can take more: in tasks and bytes, of which one task may have any
+    /// number.
+    pub(super) fn has_room(&self, peer: &Peer, with: Load, more: Load) -> bool {
         let bounds = &self.config.bounds;
-        let n_byte = self.bytes_of(with + n_pair);
-        // Tasks are at least half full where parts are large.
-        let n_task = (2 * n_byte).div_ceil(TASK_BYTES).max(1);
-        let is_alone = peer.flights.is_empty() && with == 0;
+        let n_byte = self.bytes_of((with + more).n_row);
+        let n_task = match self.sums() {
+            true => (with + more).n_part as u64,
+            // Tasks are at least half full where parts are large.
+            false => (2 * n_byte).div_ceil(TASK_BYTES).max(1),
+        };
+        let is_alone = peer.flights.is_empty() && with.n_part == 0;
         let is_below = peer.n_byte + n_byte <= bounds.n_byte;
         peer.flights.len() as u64 + n_task <= bounds.n_task as u64 && (is_alone || is_below)
     }
 
-    /// Bytes of rows of so many pairs, both ways, at most.
-    pub(super) fn bytes_of(&self, n_pair: usize) -> u64 {
+    /// Bytes of rows, both ways, of an answer of so many rows, at most.
+    pub(super) fn bytes_of(&self, n_row: usize) -> u64 {
         let width = self.config.shape.width;
-        n_pair as u64 * (self.config.input.row_bytes(width) + self.config.output.row_bytes(width))
+        n_row as u64 * (self.config.input.row_bytes(width) + self.config.output.row_bytes(width))
     }
 
-    fn n_pair_of(&self, id: CallId, parts: &[u16]) -> usize {
-        parts.iter().map(|&p| self.calls[&id].parts[usize::from(p)].pairs.len()).sum()
+    /// The work of some parts of a call.
+    fn load_of(&self, id: CallId, parts: &[u16]) -> Load {
+        let parts = parts.iter().map(|&p| &self.calls[&id].parts[usize::from(p)]);
+        parts.fold(Load::default(), |sum, p| sum + Load { n_pair: p.pairs.len(), n_row: p.n_row, n_part: 1 })
+    }
+
+    /// Predicted seconds until a worker has done some work more.
+    fn predicted(&self, now: Duration, peer: &Peer, load: Load) -> f64 {
+        peer.predicted(now, load.n_pair, self.bytes_of(load.n_row))
     }
 
     /// Second tasks that are sent with the first ones, if the policy is to: to replicas on other hosts.
@@ -200,18 +238,15 @@ impl Hub {
         // A part that wants two answers is planned twice.
         let parts: BTreeSet<u16> = plan.values().flatten().copied().collect();
         for part in parts {
-            let n_pair = self.n_pair_of(id, &[part]);
+            let more = self.load_of(id, &[part]);
             let suits = |p: &&Peer| {
                 let is_free =
                     is_always || (p.is_idle(now) && p.load(now) < IDLE && !plan.contains_key(&p.id));
                 // A first task to the same worker is one more.
                 let n_task = p.flights.len() + usize::from(plan.contains_key(&p.id));
                 let planned = [plan, &second].into_iter().filter_map(|plan| plan.get(&p.id));
-                let with = planned.map(|parts| self.n_pair_of(id, parts)).sum();
-                is_free
-                    && p.is_placed()
-                    && n_task < self.config.bounds.n_task
-                    && self.has_room(p, with, n_pair)
+                let with = planned.fold(Load::default(), |with, parts| with + self.load_of(id, parts));
+                is_free && p.is_placed() && n_task < self.config.bounds.n_task && self.has_room(p, with, more)
             };
             if let Some(peer) = self.next_replica(now, id, part, plan, suits) {
                 second.entry(peer).or_default().push(part);
@@ -232,11 +267,11 @@ impl Hub {
     ) -> Option<PeerId> {
         let wanted = &self.calls[&id].parts[usize::from(part)];
         let hosts = self.hosts_of(id, part, plan);
-        let n_pair = wanted.pairs.len();
+        let load = self.load_of(id, &[part]);
         let is_free =
             |p: &&Peer| p.health.is_up() && !hosts.contains(&p.joined.host) && !wanted.avoid.contains(&p.id);
-        let predicted = |p: &Peer| p.predicted(now, n_pair, self.bytes_of(n_pair));
-        let free = self.holders_of(wanted.unit).filter(is_free).filter(suits);
+        let predicted = |p: &Peer| self.predicted(now, p, load);
+        let free = self.holders_of_all(wanted.unit, &wanted.others).filter(is_free).filter(suits);
         free.min_by(|a, b| predicted(a).total_cmp(&predicted(b))).map(|p| p.id)
     }
 
@@ -255,7 +290,11 @@ impl Hub {
         let mut rest = parts.as_slice();
         while !rest.is_empty() {
             let mut n = 1;
-            while n < rest.len() && self.bytes_of(self.n_pair_of(id, &rest[..=n])) <= TASK_BYTES {
+            let is_summed = self.calls[&id].data.weights.is_some();
+            while n < rest.len()
+                && !is_summed
+                && self.bytes_of(self.load_of(id, &rest[..=n]).n_row) <= TASK_BYTES
+            {
                 n += 1;
             }
             let (now_sent, later) = rest.split_at(n);
@@ -281,8 +320,8 @@ impl Hub {
         actions: &mut Vec<Action>,
     ) -> u64 {
         let task = self.name_task();
-        let pairs = pairs_of(&data, ranges.iter().map(|(_, r)| r.clone()));
-        let (n_pair, n_byte) = (pairs.len(), self.bytes_of(pairs.len()));
+        let n_pair = ranges.iter().map(|(_, range)| range.len()).sum();
+        let n_byte = self.bytes_of(data.n_row(ranges.iter().map(|(_, range)| range.clone())));
         let at = self.peers.get_mut(&peer).expect("tasks go to workers that are connected");
         let predicted = at.predicted(now, n_pair, n_byte);
         at.flights.insert(task);
@@ -297,7 +336,7 @@ impl Hub {
         self.timers.set(Timer::Overdue(task), now + overdue);
         let epoch = self.placement.epoch;
         let terms = Terms { output: self.config.output, budget: 2 * overdue };
-        let frame = frame(task, epoch, &data, &pairs, terms);
+        let frame = frame(task, epoch, &data, ranges.iter().map(|(_, range)| range.clone()), terms);
         self.fly(now, task, by, call, data, ranges, purpose, predicted);
         self.stats.n_task += 1;
         actions.push(Action::Send { peer, frame });
@@ -308,11 +347,17 @@ impl Hub {
     fn compute(&mut self, now: Duration, id: CallId, parts: &[u16], actions: &mut Vec<Action>) {
         let open = &self.calls[&id];
         let data = open.data.clone();
-        let ranges = parts.iter().map(|&p| (p, open.parts[usize::from(p)].pairs.clone())).collect();
-        let task = self.compute_ranges(now, id, data, ranges, Purpose::Serve { late: false }, actions);
-        self.stats.n_local += 1;
-        let open = self.calls.get_mut(&id).expect("the call is in progress");
-        parts.iter().for_each(|&p| open.parts[usize::from(p)].flights.push(task));
+        // Pairs of a task ascend, so parts of sums go one by one.
+        let n = if data.weights.is_some() { 1 } else { parts.len() };
+        for parts in parts.chunks(n) {
+            let open = &self.calls[&id];
+            let ranges = parts.iter().map(|&p| (p, open.parts[usize::from(p)].pairs.clone())).collect();
+            let purpose = Purpose::Serve { late: false };
+            let task = self.compute_ranges(now, id, data.clone(), ranges, purpose, actions);
+            self.stats.n_local += 1;
+            let open = self.calls.get_mut(&id).expect("the call is in progress");
+            parts.iter().for_each(|&p| open.parts[usize::from(p)].flights.push(task));
+        }
     }
 
     /// Computes pairs of a call at the hub.
@@ -351,9 +396,14 @@ impl Hub {
         purpose: Purpose,
         predicted: f64,
     ) {
-        let n_pair = ranges.iter().map(|(_, r)| r.len()).sum();
-        let n_byte = self.bytes_of(n_pair);
-        let parts = ranges.into_iter().map(|(part, pairs)| FlightPart { part, pairs, used: None }).collect();
+        let n_pair = ranges.iter().map(|(_, range)| range.len()).sum();
+        let n_row = data.n_row(ranges.iter().map(|(_, range)| range.clone()));
+        let n_byte = self.bytes_of(n_row);
+        let part = |(part, pairs): (u16, std::ops::Range<usize>)| {
+            let n_row = data.n_row(std::iter::once(pairs.clone()));
+            FlightPart { part, pairs, n_row, used: None }
+        };
+        let parts = ranges.into_iter().map(part).collect();
         let epoch = self.placement.epoch;
         let (settled, hedged) = (None, false);
         let flight = Flight {
@@ -366,6 +416,7 @@ impl Hub {
             sent: now,
             predicted,
             n_pair,
+            n_row,
             n_byte,
             settled,
             hedged,
@@ -394,7 +445,7 @@ impl Hub {
         let Some(open) = self.calls.get(&id) else { return };
         let part_is_open = |p: u16| {
             let part = &open.parts[usize::from(p)];
-            part.done.is_none() && part.flights.len() <= part.wanted - part.answers.len().min(part.wanted)
+            !part.is_over() && part.flights.len() <= part.wanted - part.answers.len().min(part.wanted)
         };
         let parts: Vec<u16> = flight.parts.iter().map(|p| p.part).filter(|&p| part_is_open(p)).collect();
         let plan = self.replicas(now, id, parts.clone());
@@ -426,20 +477,19 @@ impl Hub {
         while !parts.is_empty() {
             let mut able = Plan::new();
             for &part in &parts {
-                let n_pair = self.n_pair_of(id, &[part]);
+                let more = self.load_of(id, &[part]);
                 let hosts = self.hosts_of(id, part, &plan);
                 let wanted = &self.calls[&id].parts[usize::from(part)];
-                for peer in self.holders_of(wanted.unit).filter(|p| p.health.is_up()) {
-                    let with = able.get(&peer.id).map_or(0, |parts| self.n_pair_of(id, parts));
+                for peer in self.holders_of_all(wanted.unit, &wanted.others).filter(|p| p.health.is_up()) {
+                    let with = able.get(&peer.id).map_or(Load::default(), |parts| self.load_of(id, parts));
                     let is_free = !hosts.contains(&peer.joined.host) && !wanted.avoid.contains(&peer.id);
-                    if is_free && !plan.contains_key(&peer.id) && self.has_room(peer, with, n_pair) {
+                    if is_free && !plan.contains_key(&peer.id) && self.has_room(peer, with, more) {
                         able.entry(peer.id).or_default().push(part);
                     }
                 }
             }
             let predicted = |peer: &PeerId, parts: &[u16]| {
-                let n_pair = self.n_pair_of(id, parts);
-                self.peers[peer].predicted(now, n_pair, self.bytes_of(n_pair)) / parts.len() as f64
+                self.predicted(now, &self.peers[peer], self.load_of(id, parts)) / parts.len() as f64
             };
             let best = able.into_iter().max_by(|(a, of_a), (b, of_b)| {
                 let by_time = || predicted(b, of_b).total_cmp(&predicted(a, of_a));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chaski_wire::{Body, Dtype, Frame, Pair, Rows, Run, Task};
 
 use super::CallPair;
+use crate::sum;
 use crate::unit::{CallId, Class, HostId, PeerId, Unit, WorkerId};
 use crate::verify::Kept;
 
@@ -44,7 +45,10 @@ pub(super) struct CallData {
     pub(super) x: Arc<[f32]>,
     /// The same as they travel.
     rows: Rows,
+    /// Pairs, part by part; those of a part in ascending order.
     pub(super) pairs: Vec<CallPair>,
+    /// Their weights, if workers sum: answers have one row a column.
+    pub(super) weights: Option<Vec<f32>>,
 }
 
 impl CallData {
@@ -52,11 +56,70 @@ impl CallData {
     pub(super) fn new(
         (layer, step_columns): (u16, u32),
         x: Arc<[f32]>,
-        pairs: Vec<CallPair>,
+        (pairs, weights): (Vec<CallPair>, Option<Vec<f32>>),
         (width, input): (u32, Dtype),
     ) -> CallData {
         let rows = Rows::encode(width, &x, input).expect("inputs of calls are finite rows");
-        CallData { layer, step_columns, x, rows, pairs }
+        CallData { layer, step_columns, x, rows, pairs, weights }
+    }
+
+    /// Rows of the answer to the pairs at some ranges.
+    pub(super) fn n_row(&self, ranges: impl Iterator<Item = Range<usize>>) -> usize {
+        match self.weights {
+            Some(_) => sum::columns(pairs_of(self, ranges).iter().map(|p| p.column)).len(),
+            None => ranges.map(|range| range.len()).sum(),
+        }
+    }
+
+    /// Rows of the answer from those of its pairs, at some ranges.
+    pub(super) fn answer_of(&self, ranges: &[Range<usize>], rows: Vec<f32>) -> Vec<f32> {
+        let Some(weights) = self.weights_at(ranges.iter().cloned()) else { return rows };
+        let pairs = pairs_of(self, ranges.iter().cloned());
+        let columns = sum::columns(pairs.iter().map(|p| p.column));
+        let place = |p: &CallPair| (columns.binary_search(&p.column).expect("its column") as u16, p.slot);
+        let places: Vec<(u16, u16)> = pairs.iter().map(place).collect();
+        sum::sums(&places, &weights, &rows, (columns.len(), rows.len() / pairs.len().max(1)))
+    }
+
+    /// Of each row of the answer to a part, at a range of pairs, the pair that it belongs to, with sums the one of the
+    /// greatest weight.
+    pub(super) fn leads(&self, range: &Range<usize>) -> Vec<CallPair> {
+        let pairs = &self.pairs[range.clone()];
+        match &self.weights {
+            Some(weights) => {
+                sum::leads(pairs, &weights[range.clone()]).into_iter().map(|i| pairs[i]).collect()
+            }
+            None => pairs.to_vec(),
+        }
+    }
+
+    /// Ranges of the pairs of some rows of the answer to a part.
+    pub(super) fn ranges_of(&self, part: &Range<usize>, rows: Range<usize>) -> Vec<Range<usize>> {
+        if self.weights.is_none() {
+            return Vec::from([part.start + rows.start..part.start + rows.end]);
+        }
+        let columns = sum::columns(self.pairs[part.clone()].iter().map(|p| p.column));
+        let is_of = |i: &usize| columns[rows.clone()].contains(&self.pairs[*i].column);
+        part.clone().filter(is_of).map(|i| i..i + 1).collect()
+    }
+
+    /// Weights of the pairs at some ranges, relative to the greatest of each column.
+    fn weights_at(&self, ranges: impl Iterator<Item = Range<usize>> + Clone) -> Option<Vec<f32>> {
+        let all = self.weights.as_ref()?;
+        let weights: Vec<f32> = ranges.clone().flat_map(|range| all[range].iter().copied()).collect();
+        Some(sum::relative(&pairs_of(self, ranges), &weights))
+    }
+
+    /// Writes the answer to a part, at a range of pairs, into rows of all pairs: a sum into the row of its greatest
+    /// weight.
+    pub(super) fn put(&self, range: &Range<usize>, answer: &[f32], rows: &mut [f32], width: usize) {
+        let rows = &mut rows[range.start * width..range.end * width];
+        let Some(weights) = &self.weights else { return rows.copy_from_slice(answer) };
+        rows.fill(0.0);
+        let leads = sum::leads(&self.pairs[range.clone()], &weights[range.clone()]);
+        for (lead, row) in leads.into_iter().zip(answer.chunks_exact(width)) {
+            rows[lead * width..][..width].copy_from_slice(row);
+        }
     }
 }
 
@@ -65,8 +128,10 @@ impl CallData {
 pub(super) struct Case {
     pub(super) call: CallId,
     pub(super) data: Arc<CallData>,
-    pub(super) pairs: Range<usize>,
+    pub(super) pairs: Vec<Range<usize>>,
     pub(super) unit: Unit,
+    /// Other units of the pairs.
+    pub(super) others: Vec<Unit>,
     /// Class that served then: answers of another one say nothing.
     pub(super) class: Option<Class>,
     pub(super) claims: Vec<(By, Kept)>,
@@ -90,6 +155,8 @@ pub(super) struct FlightPart {
     pub(super) part: u16,
     /// Pairs of the call.
     pub(super) pairs: Range<usize>,
+    /// Its rows of the answer.
+    pub(super) n_row: usize,
     /// The answer that was used, if it was another one.
     pub(super) used: Option<(By, Kept)>,
 }
@@ -108,6 +175,8 @@ pub(super) struct Flight {
     /// Predicted seconds until the answer.
     pub(super) predicted: f64,
     pub(super) n_pair: usize,
+    /// Rows of the answer.
+    pub(super) n_row: usize,
     /// Bytes of rows, both ways.
     pub(super) n_byte: u64,
     /// When its answer ceased to be wanted.
@@ -119,12 +188,17 @@ pub(super) struct Flight {
 impl Flight {
     /// Rows of the answer for a part, by their position in the answer.
     pub(super) fn rows_of(&self, part: usize) -> Range<usize> {
-        let start: usize = self.parts[..part].iter().map(|p| p.pairs.len()).sum();
-        start..start + self.parts[part].pairs.len()
+        let start: usize = self.parts[..part].iter().map(|p| p.n_row).sum();
+        start..start + self.parts[part].n_row
     }
 
     pub(super) fn pairs(&self) -> Vec<CallPair> {
-        pairs_of(&self.data, self.parts.iter().map(|p| p.pairs.clone()))
+        pairs_of(&self.data, self.ranges())
+    }
+
+    /// Ranges of its pairs.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        self.parts.iter().map(|p| p.pairs.clone())
     }
 }
 
@@ -140,17 +214,22 @@ pub(super) struct Terms {
     pub(super) budget: Duration,
 }
 
-/// The frame of a task: its pairs, and the columns that they use.
-pub(super) fn frame(task: u64, epoch: u32, data: &CallData, pairs: &[CallPair], terms: Terms) -> Frame {
-    let mut columns: Vec<u16> = pairs.iter().map(|p| p.column).collect();
-    columns.sort_unstable();
-    columns.dedup();
+/// The frame of a task: its pairs, at some ranges of the call, and the columns that they use.
+pub(super) fn frame(
+    task: u64,
+    epoch: u32,
+    data: &CallData,
+    ranges: impl Iterator<Item = Range<usize>> + Clone,
+    terms: Terms,
+) -> Frame {
+    let pairs = pairs_of(data, ranges.clone());
+    let columns = sum::columns(pairs.iter().map(|p| p.column));
     let place = |c: u16| columns.binary_search(&c).expect("the column of a pair is in the list") as u16;
     let runs = pairs.chunk_by(|a, b| a.expert == b.expert);
     let body = Task {
         runs: runs.map(|run| Run { expert: run[0].expert, n: run.len() as u16 }).collect(),
         pairs: pairs.iter().map(|p| Pair { column: place(p.column), slot: p.slot }).collect(),
-        weights: None,
+        weights: data.weights_at(ranges),
         rows: data.rows.select(&columns),
         answer: terms.output,
         budget: u32::try_from(terms.budget.as_micros()).unwrap_or(u32::MAX),

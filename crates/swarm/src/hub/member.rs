@@ -9,7 +9,7 @@ use super::flight::Purpose;
 use super::peer::Peer;
 use super::{Action, CloseReason, Hub, Joined, Timer};
 use crate::health::{PONG_LATE, SILENT};
-use crate::place::{Place, UnitLoad, place};
+use crate::place::{Place, UnitLoad, place, place_by_layer};
 use crate::unit::{Class, PeerId, Unit};
 
 /// Workers that join together make one placement.
@@ -312,6 +312,7 @@ impl Hub {
                 speed: p.placed_speed,
             })
             .collect();
+        let place = if self.sums() { place_by_layer } else { place };
         self.placement = place(&units, &workers, self.config.replicas, &self.placement, self.config.seed);
         for id in self.peers.keys().copied().collect::<Vec<_>>() {
             let wished = self.wished(id);

@@ -4,7 +4,7 @@
 //! frames, performs actions in their order, and sends [`Event::Timer`] when the moment of the last [`Action::Wake`] has
 //! come.
 //!
-//! A [`Call`] is cut into parts, one for each unit (`call`). Parts that need an answer are given to workers, one task a
+//! A [`Call`] (`call`) is cut into parts, one for each unit, or one for units whose products a worker sums (`parts`). Parts that need an answer are given to workers, one task a
 //! worker (`dispatch`); late ones are hedged; answers complete parts and calls (`answer`); some are made again
 //! (`check`). `member` has workers that come and go, their health, and the placement of units.
 
@@ -14,6 +14,7 @@ mod check;
 mod dispatch;
 mod flight;
 mod member;
+mod parts;
 mod peer;
 mod status;
 mod times;
@@ -55,6 +56,10 @@ pub struct HubConfig {
     pub input: Dtype,
     /// Number format of answers. Exact mode needs [`Dtype::F32`].
     pub output: Dtype,
+    /// Workers weigh and sum the products of a column, if a call has weights: one row a column and task in place of one a
+    /// pair. All experts of a layer are placed on as few workers as have room. Not in exact mode, whose sums are those of
+    /// one machine.
+    pub sums: bool,
     /// Policy of hedging.
     pub hedging: Hedging,
     /// Late hedges as a part of all tasks.
@@ -79,6 +84,7 @@ impl HubConfig {
             local: None,
             input: Dtype::F32,
             output: Dtype::F32,
+            sums: false,
             hedging: Hedging::Auto,
             budget: 0.05,
             check: 0.01,
@@ -149,6 +155,8 @@ pub struct Call {
     pub x: Arc<[f32]>,
     /// Pairs in ascending order by expert, then column, each once.
     pub pairs: Vec<CallPair>,
+    /// The weight of each pair, by which the engine multiplies its row before it sums them; empty if it does not tell.
+    pub weights: Vec<f32>,
 }
 
 /// An input of the hub.
@@ -174,12 +182,14 @@ pub enum Event {
         /// The frame.
         frame: Frame,
     },
-    /// A RESULT without sums, whose rows the caller has decoded: large ones take longer than all that the hub does.
+    /// A RESULT whose rows the caller has decoded: large ones take longer than all that the hub does.
     Answer {
         /// Its connection.
         peer: PeerId,
         /// Task, epoch and layer of its frame.
         name: (u64, u32, u16),
+        /// Its flag SUM.
+        sum: bool,
         /// The answer.
         answer: Answer,
         /// Its values ([`chaski_wire::Rows::to_f32`]).
@@ -239,7 +249,8 @@ pub enum Action {
     Complete {
         /// The call.
         call: CallId,
-        /// Rows `[n_pair, width]`, in order of pairs.
+        /// Rows `[n_pair, width]`, in order of pairs. With [`HubConfig::sums`] a row may stand for those of its column that
+        /// are zero: the weighted sum is the same.
         rows: Vec<f32>,
     },
     /// A call that cannot be answered. The engine may try the step again later.
@@ -446,9 +457,9 @@ impl Hub {
             Event::Joined { peer, worker } => self.join(now, peer, worker, actions),
             Event::Closed { peer } => self.leave(now, peer, actions),
             Event::Frame { peer, frame } => self.frame(now, peer, frame, actions),
-            Event::Answer { peer, name, answer, values } => {
+            Event::Answer { peer, name, sum, answer, values } => {
                 if self.heard(now, peer) {
-                    self.result(now, peer, name, (&answer, &values), actions);
+                    self.result(now, peer, name, (sum, &answer, &values), actions);
                 }
             }
             Event::Malformed { peer, task } => self.malformed(now, peer, task, actions),
@@ -492,6 +503,11 @@ impl Hub {
     fn holders_of(&self, unit: Unit) -> impl Iterator<Item = &Peer> {
         let ids = self.holders.get(&unit).into_iter().flatten();
         ids.filter_map(|id| self.peers.get(id)).filter(|p| self.is_of_class(p))
+    }
+
+    /// Holders of some units, all of them.
+    fn holders_of_all<'a>(&'a self, unit: Unit, others: &'a [Unit]) -> impl Iterator<Item = &'a Peer> {
+        self.holders_of(unit).filter(|p| others.iter().all(|unit| p.holds.contains(unit)))
     }
 
     fn is_of_class(&self, peer: &Peer) -> bool {

@@ -20,6 +20,10 @@ pub struct Stats {
     pub n_hedge_won: u64,
     /// Hedges that were sent together with the first task.
     pub n_hedge_at_once: u64,
+    /// Products that workers summed with others: rows that were not sent.
+    pub n_sum: u64,
+    /// Parts of sums that were split since nobody held all of their units any more.
+    pub n_split: u64,
     /// Tasks cancelled.
     pub n_cancel: u64,
     /// Tasks that the hub did itself.

@@ -29,6 +29,7 @@ pub(super) struct Filling<'a> {
 
 impl<'a> Filling<'a> {
     pub(super) fn new(
+        word: impl Fn(Unit) -> u64,
         units: &'a [UnitLoad],
         workers: &'a [Place],
         replicas: usize,
@@ -38,7 +39,9 @@ impl<'a> Filling<'a> {
         let capacity = capacities(workers);
         let scores = (units.iter())
             .map(|u| {
-                (workers.iter().zip(&capacity)).map(|(w, &c)| score(u.unit, w.worker, c, seed)).collect()
+                (workers.iter().zip(&capacity))
+                    .map(|(w, &c)| score(word(u.unit), w.worker, c, seed))
+                    .collect()
             })
             .collect();
         let index: BTreeMap<WorkerId, usize> =

@@ -92,7 +92,30 @@ pub fn place(
     before: &Assignment,
     seed: u64,
 ) -> Assignment {
-    let mut filling = Filling::new(units, workers, replicas, before, seed);
+    let word = |unit: Unit| u64::from(unit.layer) << 16 | u64::from(unit.block);
+    place_by(word, units, workers, replicas, before, seed)
+}
+
+/// The same with all units of a layer on as few workers as have room: each worker has one score for the whole layer.
+pub fn place_by_layer(
+    units: &[UnitLoad],
+    workers: &[Place],
+    replicas: usize,
+    before: &Assignment,
+    seed: u64,
+) -> Assignment {
+    place_by(|unit| unit.layer.into(), units, workers, replicas, before, seed)
+}
+
+fn place_by(
+    word: impl Fn(Unit) -> u64,
+    units: &[UnitLoad],
+    workers: &[Place],
+    replicas: usize,
+    before: &Assignment,
+    seed: u64,
+) -> Assignment {
+    let mut filling = Filling::new(word, units, workers, replicas, before, seed);
     filling.join();
     filling.shed();
     for rank in 0..replicas {
@@ -107,9 +130,8 @@ pub fn place(
     Assignment { epoch: before.epoch.wrapping_add(u32::from(!is_same)), holders, workers: ids }
 }
 
-/// The score of a worker for a unit; the highest wins.
-fn score(unit: Unit, worker: WorkerId, capacity: f64, seed: u64) -> f64 {
-    let word = u64::from(unit.layer) << 16 | u64::from(unit.block);
+/// The score of a worker for the units of a word; the highest wins.
+fn score(word: u64, worker: WorkerId, capacity: f64, seed: u64) -> f64 {
     // Zero would have no logarithm.
     let chance = to_unit(hash(&[seed, word, worker.0])).max(f64::MIN_POSITIVE);
     -capacity / chance.ln()

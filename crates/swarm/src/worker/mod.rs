@@ -64,7 +64,7 @@ pub enum WorkerEvent {
     Computed {
         /// The task.
         task: u64,
-        /// Rows `[n_pair, width]`, or `None` if they could not be made.
+        /// Rows `[n_pair, width]`, also of a task that wants sums, or `None` if they could not be made.
         rows: Option<Vec<f32>>,
     },
     /// Visibility or speed of the machine have changed.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use chaski_wire::{Answer, Body, Fail, FailCode, Frame, Rows, Task};
 
 use super::{Worker, WorkerAction};
+use crate::sum::sums;
 use crate::unit::Unit;
 
 /// A task and when it came.
@@ -23,11 +24,31 @@ struct Running {
     name: (u64, u32, u16),
     units: Vec<Unit>,
     answer: chaski_wire::Dtype,
-    n_row: usize,
+    n_pair: usize,
+    /// Sums that are asked for in place of products.
+    sums: Option<Sums>,
     came: Duration,
     began: Duration,
     /// The connection that asked for it is still there.
     is_wanted: bool,
+}
+
+/// Sums of a task.
+#[derive(Debug)]
+struct Sums {
+    n_column: usize,
+    weights: Vec<f32>,
+    /// Column and slot of each pair.
+    places: Vec<(u16, u16)>,
+}
+
+impl Sums {
+    /// `None` for a task that wants one row a pair.
+    fn of(task: &Task) -> Option<Sums> {
+        let places = || task.pairs.iter().map(|p| (p.column, p.slot)).collect();
+        let weights = task.weights.clone()?;
+        Some(Sums { n_column: task.rows.n_row() as usize, weights, places: places() })
+    }
 }
 
 /// Tasks of a worker.
@@ -88,8 +109,8 @@ impl Worker {
         let Some(units) = experts.collect::<Option<Vec<Unit>>>() else {
             return self.strike(name.0, "an expert that the model does not have", actions);
         };
-        if task.rows.width() != shape.width || task.weights.is_some() {
-            return self.strike(name.0, "rows of another width, or a sum", actions);
+        if task.rows.width() != shape.width {
+            return self.strike(name.0, "rows of another width", actions);
         }
         if !units.iter().all(|&unit| self.units.has(unit)) {
             return self.refuse(name, FailCode::NOT_HELD, Duration::ZERO, actions);
@@ -110,14 +131,14 @@ impl Worker {
                 self.refuse(name, FailCode::LATE, Duration::ZERO, actions);
                 continue;
             }
-            let (answer, n_row) = (task.answer, task.n_answer() as usize);
-            let running = Running { name, units, answer, n_row, came, began: now, is_wanted: true };
+            let (answer, n_pair, sums) = (task.answer, task.pairs.len(), Sums::of(&task));
+            let running = Running { name, units, answer, n_pair, sums, came, began: now, is_wanted: true };
             self.queue.running = Some(running);
             actions.push(WorkerAction::Compute { task: name.0, layer: name.2, body: task });
         }
     }
 
-    /// Rows for the task that runs.
+    /// A row a pair for the task that runs.
     pub(super) fn computed(
         &mut self,
         now: Duration,
@@ -131,7 +152,13 @@ impl Worker {
             return;
         }
         let width = self.config.shape.width;
-        let rows = rows.filter(|rows| rows.len() == running.n_row * width as usize);
+        let rows = rows.filter(|rows| rows.len() == running.n_pair * width as usize);
+        let rows = rows.map(|rows| match &running.sums {
+            Some(Sums { n_column, weights, places }) => {
+                sums(places, weights, &rows, (*n_column, width as usize))
+            }
+            None => rows,
+        });
         let rows = rows.and_then(|rows| Rows::encode(width, &rows, running.answer).ok());
         let Some(rows) = rows else {
             return self.refuse(running.name, FailCode::INTERNAL, Duration::ZERO, actions);
@@ -144,7 +171,10 @@ impl Worker {
             running: us(now - running.began),
         };
         let (task, epoch, layer) = running.name;
-        self.send(Frame { task, epoch, layer, body: Body::Result { answer, sum: false } }, actions);
+        self.send(
+            Frame { task, epoch, layer, body: Body::Result { answer, sum: running.sums.is_some() } },
+            actions,
+        );
     }
 
     fn refuse(

@@ -163,6 +163,7 @@ fn hub(reader: &mut Reader<'_>) {
     let local = (reader.below(2) == 0).then_some(Class(0));
     let config = HubConfig {
         exact: reader.below(2) == 0,
+        sums: reader.below(2) == 0,
         local,
         hedging: [Hedging::Never, Hedging::Auto, Hedging::Always][usize::from(reader.below(3))],
         check: f64::from(reader.below(2)),
@@ -253,7 +254,8 @@ fn honest(frame: Frame) -> Frame {
     let values = vec![0.5; task.n_answer() as usize * task.rows.width() as usize];
     let rows = Rows::encode(task.rows.width(), &values, task.answer).expect("finite rows");
     let answer = Answer { rows, queue: 0, queued: 1, running: 10 };
-    Frame { body: Body::Result { answer, sum: false }, ..frame }
+    let sum = task.weights.is_some();
+    Frame { body: Body::Result { answer, sum }, ..frame }
 }
 
 /// A call, mostly one that the model allows.
@@ -273,7 +275,12 @@ fn call(reader: &mut Reader<'_>, next: &mut u64) -> Call {
     pairs.sort();
     pairs.dedup_by_key(|p| (p.expert, p.column));
     *next += 1;
-    Call { id: CallId(*next), layer, step_columns: reader.below(4).into(), x: Arc::from(x), pairs }
+    let weights = match reader.below(8) {
+        0 => reader.values(1),
+        1 | 2 => Vec::new(),
+        _ => reader.values(pairs.len()),
+    };
+    Call { id: CallId(*next), layer, step_columns: reader.below(4).into(), x: Arc::from(x), pairs, weights }
 }
 
 /// A worker whose hub sends anything.

@@ -8,12 +8,14 @@ use chaski_swarm::{
 
 use crate::engine::{Engine, Verdict};
 use crate::lab::{Lab, Machine, News};
-use crate::model::LIES;
+use crate::model::{LIES, Lie};
 use crate::network::{Delay, Network};
 
 /// Notes of the trial: streams that go on, and faults.
 const FAULT: u64 = 1 << 32;
 
+/// Errors of sums: two answers agree up to 5e-5.
+const NMSE: f64 = 6e-5;
 /// Faults end after so long; then all must come right again.
 const FAULTS_END: Duration = Duration::from_secs(3);
 /// Longest time that a trial may take in its own clock.
@@ -41,6 +43,8 @@ pub(crate) struct Seen {
     pub(crate) n_drained: u64,
     pub(crate) n_silent: u64,
     pub(crate) n_canary: u64,
+    pub(crate) n_sum: u64,
+    pub(crate) n_split: u64,
 }
 
 /// A trial and what it has seen.
@@ -101,7 +105,9 @@ impl<'a> Trial<'a> {
     fn new(seed: u64, seen: &'a mut Seen) -> Self {
         let mut r = Random::new(seed);
         let shape = shape(&mut r);
-        let n_class = if r.below(4) == 0 { 2 } else { 1 };
+        // Of sums, as of other calls without exact bits, no class is asked.
+        let is_summed = r.below(4) == 0;
+        let n_class = if !is_summed && r.below(4) == 0 { 2 } else { 1 };
         let n = 1 + r.below(6);
         let total: u64 = shape.units().map(|u| shape.bytes(u)).sum();
         let is_shared = r.below(5) == 0;
@@ -112,14 +118,17 @@ impl<'a> Trial<'a> {
         let can_tell = is_local || (!is_shared && n >= 4 && n_class == 1);
         let liar = (can_tell && r.below(4) == 0).then(|| r.below(n) as usize);
         if let Some(liar) = liar {
-            machines[liar].lie = Some(LIES[r.below(6) as usize]);
+            // Who compares values does not see a bit.
+            let lies: Vec<Lie> = LIES.into_iter().filter(|lie| !is_summed || *lie != Lie::Flip).collect();
+            machines[liar].lie = Some(lies[r.below(lies.len() as u64) as usize]);
             machines[liar].lies_in = if r.below(2) == 0 { 1.0 } else { 0.2 };
         }
         let hedging = [Hedging::Auto, Hedging::Auto, Hedging::Never, Hedging::Always][r.below(4) as usize];
         let config = HubConfig {
             replicas: if liar.is_some() { 3 } else { 1 + r.below(3) as usize },
             // A liar may change a single bit.
-            exact: n_class > 1 || liar.is_some() || r.below(4) > 0,
+            exact: !is_summed && (n_class > 1 || liar.is_some() || r.below(4) > 0),
+            sums: is_summed,
             local: is_local.then(|| Class(r.below(n_class))),
             hedging,
             check: [0.0, 0.01, 0.2][r.below(3) as usize],
@@ -205,7 +214,11 @@ impl<'a> Trial<'a> {
 
     fn completed(&mut self, id: CallId, rows: &[f32]) {
         let asked = self.engine.take(id);
-        match self.engine.verdict(&asked, rows, self.n_class) {
+        let verdict = match self.config.sums {
+            true => self.engine.verdict_of_sums(&asked, rows, NMSE),
+            false => self.engine.verdict(&asked, rows, self.n_class),
+        };
+        match verdict {
             Verdict::Right(class) => {
                 let local = self.config.local.filter(|_| self.config.exact);
                 assert!(
@@ -367,6 +380,8 @@ impl<'a> Trial<'a> {
             seen.n_check += stats.n_check;
             seen.n_refused += stats.n_refused;
             seen.n_canary += stats.n_canary;
+            seen.n_sum += stats.n_sum;
+            seen.n_split += stats.n_split;
         }
     }
 }
