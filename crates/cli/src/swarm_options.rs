@@ -41,10 +41,14 @@ pub(crate) struct SwarmArgs {
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto", requires = "swarm")]
     #[arg(hide_possible_values = true)]
     pub(crate) swarm_hedge: HedgeArg,
-    /// Send values in 16 bits, and take workers of every kind: half the bytes on the network, and the hub may run on a
-    /// GPU. Answers are near those of one machine, not equal to them
+    /// Send values in 16 bits, have workers sum the products of a token, and take workers of every kind: a fraction of
+    /// the bytes on the network, and the hub may run on a GPU. Answers are near those of one machine, not equal to them
     #[arg(long, requires = "swarm")]
     pub(crate) swarm_fast: bool,
+    /// With --swarm-fast: workers answer with each product instead of sums, and the experts of a layer are spread over
+    /// all workers. For slow workers on a fast network
+    #[arg(long, requires = "swarm_fast")]
+    pub(crate) swarm_rows: bool,
 }
 
 impl SwarmArgs {

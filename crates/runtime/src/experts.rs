@@ -36,6 +36,9 @@ pub struct ExpertCall {
     pub x: Vec<f32>,
     /// The pairs, in ascending order: by expert, then by column.
     pub pairs: Vec<Pair>,
+    /// The weights of the pairs, by which the executor multiplies their rows. Nobody needs them but who sums products;
+    /// the row of a pair may then stand for others of its column that are zero.
+    pub weights: Vec<f32>,
 }
 
 impl ExpertCall {
@@ -90,6 +93,7 @@ impl ExpertCall {
             step_columns: n_col.into(),
             x: (0..n_in * u32::from(n_col)).map(value).collect(),
             pairs: (0..n_col).map(|column| Pair { expert, column, slot: 0 }).collect(),
+            weights: Vec::new(),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Properties of placement: balance, distinct hosts, and few moves when workers come and go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use chaski_swarm::{Assignment, HostId, Place, Unit, UnitLoad, WorkerId, place};
+use chaski_swarm::{Assignment, HostId, Place, Unit, UnitLoad, WorkerId, place, place_by_layer};
 use proptest::prelude::*;
 
 /// Experts and replicas of the layer that the bounds are stated for.
@@ -42,6 +42,34 @@ fn check_replicas(assignment: &Assignment, workers: &[Place], replicas: usize) {
         hosts.dedup();
         assert_eq!(hosts.len(), holders.len(), "{unit:?}: two replicas on one host");
         assert_eq!(holders.len(), replicas, "{unit:?}");
+    }
+}
+
+#[test]
+fn by_layer_most_layers_are_on_as_few_workers_as_there_are_replicas() {
+    let units: Vec<UnitLoad> = (0..48)
+        .flat_map(|layer| (0..16).map(move |block| Unit { layer, block }))
+        .map(|unit| UnitLoad { unit, bytes: 10, n_expert: 8, count: 0.0 })
+        .collect();
+    for (n, replicas) in [(1, 1), (2, 1), (3, 2), (4, 2), (8, 2), (16, 3)] {
+        for seed in 0..10 {
+            let workers = workers(n);
+            let assignment = place_by_layer(&units, &workers, replicas, &Assignment::default(), seed);
+            check_replicas(&assignment, &workers, replicas);
+            let most = loads(&assignment).into_values().max().unwrap() as f64;
+            let mean = (units.len() * replicas) as f64 / n as f64;
+            assert!(most <= 1.12 * mean, "{n} workers, seed {seed}: {}", most / mean);
+            // Sets of workers that hold units of a layer.
+            let sets = |layer| {
+                let holders = assignment.holders.iter().filter(|(unit, _)| unit.layer == layer);
+                holders
+                    .map(|(_, h)| h.iter().copied().collect::<BTreeSet<_>>())
+                    .collect::<BTreeSet<_>>()
+                    .len()
+            };
+            let n_set: usize = (0..48).map(sets).sum();
+            assert!(n_set <= 48 * 3 / 2, "{n} workers, seed {seed}: {n_set} sets for 48 layers");
+        }
     }
 }
 

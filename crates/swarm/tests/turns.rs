@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use chaski_swarm::{
     Action, Call, CallId, CallPair, Class, CloseReason, Event, Hedging, HostId, Hub, HubConfig, Joined,
-    LayerShape, ModelShape, PeerId, WorkerId,
+    LayerShape, ModelShape, PeerId, Worker, WorkerAction, WorkerConfig, WorkerEvent, WorkerId,
 };
-use chaski_wire::{Answer, Body, Control, Dtype, Frame, Have, Hex, Rows};
+use chaski_wire::{Answer, Assign, Body, Control, Dtype, Frame, Have, Hex, Limits, Pair, Rows, Run, Task};
 
 /// Two units of one expert each, rows of one value.
 fn config() -> HubConfig {
@@ -237,4 +237,195 @@ fn calls_know_where_their_time_went() {
     assert_eq!([several.before, several.queued, several.running, several.frames].map(us), [0, 30, 200, 270]);
     assert_eq!(us(several.whole()), 500);
     assert_eq!((several.n_byte, us(several.work)), (3 * 8, 200));
+}
+
+/// Six experts in units of two, rows of two values.
+fn summing() -> HubConfig {
+    let layers = vec![LayerShape { layer: 0, n_expert: 6, expert_bytes: 1 }];
+    let shape = ModelShape { layers, width: 2, block: 2 };
+    HubConfig { check: 0.0, exact: false, sums: true, ..HubConfig::new(shape, 5) }
+}
+
+/// A worker that holds some units of two experts.
+fn join_units(table: &mut Table, id: u64, units: &[u16]) {
+    table.join(id, &[]);
+    for &unit in units {
+        let units = vec![chaski_wire::Unit::Experts { layer: 0, experts: vec![2 * unit, 2 * unit + 1] }];
+        let have = Have { epoch: 0, units, canary: Hex([0; 32]) };
+        let frame = Frame::plain(Body::Control(Control::Have(have)));
+        table.on(Event::Frame { peer: PeerId(id), frame });
+    }
+}
+
+/// A call of two columns: experts 0, 2 and 4 with weights 0.5, 0.25 and 0.25, and experts 1 and 2 with -0.75 and 0.5.
+fn summed_call(table: &mut Table) -> Vec<Action> {
+    let pair = |expert, column, slot| CallPair { expert, column, slot };
+    let pairs = vec![pair(0, 0, 0), pair(1, 1, 0), pair(2, 0, 1), pair(2, 1, 1), pair(4, 0, 2)];
+    let weights = vec![0.5, -0.75, 0.25, 0.5, 0.25];
+    let x = Arc::new([1.0, 2.0, 3.0, 4.0]);
+    table.on(Event::Call(Call { id: CallId(1), layer: 0, step_columns: 2, x, pairs, weights }))
+}
+
+/// The answer with these values to a task of sums.
+fn sum_answer(table: &mut Table, (peer, task): &(PeerId, Frame), values: &[f32]) -> Vec<Action> {
+    let rows = Rows::encode(2, values, Dtype::F32).expect("finite rows");
+    let answer = Answer { rows, queue: 0, queued: 0, running: 1 };
+    let frame = Frame { body: Body::Result { answer, sum: true }, ..task.clone() };
+    table.on(Event::Frame { peer: *peer, frame })
+}
+
+fn task_of(frame: &Frame) -> &Task {
+    let Body::Task(task) = &frame.body else { panic!("{frame:?} is no task") };
+    task
+}
+
+#[test]
+fn a_sum_is_one_row_a_column_in_place_of_the_greatest_weight() {
+    let mut table = Table::new(summing());
+    join_units(&mut table, 1, &[0, 1, 2]);
+    let actions = summed_call(&mut table);
+    let sent = tasks(&actions);
+    assert_eq!(sent.len(), 1, "one task for all units");
+    let task = task_of(&sent[0].1);
+    assert_eq!((task.rows.n_row(), task.n_answer(), task.pairs.len()), (2, 2, 5));
+    let [third, half] = [0.5 / -0.75, 0.25 / 0.5];
+    assert_eq!(task.weights, Some(vec![1.0, 1.0, half, third, half]));
+    let wrong = table.answer(&sent[0], 1.0);
+    assert!(rows(&wrong).is_none() && tasks(&wrong).is_empty(), "an answer without the flag: {wrong:?}");
+    table.now += Duration::from_secs(1);
+    let again = tasks(&table.on(Event::Timer));
+    let actions = sum_answer(&mut table, &again[0], &[10.0, 20.0, 30.0, 40.0]);
+    // Experts 0 and 1 have the greatest weights.
+    let expected = [10.0, 20.0, 30.0, 40.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    assert_eq!(rows(&actions), Some(expected.to_vec()));
+    assert_eq!(table.hub.stats().n_sum, 3);
+}
+
+#[test]
+fn units_that_nobody_holds_together_any_more_are_split() {
+    let mut table = Table::new(HubConfig { local: Some(Class(0)), ..summing() });
+    join_units(&mut table, 1, &[0, 1, 2]);
+    join_units(&mut table, 2, &[1]);
+    let actions = summed_call(&mut table);
+    // Unit 1 has two holders, so it is apart: a hedge needs a worker with all units of a task.
+    let sent = tasks(&actions);
+    let pairs: Vec<usize> = sent.iter().map(|(_, frame)| task_of(frame).pairs.len()).collect();
+    assert_eq!(pairs.iter().sum::<usize>(), 5, "{sent:?}");
+    // Units 0 and 2 are alone at worker 1: without it the hub makes them, each by itself.
+    let actions = table.on(Event::Closed { peer: PeerId(1) });
+    let here: Vec<(u64, Vec<CallPair>)> = actions
+        .iter()
+        .filter_map(|a| match a {
+            Action::Compute { task, pairs, .. } => Some((*task, pairs.clone())),
+            _ => None,
+        })
+        .collect();
+    let n_here: usize = here.iter().map(|(_, pairs)| pairs.len()).sum();
+    assert_eq!(n_here, 3, "{actions:?}");
+    let mut left: Vec<_> = sent.into_iter().filter(|(peer, _)| *peer == PeerId(2)).collect();
+    left.extend(tasks(&actions));
+    assert_eq!(left.len(), 1, "worker 2 has unit 1");
+    assert_eq!(task_of(&left[0].1).n_answer(), 2);
+    let mut last = sum_answer(&mut table, &left[0], &[5.0, 6.0, 7.0, 8.0]);
+    for (task, pairs) in here {
+        // The product of expert e and column c is 10 e + c.
+        let value = |p: &CallPair| [10.0 * f32::from(p.expert) + f32::from(p.column); 2];
+        let made = pairs.iter().flat_map(value).collect();
+        last = table.on(Event::Computed { task, rows: Some(made) });
+    }
+    let expected = [0.0, 0.0, 11.0, 11.0, 5.0, 6.0, 7.0, 8.0, 40.0, 40.0];
+    assert_eq!(rows(&last), Some(expected.to_vec()));
+}
+
+#[test]
+fn sums_are_checked_by_the_hub_and_a_wrong_one_is_found() {
+    for (is_right, factor) in [(true, 1.000_01), (false, 1.01)] {
+        let mut table = Table::new(HubConfig { local: Some(Class(0)), check: 1.0, replicas: 1, ..summing() });
+        join_units(&mut table, 1, &[0, 1, 2]);
+        let sent = tasks(&summed_call(&mut table));
+        // Products of 1 for every pair: the sums of relative weights.
+        let sums = [1.0 + 0.5 + 0.5, 1.0 + 0.5 / -0.75].map(|v: f32| v * factor);
+        let actions = sum_answer(&mut table, &sent[0], &[sums[0], sums[0], sums[1], sums[1]]);
+        let check = actions.iter().find_map(|a| match a {
+            Action::Compute { task, pairs, is_check: true, .. } => Some((*task, pairs.len())),
+            _ => None,
+        });
+        let (task, n_pair) = check.unwrap_or_else(|| panic!("the hub checks: {actions:?}"));
+        let judged = table.on(Event::Computed { task, rows: Some(vec![1.0; 2 * n_pair]) });
+        let is_caught = judged.iter().any(|a| matches!(a, Action::Tainted { .. }));
+        assert_eq!(is_caught, !is_right, "factor {factor}: {judged:?}");
+    }
+}
+
+#[test]
+fn a_worker_sums_in_the_order_of_slots() {
+    let shape = summing().shape;
+    let mut worker = Worker::new(WorkerConfig { shape, memory: 10, slots: None, n_queue: 4, seed: 1 });
+    let mut on = |event| {
+        let mut actions = Vec::new();
+        worker.on(Duration::ZERO, event, &mut actions);
+        actions
+    };
+    on(WorkerEvent::Connected);
+    let units = vec![chaski_wire::Unit::Experts { layer: 0, experts: vec![0, 1] }];
+    let assign = Assign { epoch: 1, more: false, units, files: Vec::new(), tensors: Vec::new() };
+    let actions = on(WorkerEvent::Frame(Frame::plain(Body::Control(Control::Assign(assign)))));
+    let Some(WorkerAction::Load(unit)) = actions.first() else { panic!("{actions:?}") };
+    on(WorkerEvent::Loaded { unit: *unit, canary: Some(Hex([0; 32])) });
+    let task = Task {
+        runs: vec![Run { expert: 0, n: 2 }, Run { expert: 1, n: 1 }],
+        pairs: [(0, 1), (1, 0), (0, 0)].map(|(column, slot)| Pair { column, slot }).to_vec(),
+        weights: Some(vec![0.5, 1.0, 1.0]),
+        rows: Rows::encode(2, &[1.0, 2.0, 3.0, 4.0], Dtype::F16).expect("finite rows"),
+        answer: Dtype::F16,
+        budget: 0,
+        step_columns: 2,
+    };
+    let frame = Frame { task: 7, epoch: 1, layer: 0, body: Body::Task(task) };
+    let actions = on(WorkerEvent::Frame(frame));
+    assert!(matches!(actions[..], [WorkerAction::Compute { task: 7, .. }]), "{actions:?}");
+    let rows = Some(vec![2.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+    let actions = on(WorkerEvent::Computed { task: 7, rows });
+    let [WorkerAction::Send(Frame { body: Body::Result { answer, sum: true }, .. })] = &actions[..] else {
+        panic!("{actions:?}")
+    };
+    assert_eq!(answer.rows.to_f32(), [8.0, 10.0, 5.0, 6.0]);
+    assert_eq!(answer.rows.dtype(), Dtype::F16);
+}
+
+#[test]
+fn a_layer_of_a_token_with_sums_takes_4_d_and_204_bytes() {
+    const WIDTH: usize = 512;
+    let layers = vec![LayerShape { layer: 0, n_expert: 32, expert_bytes: 0 }];
+    let shape = ModelShape { layers, width: WIDTH as u32, block: 8 };
+    let f16 = Dtype::F16;
+    let mut table = Table::new(HubConfig { shape, input: f16, output: f16, ..summing() });
+    table.join(1, &[]);
+    let experts = |block: u16| (8 * block..8 * block + 8).collect();
+    let units =
+        (0..4).map(|block| chaski_wire::Unit::Experts { layer: 0, experts: experts(block) }).collect();
+    let have = Body::Control(Control::Have(Have { epoch: 0, units, canary: Hex([0; 32]) }));
+    table.on(Event::Frame { peer: PeerId(1), frame: Frame::plain(have) });
+    // Two experts of each unit.
+    let pair = |slot: u16| CallPair { expert: 4 * slot + slot % 4, column: 0, slot };
+    let (pairs, weights) = ((0..8).map(pair).collect(), vec![0.125; 8]);
+    let x = vec![1.0; WIDTH].into();
+    let call = Call { id: CallId(1), layer: 0, step_columns: 1, x, pairs, weights };
+    let sent = tasks(&table.on(Event::Call(call)));
+    let [(_, task)] = &sent[..] else { panic!("one worker has all units: {sent:?}") };
+    let rows = Rows::encode(WIDTH as u32, &[0.5; WIDTH], task_of(task).answer).expect("finite rows");
+    let answer = Answer { rows, queue: 0, queued: 0, running: 1 };
+    let result = Frame { body: Body::Result { answer, sum: true }, ..task.clone() };
+    let bytes = |frame: &Frame| {
+        let parts = frame.encode(&Limits::default(), true).expect("a frame that is allowed");
+        parts.iter().map(Vec::len).sum::<usize>()
+    };
+    assert_eq!(bytes(task) + bytes(&result), 4 * WIDTH + 204);
+    let done = table.on(Event::Frame { peer: PeerId(1), frame: result });
+    assert_eq!(rows_of(&done, WIDTH)[0], vec![0.5; WIDTH]);
+}
+
+/// Rows of a call that is complete.
+fn rows_of(actions: &[Action], width: usize) -> Vec<Vec<f32>> {
+    rows(actions).expect("the call is complete").chunks_exact(width).map(<[f32]>::to_vec).collect()
 }

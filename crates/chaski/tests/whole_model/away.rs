@@ -189,21 +189,21 @@ impl Experts for Others {
     }
 }
 
-fn config() -> RunnerConfig {
+pub(crate) fn config() -> RunnerConfig {
     RunnerConfig { n_ctx: 64, n_seq: 3, kv: KvType::F32, chunk: 64, threads: ONE, ..RunnerConfig::default() }
 }
 
-fn worker_config() -> WorkerConfig {
+pub(crate) fn worker_config() -> WorkerConfig {
     WorkerConfig { threads: ONE, ..WorkerConfig::default() }
 }
 
-fn load(model: &Model<MemorySource>, config: &RunnerConfig) -> Runner {
+pub(crate) fn load(model: &Model<MemorySource>, config: &RunnerConfig) -> Runner {
     let loaded = block_on(Runner::load(model, &Target::Cpu, config, |_| {}));
     loaded.unwrap_or_else(|e| panic!("{}", chain(&e)))
 }
 
 /// Logits of prompts of several lengths, of decode, of batches of three sequences, and tokens chosen greedily.
-fn results(r: &mut Runner, tokens: &[u32]) -> Vec<(String, Vec<u32>)> {
+pub(crate) fn results(r: &mut Runner, tokens: &[u32]) -> Vec<(String, Vec<u32>)> {
     let mut out = Vec::new();
     for seq in 0..3 {
         r.select(seq);
@@ -248,7 +248,7 @@ fn compare(
 }
 
 /// All fixtures of decoders with experts.
-fn names() -> Vec<&'static str> {
+pub(crate) fn names() -> Vec<&'static str> {
     let mut found = Vec::new();
     for file in std::fs::read_dir(fixture("archs")).expect("fixtures") {
         let path = file.expect("a file").path();
@@ -263,7 +263,7 @@ fn names() -> Vec<&'static str> {
 }
 
 /// The fixture with eight experts of which a token uses two, or as it is where the family does not allow that.
-fn model_of(f: &Fixture) -> (Model<MemorySource>, bool) {
+pub(crate) fn model_of(f: &Fixture) -> (Model<MemorySource>, bool) {
     if let Ok(model) = open(with_experts(f, N_EXPERT, N_USED, None))
         && block_on(model.graph(64)).is_ok()
     {
@@ -408,8 +408,14 @@ fn experts_are_added_and_removed_one_by_one() {
     let (n_in, width) = layer.widths(&graph);
     let x: Vec<f32> = (0..n_in).map(|i| (i as f32 * 0.37).sin()).collect();
     let pair = |expert, column, slot| Pair { expert, column, slot };
-    let call =
-        |pairs: &[Pair]| ExpertCall { layer: 0, width, step_columns: 1, x: x.clone(), pairs: pairs.to_vec() };
+    let call = |pairs: &[Pair]| ExpertCall {
+        layer: 0,
+        width,
+        step_columns: 1,
+        x: x.clone(),
+        pairs: pairs.to_vec(),
+        weights: Vec::new(),
+    };
     assert_eq!(worker.n_byte(), 0);
     let missing = worker.compute(&call(&[pair(3, 0, 0)])).expect_err("nothing is loaded").to_string();
     assert_eq!(missing, "layer 0 of experts: expert 3 is not loaded here");

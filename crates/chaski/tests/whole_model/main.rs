@@ -42,4 +42,5 @@ mod stages;
 mod stages_at_work;
 mod steps;
 mod streaming;
+mod swarm;
 mod threads;

@@ -217,7 +217,8 @@ impl Core {
         let pair = |p: &chaski::experts::Pair| CallPair { expert: p.expert, column: p.column, slot: p.slot };
         let pairs = call.pairs.iter().map(pair).collect();
         let (layer, step_columns) = (call.layer, call.step_columns);
-        self.step(&mut state, Event::Call(Call { id, layer, step_columns, x: call.x.into(), pairs }));
+        let (x, weights) = (call.x.into(), call.weights);
+        self.step(&mut state, Event::Call(Call { id, layer, step_columns, x, pairs, weights }));
         Calling { core: self.clone(), id, layer, step_columns, begin, receiver }
     }
 

@@ -130,5 +130,5 @@ pub(crate) fn call_of(
     for pair in &mut pairs {
         pair.column = columns.binary_search(&pair.column).expect("a column of the pairs") as u16;
     }
-    ExpertCall { layer, width, step_columns, x, pairs }
+    ExpertCall { layer, width, step_columns, x, pairs, weights: Vec::new() }
 }

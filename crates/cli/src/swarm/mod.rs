@@ -155,6 +155,7 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
     let dtype = if is_fast { Dtype::F16 } else { Dtype::F32 };
     let config = HubConfig {
         exact: !is_fast,
+        sums: is_fast && !args.swarm.swarm_rows,
         input: dtype,
         output: dtype,
         hedging: args.swarm.swarm_hedge.into(),

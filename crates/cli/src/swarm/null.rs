@@ -191,6 +191,7 @@ fn call(
         step_columns: args.columns.into(),
         x: (0..n_value).map(|i| (i % 17) as f32 / 16.0 - 0.5).collect(),
         pairs: pairs.collect(),
+        weights: Vec::new(),
     }
 }
 

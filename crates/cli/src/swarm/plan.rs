@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use chaski::Source;
 use chaski_swarm::{
     Assignment, Available, Cost, ExpertSplit, HostId, Link, ModelShape, ModelSize, Place, Plan, Random,
-    Rates, Unit, UnitLoad, WorkerId, WorkerRates, place,
+    Rates, Unit, UnitLoad, WorkerId, WorkerRates, place, place_by_layer,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -55,9 +55,12 @@ pub(crate) struct Args {
     /// Workers that hold each expert
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=8))]
     swarm_replicas: u8,
-    /// Values travel in 16 bits
+    /// Values travel in 16 bits, and workers sum the products of a token
     #[arg(long)]
     swarm_fast: bool,
+    /// With --swarm-fast: workers answer with each product, and the experts of a layer are spread over all workers
+    #[arg(long, requires = "swarm_fast")]
+    swarm_rows: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "md")]
     format: Form,
@@ -186,6 +189,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+impl Args {
+    /// Workers sum products.
+    fn sums(&self) -> bool {
+        self.swarm_fast && !self.swarm_rows
+    }
+}
+
 fn report(args: &Args) -> anyhow::Result<Report> {
     let source: Source = args.model.source();
     let model = pollster::block_on(source.open())?;
@@ -193,7 +203,8 @@ fn report(args: &Args) -> anyhow::Result<Report> {
     let shape = catalogue.shape();
     let n_used = catalogue.graph().experts().iter().map(|l| l.n_used).max().unwrap_or(0);
     let size = size_of(&catalogue, shape, n_used)?;
-    let assignment = placed(shape, &args.workers, args.swarm_replicas.into());
+    let place = if args.sums() { place_by_layer } else { place };
+    let assignment = placed(shape, &args.workers, args.swarm_replicas.into(), place);
     let fan_out = fan_out(shape, &assignment, n_used);
     let workers: Vec<WorkerRates> = (args.workers.iter())
         .map(|w| WorkerRates {
@@ -209,8 +220,8 @@ fn report(args: &Args) -> anyhow::Result<Report> {
         readback: args.readback * 1e-3,
         replicas: args.swarm_replicas.into(),
         exact: !args.swarm_fast,
-        // Hubs give experts alone, and get a row for each.
-        sum: false,
+        sum: args.sums(),
+        // Hubs give experts alone.
         spans: false,
         drafts: None,
     };
@@ -257,8 +268,11 @@ fn size_of(catalogue: &Catalogue, shape: &ModelShape, n_used: u32) -> anyhow::Re
     })
 }
 
+/// A function that places units.
+type Placing = fn(&[UnitLoad], &[Place], usize, &Assignment, u64) -> Assignment;
+
 /// The placement of hubs, of workers that are as fast as each other.
-fn placed(shape: &ModelShape, workers: &[Machine], replicas: usize) -> Assignment {
+fn placed(shape: &ModelShape, workers: &[Machine], replicas: usize, place: Placing) -> Assignment {
     let units: Vec<UnitLoad> = shape
         .units()
         .map(|unit| UnitLoad {
@@ -308,9 +322,8 @@ fn cost(size: &ModelSize, workers: &[WorkerRates], available: &Available, fan_ou
     let link = Link { rtt: slowest, rate: workers.iter().map(|w| w.link.rate).sum::<f64>() / n };
     let worker = workers.iter().map(|w| w.rate).sum::<f64>() / n;
     let rates = Rates { hub: available.rate, worker, readback: available.readback };
-    let value = if available.exact { 4.0 } else { 2.0 };
-    let of =
-        |f: f64| size.experts(ExpertSplit { fan_out: f.max(1.0) as u32, value, sum: false }, link, rates, 1);
+    let (value, sum) = (if available.exact { 4.0 } else { 2.0 }, available.sum);
+    let of = |f: f64| size.experts(ExpertSplit { fan_out: f.max(1.0) as u32, value, sum }, link, rates, 1);
     // Between two whole numbers.
     let (low, high, part) = (of(fan_out.floor()), of(fan_out.ceil()), fan_out.fract());
     let mix = |of: fn(&Cost) -> f64| (1.0 - part) * of(&low) + part * of(&high);

@@ -181,10 +181,10 @@ async fn read(mut stream: SplitStream<WebSocket>, core: &Arc<Core>, peer: PeerId
         };
         match assembler.push(&bytes) {
             Ok(None) => {}
-            Ok(Some(Frame { task, epoch, layer, body: Body::Result { answer, sum: false } })) => {
+            Ok(Some(Frame { task, epoch, layer, body: Body::Result { answer, sum } })) => {
                 // Before the lock, so that connections decode at once.
                 let values = answer.rows.to_f32();
-                core.on(Event::Answer { peer, name: (task, epoch, layer), answer, values });
+                core.on(Event::Answer { peer, name: (task, epoch, layer), sum, answer, values });
             }
             Ok(Some(frame)) => core.on(Event::Frame { peer, frame }),
             Err(error) => {

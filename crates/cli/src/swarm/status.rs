@@ -68,6 +68,8 @@ pub(crate) struct Counters {
     pub(crate) hedges_won: u64,
     /// Hedges sent together with the first task.
     pub(crate) hedges_at_once: u64,
+    /// Products that workers summed with others, and did not send.
+    pub(crate) summed: u64,
     /// Tasks cancelled.
     pub(crate) cancelled: u64,
     /// Tasks that the hub computed itself.
@@ -84,11 +86,11 @@ impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (calls, tasks) = (counted(self.calls, "call"), counted(self.tasks, "task"));
         let (late, won, at_once) = (self.hedges, self.hedges_won, self.hedges_at_once);
-        let Counters { cancelled, local, checked, disputes, .. } = self;
+        let Counters { summed, cancelled, local, checked, disputes, .. } = self;
         write!(
             f,
-            "{calls}, {tasks}: {late} hedged late ({won} won), {at_once} at once, {cancelled} cancelled, {local} by the \
-             hub, {checked} checked, {disputes} disputed"
+            "{calls}, {tasks}: {late} hedged late ({won} won), {at_once} at once, {cancelled} cancelled, {summed} products in \
+             sums, {local} by the hub, {checked} checked, {disputes} disputed"
         )
     }
 }
@@ -121,6 +123,7 @@ pub(crate) fn of(core: &Core) -> Status {
             hedges: stats.n_hedge_late,
             hedges_won: stats.n_hedge_won,
             hedges_at_once: stats.n_hedge_at_once,
+            summed: stats.n_sum,
             cancelled: stats.n_cancel,
             local: stats.n_local,
             checked: stats.n_check,

@@ -155,7 +155,11 @@ impl CpuModel {
             at: away.iter().map(at).collect(),
             future: match away.is_empty() {
                 true => Box::pin(std::future::ready(Ok(Vec::new()))),
-                false => experts.call(call(graph, layer, &pass.values[layer.x.0], away)),
+                false => {
+                    let weight = |p: &Pair| pass.values[layer.route.0][2 * at(p) + 1];
+                    let weights = away.iter().map(weight).collect();
+                    experts.call(call(graph, layer, &pass.values[layer.x.0], away, weights))
+                }
             },
         };
         let mut slots = self.buffers.take(routed.len() * width);
@@ -201,7 +205,13 @@ impl CpuModel {
 }
 
 /// The call of a layer for these pairs, whose columns are those of the step: sends the rows that they name.
-fn call(graph: &Graph, layer: &ExpertLayer, x: &[f32], mut pairs: Vec<Pair>) -> ExpertCall {
+fn call(
+    graph: &Graph,
+    layer: &ExpertLayer,
+    x: &[f32],
+    mut pairs: Vec<Pair>,
+    weights: Vec<f32>,
+) -> ExpertCall {
     let (n_in, width) = layer.widths(graph);
     let n_in = n_in as usize;
     let columns: Vec<u16> = pairs.iter().map(|p| p.column).collect::<BTreeSet<u16>>().into_iter().collect();
@@ -211,5 +221,5 @@ fn call(graph: &Graph, layer: &ExpertLayer, x: &[f32], mut pairs: Vec<Pair>) -> 
         p.column = columns.binary_search(&p.column).expect("a column of the pairs") as u16;
     }
     let step_columns = (x.len() / n_in.max(1)) as u32;
-    ExpertCall { layer: layer.layer, width, step_columns, x: x_of_pairs, pairs }
+    ExpertCall { layer: layer.layer, width, step_columns, x: x_of_pairs, pairs, weights }
 }

@@ -12,7 +12,7 @@ use super::ready::ReadyStage;
 use super::running::Run;
 use crate::error::RuntimeError;
 use crate::experts::{ExpertCall, ExpertError, ExpertFuture, Experts, Home, Pair};
-use crate::plan::{ExpertInput, ExpertSlots, OffloadedExperts};
+use crate::plan::{ExpertInput, ExpertSlots, OffloadedExperts, WEIGHTS};
 
 /// Rows under way.
 pub(super) struct Waiting {
@@ -25,6 +25,8 @@ pub(super) struct Waiting {
 pub(super) struct Inputs {
     /// The expert of every pair of a column and a slot.
     pub(super) ids: Vec<u32>,
+    /// Bits of the weights of these pairs.
+    pub(super) weights: Vec<u32>,
     /// The words of the columns.
     pub(super) x: Vec<u32>,
 }
@@ -91,12 +93,17 @@ pub(super) fn depart(
         }
     }
     sent.sort_unstable();
+    let weight = |p: &Pair| {
+        let at = usize::from(p.column) * route.n_used as usize + usize::from(p.slot);
+        inputs.weights.get(at).map(|bits| f32::from_bits(*bits))
+    };
+    let weights = if WEIGHTS > 0 { sent.iter().filter_map(|(p, _)| weight(p)).collect() } else { Vec::new() };
     let columns: Vec<u16> =
         sent.iter().map(|(p, _)| p.column).collect::<BTreeSet<u16>>().into_iter().collect();
     let x = inputs.columns(input, &columns);
     let nth = |column| columns.binary_search(&column).expect("a column of the pairs") as u16;
     let (pairs, at) = sent.into_iter().map(|(p, at)| (Pair { column: nth(p.column), ..p }, at)).unzip();
-    let call = ExpertCall { layer: input.layer, width: input.n_out, step_columns, x, pairs };
+    let call = ExpertCall { layer: input.layer, width: input.n_out, step_columns, x, pairs, weights };
     Ok((away, Some(Waiting { future: experts.call(call), at })))
 }
 

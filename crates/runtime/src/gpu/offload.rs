@@ -19,7 +19,7 @@ use super::store::ExpertStore;
 use crate::error::RuntimeError;
 use crate::experts::Experts;
 use crate::graph::{Graph, ValueId};
-use crate::plan::{Crossing, ExpertInput, Groups, OffloadedExperts};
+use crate::plan::{Crossing, ExpertInput, Groups, OffloadedExperts, WEIGHTS};
 use crate::tensors::Tensors;
 
 type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send + 'a>>;
@@ -150,7 +150,7 @@ impl Offload {
 }
 
 /// Submits the rest before dispatch `at`, which writes a route, and reads the words that name the experts in it; with
-/// an input also the experts of all pairs, and the input.
+/// an input also the experts of all pairs, their weights, and the input.
 async fn read_names(
     recorder: Recorder<'_>,
     run: &mut Run<'_>,
@@ -165,22 +165,29 @@ async fn read_names(
         Some(input) => (n_col * experts.route.n_used, n_col * input.words()),
         None => (0, 0),
     };
-    let [from, names, pairs, of_x] = [first, n_name, n_pair, n_x].map(|n| 4 * u64::from(n));
-    let n_byte = names + pairs + of_x;
+    let n_weight = WEIGHTS * n_pair;
+    let [from, names, pairs, weights, of_x] =
+        [first, n_name, n_pair, n_weight, n_x].map(|n| 4 * u64::from(n));
+    let n_byte = names + pairs + weights + of_x;
     let staging = recorder.buffers.route_staging.as_ref().expect("there is one where experts are offloaded");
     let index = recorder.send(&run.body[run.from..at], run.columns, |encoder| {
         let route = &recorder.buffers.acts[act];
         encoder.copy_buffer_to_buffer(route, from, staging, 0, names);
         if let Some(input) = input {
             encoder.copy_buffer_to_buffer(route, 0, staging, names, pairs);
+            if weights > 0 {
+                let from = 4 * u64::from(experts.route.weights_at());
+                encoder.copy_buffer_to_buffer(route, from, staging, names + pairs, weights);
+            }
             let x = &recorder.buffers.acts[input.act];
-            encoder.copy_buffer_to_buffer(x, 0, staging, names + pairs, of_x);
+            encoder.copy_buffer_to_buffer(x, 0, staging, names + pairs + weights, of_x);
         }
     });
     run.from = at;
     let bytes = recorder.gpu.read(staging, n_byte, Some(index)).await?;
     let mut words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
-    let x = words.split_off((n_name + n_pair) as usize);
+    let x = words.split_off((n_name + n_pair + n_weight) as usize);
+    let weights = if WEIGHTS > 0 { words.split_off((n_name + n_pair) as usize) } else { Vec::new() };
     let ids = words.split_off(n_name as usize);
-    Ok((words, Inputs { ids, x }))
+    Ok((words, Inputs { ids, weights, x }))
 }

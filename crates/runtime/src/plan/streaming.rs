@@ -9,6 +9,9 @@ use chaski_kernels::Route;
 use super::error::PlanError;
 use crate::graph::{Graph, Op, ValueId};
 
+/// Weights of a pair that are read back: browsers are no hubs, and no others need them.
+pub(crate) const WEIGHTS: u32 = if cfg!(target_arch = "wasm32") { 0 } else { 1 };
+
 /// Offload options.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Streaming {
@@ -112,9 +115,10 @@ impl OffloadedExperts {
     }
 
     /// Words that are read back for `n_col` columns: those that name experts, then, if experts may be computed
-    /// elsewhere, the experts of all pairs and the input.
+    /// elsewhere, the experts of all pairs, their weights and the input.
     pub fn words_read(&self, n_col: u32) -> u32 {
-        let more = self.input.map_or(0, |input| n_col * (self.route.n_used + input.words()));
+        let more = |input: ExpertInput| n_col * ((1 + WEIGHTS) * self.route.n_used + input.words());
+        let more = self.input.map_or(0, more);
         self.words(n_col).1 + more
     }
 

@@ -96,7 +96,7 @@ impl CallData {
     /// Ranges of the pairs of some rows of the answer to a part.
     pub(super) fn ranges_of(&self, part: &Range<usize>, rows: Range<usize>) -> Vec<Range<usize>> {
         if self.weights.is_none() {
-            return Vec::from([part.start + rows.start..part.start + rows.end]);
+            return std::iter::once(part.start + rows.start..part.start + rows.end).collect();
         }
         let columns = sum::columns(self.pairs[part.clone()].iter().map(|p| p.column));
         let is_of = |i: &usize| columns[rows.clone()].contains(&self.pairs[*i].column);

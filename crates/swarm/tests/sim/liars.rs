@@ -10,8 +10,25 @@ use crate::model::{LIES, Lie};
 use crate::network::{Delay, Network};
 use crate::scene::{Scene, model};
 
+/// A swarm in which one worker lies.
+#[derive(Copy, Clone, Debug)]
+struct Case {
+    lie: Lie,
+    /// The hub can make products itself.
+    is_local: bool,
+    verify_all: bool,
+    /// Workers sum products.
+    sums: bool,
+}
+
+/// Lies that somebody can see: with sums answers are compared by value.
+fn lies(sums: bool) -> impl Iterator<Item = Lie> {
+    LIES.into_iter().filter(move |lie| !sums || *lie != Lie::Flip)
+}
+
 /// Tokens until a liar is caught, or `None` if it is not within all.
-fn caught(lie: Lie, is_local: bool, verify_all: bool, seed: u64) -> Option<usize> {
+fn caught(case: Case, seed: u64) -> Option<usize> {
+    let Case { lie, is_local, verify_all, sums } = case;
     let delay = Delay::Lognormal { ms: 0.2, sigma: 0.3 };
     let machine = |host| Machine { service: Delay::Exponential { ms: 0.05 }, ..Machine::new(host, 1200) };
     let mut machines: Vec<Machine> = (0..8).map(machine).collect();
@@ -21,6 +38,8 @@ fn caught(lie: Lie, is_local: bool, verify_all: bool, seed: u64) -> Option<usize
         config: HubConfig {
             local: is_local.then_some(Class(0)),
             verify_all,
+            exact: !sums,
+            sums,
             replicas: if verify_all { 3 } else { 2 },
             ..HubConfig::new(model(48, 32, 4), seed)
         },
@@ -49,7 +68,7 @@ fn caught(lie: Lie, is_local: bool, verify_all: bool, seed: u64) -> Option<usize
     }
     assert!(
         !verify_all || running.wrong.is_empty(),
-        "{lie:?}, seed {seed}: wrong rows in spite of verification"
+        "{case:?}, seed {seed}: wrong rows in spite of verification"
     );
     // Answers of a worker in quarantine are used no more.
     let wrong = running.wrong.len();
@@ -58,19 +77,19 @@ fn caught(lie: Lie, is_local: bool, verify_all: bool, seed: u64) -> Option<usize
             break;
         }
     }
-    assert_eq!(running.wrong.len(), wrong, "{lie:?}, seed {seed}: wrong rows after the liar was caught");
+    assert_eq!(running.wrong.len(), wrong, "{case:?}, seed {seed}: wrong rows after the liar was caught");
     after
 }
 
 #[test]
 fn a_worker_that_always_lies_is_caught_within_10_tokens() {
     let n_seed = if std::env::var_os("CHASKI_TEST_FULL").is_some() { 200 } else { 20 };
-    for is_local in [true, false] {
+    for (is_local, sums) in [(true, false), (false, false), (true, true), (false, true)] {
         let (mut n_late, mut n, mut sum) = (0, 0, 0);
         // A decoder refuses NaN, so that such a worker loses its connection instead.
-        for lie in LIES.into_iter().filter(|lie| *lie != Lie::Nan) {
+        for lie in lies(sums).filter(|lie| *lie != Lie::Nan) {
             for seed in 0..n_seed {
-                let after = caught(lie, is_local, false, seed);
+                let after = caught(Case { lie, is_local, verify_all: false, sums }, seed);
                 n += 1;
                 n_late += usize::from(after.is_none_or(|tokens| tokens >= 10));
                 sum += after.unwrap_or(20);
@@ -80,17 +99,19 @@ fn a_worker_that_always_lies_is_caught_within_10_tokens() {
         let name = if is_local { "hub can tell" } else { "workers alone" };
         writeln!(
             std::io::stderr(),
-            "liars, {name}: {n_late} of {n} not within 10 tokens, {mean:.1} tokens on average"
+            "liars, {name}, sums {sums}: {n_late} of {n} not within 10 tokens, {mean:.1} tokens on average"
         )
         .expect("stderr can be written");
-        assert!(n_late * 100 <= n as usize, "{name}: {n_late} of {n} liars are caught late");
+        assert!(n_late * 100 <= n as usize, "{name}, sums {sums}: {n_late} of {n} liars are caught late");
     }
 }
 
 #[test]
 fn no_wrong_row_is_used_if_every_answer_is_verified() {
-    for (seed, lie) in LIES.into_iter().enumerate() {
-        let after = caught(lie, seed % 2 == 0, true, seed as u64);
-        assert!(after.is_some() || lie == Lie::Nan, "{lie:?} is not caught");
+    let all = [false, true].into_iter().flat_map(|sums| lies(sums).map(move |lie| (sums, lie)));
+    for (seed, (sums, lie)) in all.enumerate() {
+        let case = Case { lie, is_local: seed % 2 == 0, verify_all: true, sums };
+        let after = caught(case, seed as u64);
+        assert!(after.is_some() || lie == Lie::Nan, "{case:?} is not caught");
     }
 }

@@ -37,6 +37,7 @@ pub(crate) struct Running {
     /// Calls with wrong rows.
     pub(crate) wrong: Vec<CallId>,
     think: Duration,
+    is_summed: bool,
 }
 
 /// A model of some layers of `n_expert` experts.
@@ -53,7 +54,8 @@ impl Scene {
         let shape = self.config.shape.clone();
         let mut engine = Engine::new(shape, self.n_stream, self.n_token, self.n_used, 1, self.seed);
         engine.n_layer = self.n_layer;
-        let mut running = Running { lab, engine, tokens: Vec::new(), wrong: Vec::new(), think: self.think };
+        let (think, is_summed) = (self.think, self.config.sums);
+        let mut running = Running { lab, engine, tokens: Vec::new(), wrong: Vec::new(), think, is_summed };
         for stream in 0..self.n_stream {
             running.lab.note(self.think * stream as u32, stream as u64);
         }
@@ -97,7 +99,11 @@ impl Running {
 
     fn completed(&mut self, id: CallId, rows: &[f32]) {
         let asked = self.engine.take(id);
-        if self.engine.verdict(&asked, rows, 1) == Verdict::Wrong {
+        let verdict = match self.is_summed {
+            true => self.engine.verdict_of_sums(&asked, rows, 6e-5),
+            false => self.engine.verdict(&asked, rows, 1),
+        };
+        if verdict == Verdict::Wrong {
             self.wrong.push(id);
         }
         let began = self.engine.streams[asked.stream].began;
