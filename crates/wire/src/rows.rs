@@ -12,6 +12,8 @@ const PIECE: usize = 512;
 const F16_EXPONENT: u16 = 0x7c00;
 const BF16_EXPONENT: u16 = 0x7f80;
 const F32_EXPONENT: u32 = 0x7f80_0000;
+/// Greatest value below which f16 has fewer than the 8 bits of bf16, as f32: 2^-16.
+const SMALL: u32 = (127 - 16) << 23;
 /// Values of a block of [`Dtype::Q8`].
 const BLOCK: usize = 32;
 /// Bytes of a block of [`Dtype::Q8`]: an f16 scale and 32 codes.
@@ -74,7 +76,8 @@ pub struct Rows {
 
 impl Rows {
     /// Encodes values. If one of them is too large for `dtype`, all rows fall back to a wider format: f16 and q8 to
-    /// bf16, bf16 to f32. [`Rows::dtype`] tells.
+    /// bf16, bf16 to f32. So do f16 rows if all values are so small that f16 has fewer bits for them than bf16.
+    /// [`Rows::dtype`] tells.
     ///
     /// # Errors
     /// The values are no whole rows of at least one value, or one is not finite.
@@ -88,7 +91,7 @@ impl Rows {
         {
             return Err(RowsError::NotFinite { row: at / width as usize, column: at % width as usize });
         }
-        let mut dtype = dtype;
+        let mut dtype = if dtype == Dtype::F16 && are_small(values) { Dtype::Bf16 } else { dtype };
         loop {
             let mut bytes = Vec::with_capacity(n_row * dtype.row_bytes(width) as usize);
             if values.chunks_exact(width as usize).all(|row| encode_row(row, dtype, &mut bytes)) {
@@ -200,6 +203,13 @@ fn encode_16(row: &[f32], exponent: u16, convert: impl Fn(&[f32], &mut [u16]), b
 /// True if no word has all bits of an exponent. Looks at all of them, many at a time.
 fn all_below(words: impl Iterator<Item = u16>, exponent: u16) -> bool {
     !words.fold(false, |found, word| found | (word & exponent == exponent))
+}
+
+/// True if all values are so small that f16 has few bits for them, and one is not zero. Looks at all of them, many at a
+/// time.
+fn are_small(values: &[f32]) -> bool {
+    let most = values.iter().fold(0, |most, v| (v.to_bits() & 0x7fff_ffff).max(most));
+    most > 0 && most < SMALL
 }
 
 /// True if all values are finite. Looks at all of them, many at a time.

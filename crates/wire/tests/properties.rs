@@ -212,6 +212,13 @@ fn values_too_large_for_a_format_fall_back() {
         assert_eq!(rows.dtype(), expected, "{value} as {dtype:?}");
         assert!((rows.to_f32()[1] / value - 1.0).abs() < 0.01, "{value} as {dtype:?}");
     }
+    // Small values, whose last bits f16 does not have.
+    for (value, expected) in [(1.6e-5, Dtype::F16), (1.4e-5, Dtype::Bf16), (-3e-9, Dtype::Bf16)] {
+        let rows = Rows::encode(2, &[0.0, value], Dtype::F16).unwrap();
+        assert_eq!(rows.dtype(), expected, "{value}");
+        assert!((rows.to_f32()[1] / value - 1.0).abs() < 0.005, "{value}");
+    }
+    assert_eq!(Rows::encode(2, &[0.0, -0.0], Dtype::F16).unwrap().dtype(), Dtype::F16);
     // Below the smallest scale of q8.
     assert_eq!(Rows::encode(2, &[1e-30, -1e-30], Dtype::Q8).unwrap().to_f32(), [0.0, 0.0]);
     let error = Rows::encode(2, &[1.0, 2.0, f32::NAN, 0.0], Dtype::F32).unwrap_err();

@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn counters_are_read_from_the_line_of_a_hub() {
-        let line = "192 calls, 200 tasks: 7 hedged late (5 won), 1 at once, 8 cancelled, 3 by the hub, 2 checked, 0 disputed";
+        let line = "192 calls, 200 tasks: 7 hedged late (5 won), 1 at once, 8 cancelled, 3 by the hub, 2 checked, 0 disputed, 9 products in sums";
         let expected = Counts { calls: 192.0, tasks: 200.0, late: 7.0, won: 5.0, at_once: 1.0, local: 3.0 };
         assert_eq!(counts(line).unwrap(), expected);
         assert!(counts("no numbers").is_err());

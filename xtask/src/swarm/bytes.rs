@@ -7,6 +7,7 @@ use anyhow::ensure;
 use super::answer::{Ask, answer};
 use super::counters::Counters;
 use super::delay::Delay;
+use super::same::MODES;
 use super::site::{Site, load};
 
 /// Options of the table.
@@ -21,7 +22,7 @@ pub(super) struct Args {
     most: f64,
 }
 
-/// Measures one worker that has everything, in both modes.
+/// Measures one worker that has everything, in all modes.
 ///
 /// # Errors
 /// Bytes that differ from the formula.
@@ -29,10 +30,10 @@ pub(super) async fn table(site: &Site, args: &Args) -> anyhow::Result<()> {
     let model = site.model(args.layers)?;
     println!("{} layers, one worker, {} tokens; {}\n", args.layers, args.tokens, load());
     println!(
-        "| mode | tasks and answers | their bytes | by the formula | difference | other frames, bytes | WebSocket heads | \
-         sockets | difference |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+        "| mode | tasks and answers | their bytes | of two | by the formula | difference | other frames, bytes | WebSocket \
+         heads | sockets | difference |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
-    for (mode, more) in [("exact", &[][..]), ("fast", &["--swarm-fast"])] {
+    for (mode, more) in MODES {
         let more = [more, &["--experts-away"]].concat();
         let ask = Ask {
             model: &model,
@@ -51,7 +52,8 @@ pub(super) async fn table(site: &Site, args: &Args) -> anyhow::Result<()> {
         let off = |found: u64, expected: u64| found as f64 / expected as f64 - 1.0;
         let (frames, sockets) = (off(data, formula), off(socket, data + other + heads));
         println!(
-            "| {mode} | {n_data} | {data} | {formula} | {:+.2} % | {other} | {heads} | {socket} | {:+.2} % |",
+            "| {mode} | {n_data} | {data} | {:.0} | {formula} | {:+.2} % | {other} | {heads} | {socket} | {:+.2} % |",
+            2.0 * data as f64 / n_data as f64,
             100.0 * frames,
             100.0 * sockets
         );

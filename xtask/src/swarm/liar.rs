@@ -28,6 +28,9 @@ pub(super) struct Args {
     /// Every answer is confirmed before it is used
     #[arg(long)]
     verify: bool,
+    /// Sums in 16 bits, whose texts depend on who answers: wrong ones are not counted
+    #[arg(long)]
+    fast: bool,
 }
 
 /// A trial: one worker lies in all its answers.
@@ -47,6 +50,9 @@ pub(super) async fn table(site: &Site, args: &Args) -> anyhow::Result<()> {
     let mut more = vec!["--swarm-replicas", "2"];
     if args.verify {
         more.push("--swarm-verify");
+    }
+    if args.fast {
+        more.push("--swarm-fast");
     }
     let hub = Hub::start(site, &model, &more)?;
     let n_token = 32;
@@ -79,7 +85,7 @@ pub(super) async fn table(site: &Site, args: &Args) -> anyhow::Result<()> {
         let caught: Vec<f64> = trials.iter().filter_map(|t| t.tokens).map(|n| n as f64).collect();
         let within = caught.iter().filter(|n| **n <= 10.0).count();
         let lies: Vec<f64> = trials.iter().map(|t| t.lies as f64).collect();
-        let wrong = trials.iter().filter(|t| t.is_wrong).count();
+        let wrong = trials.iter().filter(|t| t.is_wrong && !args.fast).count();
         n_wrong += wrong;
         println!(
             "| {lie:?} | {n} | {within} | {:.1} | {} | {:.1} | {wrong} |",

@@ -18,6 +18,7 @@ mod proxy;
 mod same;
 mod site;
 mod sole;
+mod sums;
 mod tables;
 mod timer;
 
@@ -85,15 +86,9 @@ enum Table {
         tokens: usize,
     },
     /// Compare logits of random tokens with those of one machine: exact, and with --swarm-fast
-    Same {
-        #[arg(long, default_value_t = 2)]
-        workers: usize,
-        /// Tokens of a run
-        #[arg(long, default_value_t = 2000)]
-        tokens: usize,
-        #[arg(long, default_value_t = 5)]
-        seeds: u64,
-    },
+    Same(same::Args),
+    /// Measure tokens and bytes of a model with and without sums at the workers, one mode after the other
+    Sums(sums::Args),
     /// Have a worker lie in each text, until it is caught
     Liar(liar::Args),
     /// Break something in each text
@@ -148,7 +143,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             Table::Tail { delay, hedge, workers, layers, tokens } => {
                 tables::tail(&site, *delay, hedge, (*workers, *layers, *tokens)).await
             }
-            Table::Same { workers, tokens, seeds } => same::table(&site, *workers, *tokens, *seeds),
+            Table::Same(args) => same::table(&site, args),
+            Table::Sums(args) => sums::table(&site, args).await,
             Table::Liar(args) => liar::table(&site, args).await,
             Table::Jepsen(args) => jepsen::table(&site, args).await,
             Table::Bytes(args) => bytes::table(&site, args).await,

@@ -8,20 +8,52 @@ use super::site::{Process, Site, load};
 /// Values of the vocabulary that random tokens have.
 const TOKENS: u64 = 250;
 
-/// Compares both modes, and fails if the exact one differs in a bit.
-pub(super) fn table(site: &Site, workers: usize, tokens: usize, seeds: u64) -> anyhow::Result<()> {
+/// Modes of a hub.
+pub(super) const MODES: [(&str, &[&str]); 3] =
+    [("exact", &[]), ("fast", &["--swarm-fast"]), ("fast, a row each", &["--swarm-fast", "--swarm-rows"])];
+
+/// Options of the table.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[arg(long, value_delimiter = ',', default_value = "2")]
+    workers: Vec<usize>,
+    /// Workers that hold each expert
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    r: Vec<usize>,
+    /// Tokens of a run
+    #[arg(long, default_value_t = 2000)]
+    tokens: usize,
+    #[arg(long, default_value_t = 5)]
+    seeds: u64,
+}
+
+/// Compares all modes, and fails if the exact one differs in a bit.
+pub(super) fn table(site: &Site, args: &Args) -> anyhow::Result<()> {
+    for &workers in &args.workers {
+        for &replicas in args.r.iter().filter(|r| **r <= workers) {
+            modes(site, (workers, replicas), args.tokens, args.seeds)?;
+        }
+    }
+    Ok(())
+}
+
+fn modes(site: &Site, swarm: (usize, usize), tokens: usize, seeds: u64) -> anyhow::Result<()> {
+    let (workers, replicas) = swarm;
     let model = site.model(4)?;
-    println!("4 layers, {workers} workers, {tokens} random tokens of each of {seeds} seeds; {}\n", load());
+    println!(
+        "\n4 layers, {workers} workers, {replicas} of each expert, {tokens} random tokens of each of {seeds} seeds; {}\n",
+        load()
+    );
     println!("| mode | positions | equal to the bit | NMSE | same most probable token |");
     println!("|---|---:|---:|---:|---:|");
-    for (mode, more) in [("exact", &[][..]), ("fast", &["--swarm-fast"])] {
+    for (mode, more) in MODES {
         let (mut n_row, mut n_equal, mut n_top, mut error, mut square) = (0, 0, 0, 0.0, 0.0);
         for seed in 1..=seeds {
             let mut random = Random(seed);
             let ids: Vec<String> = (0..tokens).map(|_| (random.next() % TOKENS).to_string()).collect();
             let ids = ids.join(",");
             let alone = logits(site, &model, &ids, None)?;
-            let swarm = logits(site, &model, &ids, Some((workers, more)))?;
+            let swarm = logits(site, &model, &ids, Some((swarm, more)))?;
             ensure!(alone.len() == tokens && swarm.len() == tokens, "a row of logits for each token");
             for (a, b) in alone.iter().zip(&swarm) {
                 n_row += 1;
@@ -48,17 +80,18 @@ fn logits(
     site: &Site,
     model: &str,
     tokens: &str,
-    swarm: Option<(usize, &[&str])>,
+    swarm: Option<((usize, usize), &[&str])>,
 ) -> anyhow::Result<Vec<Vec<f64>>> {
-    let n_worker = swarm.map_or(0, |(n, _)| n).to_string();
+    let [n_worker, n_replica] = swarm.map_or([0, 0], |((n, r), _)| [n, r]).map(|n| n.to_string());
     let mut args = vec!["logits", model, "--device", "cpu", "--tokens", tokens, "--json", "--chunk", "64"];
     if let Some((_, more)) = swarm {
-        args.extend(["--swarm", "127.0.0.1:0", "--swarm-workers", &n_worker, "--swarm-replicas", "1", "-v"]);
+        args.extend(["--swarm", "127.0.0.1:0", "--swarm-workers", &n_worker]);
+        args.extend(["--swarm-replicas", &n_replica, "-v"]);
         args.extend(more);
     }
     let hub = Process::start(&site.program, &args)?;
     let mut workers = Vec::new();
-    if let Some((n, _)) = swarm {
+    if let Some(((n, _), _)) = swarm {
         let address = hub.after("workers join at ws://")?;
         for i in 0..n {
             workers.push(site.worker(&address, i)?);

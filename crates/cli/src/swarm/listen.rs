@@ -13,12 +13,12 @@ use axum::http::header::{AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, 
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse as _;
 use axum::routing::get;
-use axum::serve::ListenerExt as _;
 use chaski_wire::{HEADER, Hex, Limits};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::catalogue::SKELETON;
+use super::door::{Caller, Door};
 use super::session::{self, Hall};
 use super::status::{self, STATUS};
 
@@ -52,19 +52,13 @@ pub(crate) async fn serve(listener: TcpListener, hall: Arc<Hall>) -> std::io::Re
         .route("/swarm/tensor/{name}", get(tensor))
         .route(STATUS, get(show))
         .with_state(shared);
-    // A small frame leaves at once.
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::warn!("TCP_NODELAY: {error}");
-        }
-    });
-    axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>()).await
+    axum::serve(Door::new(listener), router.into_make_service_with_connect_info::<Caller>()).await
 }
 
 /// A worker. Pages of other origins may not join: a browser sends `Origin`, and a native worker none.
 async fn join(
     State(shared): State<Shared>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    ConnectInfo(Caller(peer)): ConnectInfo<Caller>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response<Body> {
@@ -125,7 +119,10 @@ async fn tensor(
 }
 
 /// The state of the swarm, for programs on this machine.
-async fn show(State(shared): State<Shared>, ConnectInfo(peer): ConnectInfo<SocketAddr>) -> Response<Body> {
+async fn show(
+    State(shared): State<Shared>,
+    ConnectInfo(Caller(peer)): ConnectInfo<Caller>,
+) -> Response<Body> {
     if !peer.ip().is_loopback() {
         return refused(StatusCode::FORBIDDEN, "only programs on the hub's machine may ask");
     }

@@ -89,8 +89,8 @@ impl fmt::Display for Counters {
         let Counters { summed, cancelled, local, checked, disputes, .. } = self;
         write!(
             f,
-            "{calls}, {tasks}: {late} hedged late ({won} won), {at_once} at once, {cancelled} cancelled, {summed} products in \
-             sums, {local} by the hub, {checked} checked, {disputes} disputed"
+            "{calls}, {tasks}: {late} hedged late ({won} won), {at_once} at once, {cancelled} cancelled, {local} by the \
+             hub, {checked} checked, {disputes} disputed, {summed} products in sums"
         )
     }
 }

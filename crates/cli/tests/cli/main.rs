@@ -15,6 +15,7 @@ mod serve;
 mod show;
 mod slow;
 mod stopped;
+mod strangers;
 mod swarm;
 mod templates;
 mod usage;

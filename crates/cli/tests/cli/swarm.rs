@@ -15,27 +15,27 @@ use crate::gpu::has_gpu;
 use crate::{chaski, err, json, out, run};
 
 /// Time for anything that happens soon on an idle machine.
-const LONG: Duration = Duration::from_secs(120);
-const PROMPT: &str = "Once upon a time";
+pub(crate) const LONG: Duration = Duration::from_secs(120);
+pub(crate) const PROMPT: &str = "Once upon a time";
 /// Bytes of an expert of the model: three matrices of 256 x 256 in Q8_0.
 const EXPERT_BYTES: u64 = 3 * 256 * 256 / 32 * 34;
 
 /// A mixture of experts with random weights: 4 layers with 32 experts, of which a token uses 4.
-static MODEL: LazyLock<PathBuf> = LazyLock::new(|| {
+pub(crate) static MODEL: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("swarm-{}.gguf", std::process::id()));
     out(&run(&["synth", "--preset", "tiny-moe", "--mix", "q8_0", "--out", path.to_str().unwrap(), "-q"]));
     path
 });
 
 /// The greedy text of one machine.
-static EXPECTED: LazyLock<String> = LazyLock::new(|| {
+pub(crate) static EXPECTED: LazyLock<String> = LazyLock::new(|| {
     let model = MODEL.to_str().unwrap();
     let text = out(&run(&["run", model, "--device", "cpu", "-p", PROMPT, "-n", "48", "--temp", "0", "-q"]));
     text.trim_end().to_owned()
 });
 
 /// A process that is killed with this, and the lines of its stderr.
-struct Process {
+pub(crate) struct Process {
     child: Child,
     lines: Receiver<String>,
     /// All lines that were read.
@@ -43,7 +43,7 @@ struct Process {
 }
 
 impl Process {
-    fn start(args: &[&str]) -> Process {
+    pub(crate) fn start(args: &[&str]) -> Process {
         let mut child = chaski(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
@@ -59,7 +59,7 @@ impl Process {
     }
 
     /// The rest of the next line that contains a text.
-    fn after(&self, text: &str) -> String {
+    pub(crate) fn after(&self, text: &str) -> String {
         let end = Instant::now() + LONG;
         while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
             if let Some((_, rest)) = line.split_once(text) {
@@ -80,7 +80,12 @@ impl Process {
         (code, text, seen)
     }
 
-    fn signal(&self, name: &str) {
+    /// The lines of stderr that were read so far.
+    pub(crate) fn lines_so_far(&self) -> String {
+        self.seen.lock().unwrap().join("\n")
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
@@ -95,14 +100,14 @@ impl Drop for Process {
 }
 
 /// A hub that serves the model over HTTP, and its two addresses.
-struct Hub {
+pub(crate) struct Hub {
     _process: Process,
-    http: String,
-    swarm: String,
+    pub(crate) http: String,
+    pub(crate) swarm: String,
 }
 
 impl Hub {
-    fn start(more: &[&str]) -> Hub {
+    pub(crate) fn start(more: &[&str]) -> Hub {
         let model = MODEL.to_str().unwrap();
         let mut args = vec!["serve", model, "--device", "cpu", "--port", "0", "--swarm", "127.0.0.1:0", "-v"];
         args.extend(more);
@@ -113,12 +118,12 @@ impl Hub {
         Hub { _process: process, http, swarm }
     }
 
-    fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         json(&run(&["swarm", "status", &self.swarm, "--format", "json"]))
     }
 
     /// Waits until the status has a property.
-    fn wait(&self, what: &str, has: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn wait(&self, what: &str, has: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + LONG;
         loop {
             let status = self.status();
@@ -131,7 +136,7 @@ impl Hub {
     }
 
     /// Waits for workers that hold all units, each `replicas` times.
-    fn ready(&self, workers: usize, replicas: u64) -> Value {
+    pub(crate) fn ready(&self, workers: usize, replicas: u64) -> Value {
         self.wait("ready", |status| {
             let list = status["workers"].as_array().unwrap();
             let held: u64 = list.iter().map(|w| w["units"].as_u64().unwrap()).sum();
@@ -139,7 +144,7 @@ impl Hub {
         })
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         text(&self.http)
     }
 }
@@ -155,7 +160,7 @@ fn text(http: &str) -> String {
 }
 
 /// A whole response to a request without the last line of its head.
-fn get(address: &str, head: &str, body: &str) -> String {
+pub(crate) fn get(address: &str, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "{head}host: localhost\r\nconnection: close\r\n\r\n{body}").unwrap();
     let mut bytes = Vec::new();
@@ -168,7 +173,7 @@ fn counter(status: &Value, name: &str) -> u64 {
 }
 
 /// A worker with a store of its own.
-fn worker(address: &str, store: &Path, more: &[&str]) -> Process {
+pub(crate) fn worker(address: &str, store: &Path, more: &[&str]) -> Process {
     let (url, store) = (format!("ws://{address}"), store.to_str().unwrap());
     let mut args = vec!["worker", &url, "--store", store, "-t", "1", "-v"];
     if !more.contains(&"--memory") {

@@ -83,10 +83,15 @@ fn caught(case: Case, seed: u64) -> Option<usize> {
 
 #[test]
 fn a_worker_that_always_lies_is_caught_within_10_tokens() {
-
     let is_full = std::env::var_os("CHASKI_TEST_FULL").is_some();
     for (is_local, sums) in [(true, false), (false, false), (true, true), (false, true)] {
-        let n_seed = if is_full { 200 } else if sums { 6 } else { 14 };
+        let n_seed = if is_full {
+            200
+        } else if sums {
+            6
+        } else {
+            14
+        };
         let (mut n_late, mut n, mut sum) = (0, 0, 0);
         // A decoder refuses NaN, so that such a worker loses its connection instead.
         for lie in lies(sums).filter(|lie| *lie != Lie::Nan) {
