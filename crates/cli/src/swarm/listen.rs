@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{ConnectInfo, Path, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, ORIGIN, RANGE};
+use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, ORIGIN, RANGE};
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse as _;
 use axum::routing::get;
@@ -133,7 +133,8 @@ async fn show(
 }
 
 fn refused(status: StatusCode, text: &'static str) -> Response<Body> {
-    (status, text).into_response()
+    // Strangers do not stay.
+    (status, [(CONNECTION, "close")], text).into_response()
 }
 
 /// The key of a request.
