@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members of the workspace that are not published. A new crate is published unless it is listed here.
-const PRIVATE: [&str; 4] = ["chaski-cases", "chaski-grammar", "chaski-web", "xtask"];
+const PRIVATE: [&str; 5] = ["chaski-cases", "chaski-folder", "chaski-grammar", "chaski-web", "xtask"];
 
 /// Fields that all packages inherit from the workspace.
 const SHARED: [&str; 6] = ["version", "edition", "rust-version", "license", "repository", "authors"];

@@ -51,7 +51,10 @@ export class EngineError extends Error {
   readonly detail: unknown;
 }
 
-/** `owner/repo`, `hf:owner/repo:quant`, `hf:owner/repo/path/file.gguf`, an address, or files of the user's own. */
+/**
+ * `owner/repo`, `hf:owner/repo:quant`, `hf:owner/repo/path/file.gguf`, an address, or files of the user's own. A repository without GGUF files, an
+ * address that ends in `/`, and a list of files with `config.json` or `mlc-chat-config.json` are folders of Hugging Face or of MLC.
+ */
 export type ModelSource = string | URL | Blob | Blob[] | FileList;
 
 /** How far loading is. */
@@ -117,6 +120,8 @@ export interface SourceOptions {
   threads?: number;
   /** Where `chaski_threads_bg.wasm` is, if not beside the package; with `wasmUrl` alone there is one thread. */
   threadsUrl?: string | URL;
+  /** Where `chaski_folder_bg.wasm` is, if not beside the package; models that are folders load it. */
+  folderUrl?: string | URL;
   /** Where `chaski_grammar_bg.wasm` is, if not beside the package; requests with a grammar, schema, forced or strict tools load it. */
   grammarUrl?: string | URL;
   /**

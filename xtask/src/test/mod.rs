@@ -29,6 +29,7 @@ const FOR_WEB: &[&str] = &[
     "chaski-swarm",
     "chaski-checkpoint",
     "chaski-text",
+    "chaski-folder",
     "chaski-grammar",
     "chaski-schedule",
     "chaski-graph",

@@ -12,8 +12,9 @@ pub(crate) mod wgsl_pre;
 pub(crate) use build::{cases, modules, threads};
 pub(crate) use test::{hostile, test};
 
-/// Crates and folders of the package's modules: the engine, and grammars, which pages load when they ask for them.
-const MODULES: [(&str, &str); 2] = [("chaski-web", "wasm"), ("chaski-grammar", "wasm/grammar")];
+/// Crates and folders of the package's modules: the engine, and those that pages load when they need them.
+const MODULES: [(&str, &str); 3] =
+    [("chaski-web", "wasm"), ("chaski-grammar", "wasm/grammar"), ("chaski-folder", "wasm/folder")];
 
 /// Builds the package and the site with it, and checks the sizes.
 ///

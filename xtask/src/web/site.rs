@@ -27,12 +27,13 @@ pub(super) fn assemble() -> anyhow::Result<()> {
     one_style(&site)?;
     preload(&site)?;
     first_screen(&site)?;
-    // The service worker keeps all of these from the start: not the models, not the module of grammars, which the page
-    // does not use, nor that with threads, which it keeps when the page uses it.
+    // The service worker keeps all of these from the start: not the models, nor the modules of which it keeps what the
+    // page uses.
     let mut files = Vec::new();
     list(&site, "", &mut files)?;
-    let is_later =
-        |name: &String| ["grammar_bg.wasm", "threads_bg.wasm"].iter().any(|end| name.ends_with(end));
+    let is_later = |name: &String| {
+        ["grammar_bg.wasm", "folder_bg.wasm", "threads_bg.wasm"].iter().any(|end| name.ends_with(end))
+    };
     files.retain(|name| !is_later(name));
     files.sort();
     write(&site.join("files.json"), &serde_json::to_string(&files)?)?;

@@ -13,7 +13,8 @@ use crate::mesa;
 /// of the
 /// server.
 const IN_BROWSER: &[&str] = &[
-    "kernels", "cases", "loading", "facts", "engine", "cpu", "grammar", "shared", "prose", "page", "served",
+    "kernels", "cases", "loading", "facts", "engine", "cpu", "grammar", "folder", "shared", "prose", "page",
+    "served",
 ];
 /// Further tests: bundles, clients of OpenAI, threads, other devices and browsers, large models, the whole page and its
 /// pictures.

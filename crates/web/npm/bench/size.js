@@ -17,10 +17,10 @@ function brotli(bytes) {
 
 try {
   await build({ root, base: "/", configFile: false, logLevel: "error", build: { outDir: folder, emptyOutDir: true } });
-  const sizes = { script: [0, 0, 0], wasm: [0, 0, 0], grammar: [0, 0, 0], threads: [0, 0, 0] };
+  const sizes = { script: [0, 0, 0], wasm: [0, 0, 0], grammar: [0, 0, 0], threads: [0, 0, 0], folder: [0, 0, 0] };
   for (const name of await readdir(join(folder, "assets"))) {
     // Files that come when they are asked for (the list of models, the engine on the page itself) are no part of the first load.
-    const later = /(grammar|threads).*\.wasm$/.exec(name)?.[1];
+    const later = /(grammar|threads|folder).*\.wasm$/.exec(name)?.[1];
     const kind = later ?? (name.endsWith(".wasm") ? "wasm" : /^(?:index|worker)-.*\.js$/.test(name) ? "script" : null);
     if (!kind) continue;
     const bytes = await readFile(join(folder, "assets", name));

@@ -8,14 +8,14 @@ import { stream } from "./stream.js";
 
 /** Options that stay on the page. */
 const OWN = ["model", "loras", "draft", "shared", "worker", "workerUrl", "onProgress", "signal"];
-const KNOWN = ["device", "contextLength", "sequences", "kvType", "inputs", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "grammarUrl", "threads", "threadsUrl", "subgroups", "selfTest", "chunk", "retryMs"];
+const KNOWN = ["device", "contextLength", "sequences", "kvType", "inputs", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "grammarUrl", "folderUrl", "threads", "threadsUrl", "subgroups", "selfTest", "chunk", "retryMs"];
 
 /** Options without those of the page. */
 export function forHost(options) {
   allow(options, [...OWN, ...KNOWN]);
   const out = Object.fromEntries(KNOWN.map((key) => [key, options[key] ?? undefined]));
   if (out.headers?.[Symbol.iterator]) out.headers = Object.fromEntries(out.headers);
-  for (const key of ["wasmUrl", "grammarUrl", "threadsUrl"]) if (out[key]) out[key] = address(out[key]);
+  for (const key of ["wasmUrl", "grammarUrl", "folderUrl", "threadsUrl"]) if (out[key]) out[key] = address(out[key]);
   if (out.threads !== undefined && !(isU32(out.threads) && out.threads > 0)) throw badRequest("threads: expected a positive integer");
   return JSON.parse(json(out));
 }

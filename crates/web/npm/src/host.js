@@ -258,7 +258,14 @@ export class Host {
       }
       out.push(file.blob ? blobFile(file.name, file.blob) : await remoteFile(file, { ...options, signal }));
     }
-    return out;
+    return this.#whole(found, out, options);
+  }
+
+  /** The files of a model: as they are, or the one that a folder is. */
+  async #whole(found, files, options) {
+    if (!found.folder) return files;
+    const { openFolder } = await import("./folder.js");
+    return [await openFolder(found.folder, files, options.folderUrl)];
   }
 
   async #stored(file, options, signal, report) {
@@ -372,7 +379,8 @@ export class Host {
       const subgroups = options.subgroups !== false && (await hasSubgroups());
       const cpu = (await choose(options.device)).device === "cpu";
       const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? "auto", sequences: options.sequences ?? 1, subgroups, cpu };
-      const text = await guarded(() => this.#wasm.bindings.inspect(files, JSON.stringify(settings)));
+      const whole = await this.#whole(found, files, options);
+      const text = await guarded(() => this.#wasm.bindings.inspect(whole, JSON.stringify(settings)));
       const downloads = files.map((f, i) => (found[i].blob || f instanceof StoredFile ? 0 : f.size));
       return { ...JSON.parse(text), device: cpu ? "cpu" : "gpu", fileBytes: sum(files.map((f) => f.size)), downloadBytes: sum(downloads) };
     } finally {
@@ -419,7 +427,10 @@ export class Host {
 
   #free() {
     this.#releases.splice(0).forEach((release) => release());
-    this.#files.splice(0).forEach((file) => file.close());
+    this.#files.splice(0).forEach((file) => {
+      file.close();
+      file.free?.();
+    });
     this.#grammars?.free();
     this.#grammars = null;
     this.#engine?.free();
@@ -453,7 +464,7 @@ async function unchanged(url, signal, hash) {
 
 /** A stored file that turns out to be none, and that nobody knew the length of, came incomplete: it is not kept. */
 async function forget(files, all = false) {
-  for (const file of files) {
+  for (const file of files.flatMap((file) => file.parts ?? file)) {
     file.close();
     if (file.manifest && (all || file.manifest.sure === false)) await file.entry.forget(file.manifest);
   }

@@ -1,4 +1,5 @@
-// From what a caller names (`hf:owner/repo:quant`, an address, files) to a list of files to read.
+// From what a caller names (`hf:owner/repo:quant`, an address, files) to a list of files to read. A folder of Hugging Face or of MLC is a list with
+// a name (`folder`), whose files have their paths as names.
 
 import { EngineError, aborted, badRequest } from "./errors.js";
 import { refusal, send } from "./network.js";
@@ -6,6 +7,9 @@ import * as store from "./store.js";
 
 const SPLIT = /-(\d{5})-of-(\d{5})\.gguf$/;
 const HUB = "https://huggingface.co";
+/** Which files of a folder are a model: few pages ask. */
+const folders = () => import("./folder-files.js");
+const named = (files, folder) => Object.assign(files, { folder });
 
 /**
  * The files of a model: each has `name` and either `blob` or `url`, and what is known of size and sha256.
@@ -28,19 +32,22 @@ async function find(model, options) {
   if (typeof Blob !== "undefined" && model instanceof Blob) return [fromBlob(model, 0)];
   if (Array.isArray(model)) {
     if (model.length === 0) throw badRequest("model: the list of files is empty");
-    return model.map((part, i) => {
+    const files = model.map((part, i) => {
       if (!(part instanceof Blob)) throw badRequest(`model[${i}]: expected a File or Blob`);
       return fromBlob(part, i);
     });
+    const inside = files.some(({ name }) => name.endsWith(".json")) ? (await folders()).inFolder(files) : [];
+    return inside.length > 0 ? named(inside, model[0].webkitRelativePath?.split("/")[0] || "folder") : files;
   }
   if (typeof model === "string" && model.startsWith("hf:")) return fromHub(model.slice(3), options);
   if (typeof model === "string" || model instanceof URL) return fromUrl(model, options);
   throw badRequest("model: expected an address, hf:owner/repo:quant, a File, or a list of Files");
 }
 
-/** A blob without a name gets one, so that parts of a list differ. */
+/** A blob without a name gets one, so that parts of a list differ. Files of a folder that was chosen know their paths. */
 function fromBlob(blob, index) {
-  return { name: blob.name ?? `file-${index}.gguf`, size: blob.size, blob };
+  const path = blob.webkitRelativePath?.split("/").slice(1).join("/");
+  return { name: path || (blob.name ?? `file-${index}.gguf`), size: blob.size, blob };
 }
 
 function address(what, text, base) {
@@ -54,8 +61,15 @@ function address(what, text, base) {
   return url;
 }
 
-function fromUrl(model, { headers = {} }) {
+async function fromUrl(model, options) {
+  const { headers = {} } = options;
   const url = address("model", model, globalThis.location?.href);
+  const repo = !/\.gguf$/i.test(url.pathname) && url.origin === new URL(options.hub ?? HUB, globalThis.location?.href).origin && /^\/([\w.-]+\/[\w.-]+)\/?$/.exec(url.pathname);
+  if (repo) return fromHub(repo[1], options);
+  if (url.pathname.endsWith("/")) {
+    const files = await listed(url.href, options, async () => (await folders()).probe(url, options));
+    return named(files.map((name) => ({ url: new URL(name, url).href, name, headers })), url.href);
+  }
   return parts(url, (part) => ({ url: part.href, name: fileName(part), headers }));
 }
 
@@ -91,9 +105,13 @@ async function fromHub(text, options) {
   const [, repo, revision = "main", quant, path] = found;
   const headers = hfToken ? { authorization: `Bearer ${hfToken}` } : {};
   const tree = `${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`;
-  const ggufs = await listed(tree, headers, options);
-  const first = choose(ggufs, path, quant, repo);
-  const url = new URL(`${hub}/${repo}/resolve/${encodeURIComponent(revision)}/${first.path.replace(/[#?%]/g, encodeURIComponent)}`);
+  const ggufs = await listed(tree, options, () => inRepository(tree, headers, options.signal));
+  const at = (path) => new URL(`${hub}/${repo}/resolve/${encodeURIComponent(revision)}/${path.replace(/[#?%]/g, encodeURIComponent)}`);
+  if (!path && !quant && ggufs.length > 0 && !ggufs.some(isModel)) {
+    return named(ggufs.map(({ path, size, sha256 }) => ({ url: at(path).href, name: path, size, sha256, headers })), repo);
+  }
+  const first = choose(ggufs.filter(isModel), path, quant, repo);
+  const url = at(first.path);
   return parts(url, (part) => {
     const relative = decodeURIComponent(part.pathname).split(`/resolve/${revision}/`)[1];
     const entry = ggufs.find((f) => f.path === relative);
@@ -103,17 +121,25 @@ async function fromHub(text, options) {
   });
 }
 
-/** A repository's files; those it had when it was last reached, if it cannot be reached or shall not be. */
-async function listed(address, headers, { signal, offline, cache }) {
+const isModel = ({ path }) => path.endsWith(".gguf") && !/mmproj/i.test(path);
+
+/** A repository's files: its models, or the one that it is as a folder. */
+async function inRepository(tree, headers, signal) {
+  const found = await list(tree, headers, signal);
+  const files = found.filter((f) => f.type === "file").map(({ path, size, lfs }) => ({ name: path, path, size, sha256: lfs?.oid }));
+  const models = files.filter(isModel);
+  return models.length > 0 ? models : (await folders()).inFolder(files);
+}
+
+/** What an address lists: as it was when it was last reached, if it cannot be reached or shall not be. */
+async function listed(address, { offline, cache }, ask) {
   if (offline) {
     const kept = await store.kept("list", address);
     if (kept) return kept;
     throw new EngineError("not_stored", `${address} was never asked for`, "leave out offline to ask for it");
   }
   try {
-    const tree = await list(address, headers, signal);
-    const models = tree.filter((f) => f.type === "file" && f.path.endsWith(".gguf") && !/mmproj/i.test(f.path));
-    const found = models.map(({ path, size, lfs }) => ({ path, size, sha256: lfs?.oid }));
+    const found = await ask();
     if (cache !== "none") await store.keep("list", address, found);
     return found;
   } catch (error) {
