@@ -160,14 +160,11 @@ impl Models {
     /// [`Kind::Loading`] before there is one; [`Kind::Model`] for an unknown name.
     fn resolve(&self, name: Option<&str>, takes_any: bool) -> Result<String, ApiError> {
         let shelf = self.shelf();
-        // A model that goes may have a name that another one has from now on.
-        let all: Vec<&Entry<Served>> = shelf.entries().iter().filter(|entry| entry.stays()).collect();
-        let id = |entry: &Entry<Served>| entry.offer.id.clone();
-        let default = || {
-            let only = || all.first().filter(|_| all.len() == 1);
-            all.iter().copied().find(|entry| entry.offer.is_default).or_else(|| only().copied())
-        };
-        let known = || all.iter().copied().map(id).collect::<Vec<_>>().join(", ");
+        // A model that leaves has other names than the one that takes its place.
+        let all: Vec<&Arc<Offer>> = shelf.entries().iter().filter_map(Entry::offered).collect();
+        let id = |offer: &&Arc<Offer>| offer.id.clone();
+        let default = || all.iter().find(|offer| offer.is_default).or(all.first().filter(|_| all.len() == 1));
+        let known = || all.iter().map(id).collect::<Vec<_>>().join(", ");
         if all.is_empty() && self.offers.is_none() {
             return Err(ApiError::new(Kind::Loading, "Loading model").retry(1));
         }
@@ -176,13 +173,13 @@ impl Models {
                 || ApiError::field("model", format!("`model` has to name a model (known: {})", known()));
             return default().map(id).ok_or_else(missing);
         };
-        let called = all.iter().copied().find(|entry| entry.offer.is_called(name));
-        let has_lora = || all.iter().copied().find(|entry| entry.offer.lora_called(name).is_some());
-        if let Some(entry) = called.or_else(has_lora) {
-            return Ok(id(entry));
+        let called = all.iter().find(|offer| offer.is_called(name));
+        let has_lora = || all.iter().find(|offer| offer.lora_called(name).is_some());
+        if let Some(offer) = called.or_else(has_lora) {
+            return Ok(id(offer));
         }
         match default().filter(|_| takes_any) {
-            Some(entry) => Ok(id(entry)),
+            Some(offer) => Ok(id(offer)),
             None => {
                 let message = format!("the model `{name}` does not exist (known: {})", known());
                 Err(ApiError { param: Some("model".into()), ..ApiError::new(Kind::Model, message) })

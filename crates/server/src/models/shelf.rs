@@ -119,6 +119,11 @@ impl<T> Entry<T> {
         }
     }
 
+    /// Its offer from now on; `None` for a model that is no longer offered.
+    pub(crate) fn offered(&self) -> Option<&Arc<Offer>> {
+        self.next.as_ref().map_or(Some(&self.offer), Option::as_ref)
+    }
+
     /// Bytes that it takes, as far as they are known.
     fn n_byte(&self) -> u64 {
         match &self.state {
@@ -156,11 +161,6 @@ impl<T> Entry<T> {
             }
             other => other,
         };
-    }
-
-    /// False if it goes for good when nobody uses it.
-    pub(crate) fn stays(&self) -> bool {
-        !matches!(self.next, Some(None))
     }
 
     fn is_wanted(&self) -> bool {
@@ -226,7 +226,7 @@ impl<T> Shelf<T> {
                 }
             }
         }
-        self.entries.retain(|entry| entry.has_place() || entry.stays());
+        self.entries.retain(|entry| entry.has_place() || entry.offered().is_some());
     }
 
     /// A loaded model without another way to get it: it stays.

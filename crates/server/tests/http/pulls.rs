@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use chaski_server::{Key, Level, Offer, PullEvent, Removal, Store, StoreError};
 use serde_json::{Value, json};
 
+use crate::operation::begin;
 use crate::serve::{Running, Setup, offer};
 
 /// A store whose downloads end when the test says so.
@@ -173,6 +174,28 @@ fn a_model_is_fetched_named_and_deleted() {
     assert_eq!((delete(&running, "mine"), shop.n_removed.load(Ordering::Relaxed)), (200, 1));
     assert_eq!((delete(&running, "mine"), asked("mine")), (404, 404));
     assert_eq!(ids(&running), ["b:latest"]);
+}
+
+#[test]
+fn a_further_name_means_the_model_also_while_its_first_one_leaves() {
+    let (setup, shop) = setup();
+    let running = setup.start();
+    shop.is_open.store(true, Ordering::Relaxed);
+    assert_eq!(running.post("/api/pull", &json!({"model": "first", "stream": false})).status, 200);
+    let copied = running.post("/api/copy", &json!({"source": "first", "destination": "second"}));
+    assert_eq!(copied.status, 200);
+    let generate = |model: &str, n: u32| json!({"model": model, "prompt": "A", "raw": true, "options": {"num_predict": n}});
+    // The model is in use, and there is room for one.
+    let open = begin(&running, "/api/generate", &generate("first", 450), 1);
+    assert_eq!(delete(&running, "first"), 200);
+    let asked = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| running.post("/api/generate", &generate("second", 1)));
+        std::thread::sleep(Duration::from_millis(100));
+        drop(open);
+        asked.join().unwrap()
+    });
+    assert_eq!(asked.status, 200, "{}", asked.text);
+    assert_eq!(running.post("/api/generate", &generate("first", 1)).status, 404);
 }
 
 #[test]
