@@ -39,7 +39,7 @@ fn hello(id: u8, memory: u64) -> Hello {
         memory,
         cores: 1,
         limits: Limits::default(),
-        nonce: Hex([id; 16]),
+        nonce: Hex([id; 32]),
     }
 }
 
@@ -328,7 +328,7 @@ fn a_worker_fetches_what_it_is_told_to_hold_once() {
     let cold = worker(&forwarder.address, folder.path(), &["--memory", &memory]);
     let status = hub.wait("loaded", is_full);
     assert_eq!(status["workers"][0]["assigned"], 4, "{status:#}");
-    assert!(cold.lines_so_far().contains("bytes of the digest"), "{}", cold.lines_so_far());
+    assert!(cold.lines_so_far().contains("could not be loaded"), "{}", cold.lines_so_far());
     // A matrix twice, and nothing that is not assigned.
     let (n_byte, matrix) = (forwarder.n_byte.load(Relaxed), EXPERT_BYTES / 3);
     assert_eq!(n_byte, 4 * 8 * EXPERT_BYTES + matrix);
