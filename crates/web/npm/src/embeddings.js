@@ -6,7 +6,7 @@ import { allow } from "./kinds.js";
 const KNOWN = ["input", "model", "encoding_format", "pooling", "lora", "user", "signal"];
 
 /** The texts of a request, and what makes the answer of their vectors. */
-export function embeddingRequest(request) {
+export function asked(request) {
   allow(request, KNOWN);
   const { input, pooling, lora, encoding_format: format } = request;
   const texts = typeof input === "string" ? [input] : input;

@@ -1,6 +1,6 @@
 // The engine as a page sees it.
 
-import { download, listener, open } from "./channel.js";
+import { listener, open } from "./channel.js";
 import { EngineError, badRequest } from "./errors.js";
 import { address, allow, isU32 } from "./kinds.js";
 import { ChatAnswer, ChatChunks, chatOf, chatRequest } from "./openai.js";
@@ -58,26 +58,16 @@ export class Engine {
     this.#memory = info.memory;
     this.chat = { completions: { create: (request, options) => this.#chat(request, options) } };
     this.completions = { create: (request, options) => this.#complete(request, options) };
-    this.embeddings = { create: (request, options) => this.#embed(request, options) };
-    this.reranking = { create: (request, options) => this.#rank(request, options) };
+    this.embeddings = { create: async (request, options) => this.#read("embed", await import("./embeddings.js"), request, options) };
+    this.reranking = { create: async (request, options) => this.#read("rank", await import("./rerank.js"), request, options) };
     this.fetch = async (input, init) => (await import("./fetch.js")).answer(this, input, init);
   }
 
   /** Loads a model. */
   static async create(options) {
-    let args = { options: forHost(options), model: forWorker(options.model), draft: options.draft && forWorker(options.draft) };
-    const loras = (args.loras = options.loras?.map((lora) => ({ scale: lora?.scale ?? 1, model: forWorker(lora?.model) })));
-    const remote = [args, ...(loras ?? []), { model: args.draft }].filter(({ model }) => typeof model === "string");
-    if (options.worker === false && remote.length > 0 && options.cache !== "none") {
-      const all = async () => {
-        for (const { model } of remote) await download(options, { options: args.options, model });
-        return true;
-      };
-      const stored = options.offline || (await all().catch((error) => {
-        if (error.code !== "storage_unavailable" || options.cache) throw error;
-      }));
-      args = { ...args, options: { ...args.options, ...(stored ? { offline: true } : { cache: "none" }) } };
-    }
+    const args = { options: forHost(options), model: forWorker(options.model), draft: options.draft && forWorker(options.draft) };
+    args.loras = options.loras?.map((lora) => ({ scale: lora?.scale ?? 1, model: forWorker(lora?.model) }));
+    if (options.worker === false && options.cache !== "none") args.options = await (await import("./own.js")).stored(options, args);
     const channel = options.shared ? (await import("./shared.js")).share(options, args) : open(options);
     try {
       const info = await channel.call("create", args, listener(options));
@@ -105,23 +95,15 @@ export class Engine {
     });
   }
 
-  async #embed(request, options) {
-    const { embeddingRequest } = await import("./embeddings.js");
-    const { whole, ...asked } = embeddingRequest(request);
-    const signal = options?.signal ?? request.signal;
-    return whole(await this.#channel.call("embed", asked, { signal }), this.#info.model.file);
-  }
-
-  async #rank(request, options) {
-    const { rerankRequest } = await import("./rerank.js");
-    const { whole, ...asked } = rerankRequest(request);
-    const signal = options?.signal ?? request.signal;
-    return whole(await this.#channel.call("rank", asked, { signal }), this.#info.model.file);
+  /** What a method makes of texts; the module knows its requests and answers. */
+  async #read(method, { asked }, request, options) {
+    const { whole, ...args } = asked(request);
+    return whole(await this.#channel.call(method, args, { signal: options?.signal ?? request.signal }), this.#info.model.file);
   }
 
   /** Documents by their relevance to a query, the best first. */
   async rerank(query, documents, options) {
-    return (await this.#rank({ ...options, query, documents })).results;
+    return (await this.reranking.create({ ...options, query, documents })).results;
   }
 
   /** A stream of chunks or the promise of a whole answer; a request that is refused makes either fail. */

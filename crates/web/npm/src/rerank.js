@@ -6,7 +6,7 @@ import { allow } from "./kinds.js";
 const KNOWN = ["query", "documents", "texts", "top_n", "return_documents", "lora", "model", "user", "signal"];
 
 /** The texts of a request, and what makes the answer of their scores. */
-export function rerankRequest(request) {
+export function asked(request) {
   allow(request, KNOWN);
   const { query, lora, top_n: top, return_documents: withDocuments } = request;
   if (typeof query !== "string") throw badRequest("query: expected a text");
