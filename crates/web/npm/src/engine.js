@@ -79,7 +79,7 @@ export class Engine {
   }
 
   #chat(request, options) {
-    return this.#answer(request, options, async () => {
+    return this.#answer(request, options, () => {
       const chunks = new ChatChunks(this.#info.model.file, withUsage(request), request?.return_progress && request.stream);
       return { body: chatRequest(request), chunks, answer: new ChatAnswer() };
     });
@@ -109,14 +109,17 @@ export class Engine {
   /** A stream of chunks or the promise of a whole answer; a request that is refused makes either fail. */
   #answer(request, options, read) {
     const signal = options?.signal ?? request?.signal;
-    const parts = read();
+    if (!request?.stream) return this.#whole(read, signal);
+    const parts = (async () => read())();
     // Nobody may read a stream, and so hear of what is wrong with it.
     parts.catch(() => {});
-    return request?.stream ? stream(async (push, inner) => this.#chunks(await parts, inner, push), signal, parts) : this.#whole(parts, signal);
+    return stream(async (push, inner) => this.#chunks(await parts, inner, push), signal, parts);
   }
 
   async #whole(read, signal) {
-    const parts = await read;
+    const asked = read();
+    // At once if that is possible, so that calls are sent in their order.
+    const parts = asked.answer ? asked : await asked;
     const { answer } = parts;
     for (const chunk of await this.#chunks(parts, signal, (chunk) => answer.add(chunk))) answer.add(chunk);
     return answer.whole(parts.end);

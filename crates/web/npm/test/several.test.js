@@ -86,12 +86,12 @@ test("what needs the engine alone waits for answers, and texts become tokens bes
   const found = await t.page.evaluate(async () => {
     const order = [];
     const note = (what) => (value) => (order.push(what), value);
-    const request = ask(PROMPTS[0], { max_tokens: 100 });
-    const answers = [engine.completions.create(request).then(note("answer")), engine.chat.completions.create({ messages: [{ role: "user", content: "Hi" }], max_tokens: 8 }).then(note("answer"))];
+    const chat = (content, max_tokens) => engine.chat.completions.create({ messages: [{ role: "user", content }], max_tokens, temperature: 0, ignore_eos: true });
+    const answers = [chat("Tell me a story.", 100).then(note("answer")), chat("Hi", 8).then(note("answer"))];
     const saved = engine.save().then(note("saved"));
     const tokens = engine.tokenize("Inti").then(note("tokens"));
     const [a] = await Promise.all([...answers, saved, tokens]);
-    return { order, bytes: (await saved).length, text: a.choices[0].text };
+    return { order, bytes: (await saved).length, text: a.choices[0].message.content };
   });
   assert.deepEqual(found.order, ["tokens", "answer", "answer", "saved"]);
   assert.ok(found.bytes > 1000 && found.text.length > 100);
