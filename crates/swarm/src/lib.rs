@@ -34,12 +34,12 @@ pub use cost::{
 };
 pub use hedge::Hedging;
 pub use hub::{
-    Action, Bounds, Call, CallError, CallPair, CloseReason, Event, Hub, HubConfig, Joined, Stats, Status,
-    Times, UnitStatus, WorkerStatus,
+    Action, Bounds, Call, CallError, CloseReason, Event, Hub, HubConfig, Joined, Stats, Status, Times,
+    UnitStatus, WorkerStatus,
 };
 pub use place::{Assignment, BOUND, Place, UnitLoad, place, place_by_layer};
 pub use random::Random;
-pub use unit::{CallId, Class, HostId, LayerShape, ModelShape, PeerId, Unit, WorkerId};
+pub use unit::{CallId, CallPair, Class, HostId, LayerShape, ModelShape, PeerId, Unit, WorkerId};
 pub use worker::{Worker, WorkerAction, WorkerConfig, WorkerEvent};
 
 /// Runs the examples of the readme.

@@ -4,7 +4,7 @@
 //! relative to the greatest of them ([`relative`]), so that the row has the magnitude of a product, whatever the
 //! weights are. The engine weighs it like the product of that greatest weight, and all others as zeros.
 
-use crate::hub::CallPair;
+use crate::unit::CallPair;
 
 /// Columns that pairs name, ascending.
 pub(crate) fn columns(pairs: impl Iterator<Item = u16>) -> Vec<u16> {

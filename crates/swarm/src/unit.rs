@@ -20,6 +20,17 @@ pub struct Class(pub u64);
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
+/// A column of a call and one of its experts, whose product is a row.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallPair {
+    /// Expert of the layer.
+    pub expert: u16,
+    /// Row of [`Call::x`](crate::Call::x).
+    pub column: u16,
+    /// Slot of the expert among those of the column.
+    pub slot: u16,
+}
+
 /// A block of consecutive experts of a layer: what is placed, loaded and announced as one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Unit {

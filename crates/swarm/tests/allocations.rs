@@ -57,7 +57,7 @@ static ALLOCATOR: Counting = Counting;
 const WIDTH: usize = 64;
 /// Most requests of the hub's memory for a layer of a token at one worker: the call, its task and its answer. Lower it
 /// with an improvement, never raise it.
-const PER_CALL: f64 = 100.0;
+const PER_CALL: f64 = 80.0;
 
 struct Swarm {
     hub: Hub,

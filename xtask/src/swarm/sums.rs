@@ -34,10 +34,10 @@ pub(super) struct Args {
     rounds: usize,
 }
 
-/// What was measured of a mode: medians are taken over rounds.
+/// Measurements of a mode: medians are taken over rounds.
 #[derive(Default)]
 struct Found {
-    /// Milliseconds of a token, and of a layer of a prompt's token rate.
+    /// Milliseconds of a token.
     token: Vec<f64>,
     /// Tokens per second of a prompt.
     prompt: Vec<f64>,

@@ -1,9 +1,9 @@
 //! The hub of a swarm: experts of a model that other machines compute (docs/swarm.md).
 //!
 //! [`start`] opens the socket where workers join. `driver` has the state machine of `chaski_swarm`, `session` a
-//! worker's connection, `listen` the paths of the socket, whose `door` bounds strangers, `catalogue` the weights that workers fetch, `remote` the
-//! experts as the engine sees them, `account` where their time goes, and `local` those that the hub computes. `plan`
-//! foretells, and `null` measures a hub without a model's own work.
+//! worker's connection, `listen` the paths of the socket, whose `door` bounds strangers, `catalogue` the weights that
+//! workers fetch, `remote` the experts as the engine sees them, `account` where their time goes, and `local` those that
+//! the hub computes. `plan` foretells, and `null` measures a hub without a model's own work.
 
 mod account;
 mod catalogue;

@@ -195,8 +195,8 @@ impl Hub {
         is_flying || wanted.answers.iter().any(|(by, _)| *by == By::Hub)
     }
 
-    /// True if a worker that is about to get some work can take more: in tasks and bytes, of which one task may have any
-    /// number.
+    /// True if a worker that is about to get some work can take more: in tasks and bytes, of which one task may have
+    /// any number.
     pub(super) fn has_room(&self, peer: &Peer, with: Load, more: Load) -> bool {
         let bounds = &self.config.bounds;
         let n_byte = self.bytes_of((with + more).n_row);

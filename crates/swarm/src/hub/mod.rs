@@ -4,9 +4,10 @@
 //! frames, performs actions in their order, and sends [`Event::Timer`] when the moment of the last [`Action::Wake`] has
 //! come.
 //!
-//! A [`Call`] (`call`) is cut into parts, one for each unit, or one for units whose products a worker sums (`parts`). Parts that need an answer are given to workers, one task a
-//! worker (`dispatch`); late ones are hedged; answers complete parts and calls (`answer`); some are made again
-//! (`check`). `member` has workers that come and go, their health, and the placement of units.
+//! A [`Call`] (`call`) is cut into parts, one for each unit, or one for units whose products a worker sums (`parts`).
+//! Parts that need an answer are given to workers, one task a worker (`dispatch`); late ones are hedged; answers
+//! complete parts and calls (`answer`); some are made again (`check`). `member` has workers that come and go, their
+//! health, and the placement of units.
 
 mod answer;
 mod call;
@@ -30,7 +31,7 @@ use crate::hedge::{Belief, Bucket, Hedging};
 use crate::place::Assignment;
 use crate::random::Random;
 use crate::timers::Timers;
-use crate::unit::{CallId, Class, HostId, ModelShape, PeerId, Unit, WorkerId};
+use crate::unit::{CallId, CallPair, Class, HostId, ModelShape, PeerId, Unit, WorkerId};
 use crate::verify::{Disagreements, Norms};
 use call::Open;
 use check::Probe;
@@ -56,9 +57,9 @@ pub struct HubConfig {
     pub input: Dtype,
     /// Number format of answers. Exact mode needs [`Dtype::F32`].
     pub output: Dtype,
-    /// Workers weigh and sum the products of a column, if a call has weights: one row a column and task in place of one a
-    /// pair. All experts of a layer are placed on as few workers as have room. Not in exact mode, whose sums are those of
-    /// one machine.
+    /// Workers weigh and sum the products of a column, if a call has weights: one row a column and task in place of one
+    /// a pair. All experts of a layer are placed on as few workers as have room. Not in exact mode, whose sums are those
+    /// of one machine.
     pub sums: bool,
     /// Policy of hedging.
     pub hedging: Hedging,
@@ -129,17 +130,6 @@ pub struct Joined {
     pub memory: u64,
     /// The worker has as many slots in each layer ([`ModelShape::even_slots`]), rather than bytes for any units.
     pub is_even: bool,
-}
-
-/// A column of a call and one of its experts, whose product is a row.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CallPair {
-    /// Expert of the layer.
-    pub expert: u16,
-    /// Row of [`Call::x`].
-    pub column: u16,
-    /// Slot of the expert among those of the column.
-    pub slot: u16,
 }
 
 /// The products of a layer in one step of the engine.
@@ -249,8 +239,8 @@ pub enum Action {
     Complete {
         /// The call.
         call: CallId,
-        /// Rows `[n_pair, width]`, in order of pairs. With [`HubConfig::sums`] a row may stand for those of its column that
-        /// are zero: the weighted sum is the same.
+        /// Rows `[n_pair, width]`, in order of pairs. With [`HubConfig::sums`] a row may stand for those of its column
+        /// that are zero: the weighted sum is the same.
         rows: Vec<f32>,
     },
     /// A call that cannot be answered. The engine may try the step again later.

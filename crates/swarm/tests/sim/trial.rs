@@ -118,7 +118,7 @@ impl<'a> Trial<'a> {
         let can_tell = is_local || (!is_shared && n >= 4 && n_class == 1);
         let liar = (can_tell && r.below(4) == 0).then(|| r.below(n) as usize);
         if let Some(liar) = liar {
-            // Who compares values does not see a bit.
+            // A comparison of values does not see a bit.
             let lies: Vec<Lie> = LIES.into_iter().filter(|lie| !is_summed || *lie != Lie::Flip).collect();
             machines[liar].lie = Some(lies[r.below(lies.len() as u64) as usize]);
             machines[liar].lies_in = if r.below(2) == 0 { 1.0 } else { 0.2 };
