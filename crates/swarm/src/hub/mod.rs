@@ -57,9 +57,9 @@ pub struct HubConfig {
     pub input: Dtype,
     /// Number format of answers. Exact mode needs [`Dtype::F32`].
     pub output: Dtype,
-    /// Workers weigh and sum the products of a column, if a call has weights: one row a column and task in place of one
-    /// a pair. All experts of a layer are placed on as few workers as have room. Not in exact mode, whose sums are those
-    /// of one machine.
+    /// Workers weigh and sum the products of a column, if a call has weights: one row a column and task in place of
+    /// one a pair. All experts of a layer are placed on as few workers as have room. Not in exact mode, whose sums are
+    /// those of one machine.
     pub sums: bool,
     /// Policy of hedging.
     pub hedging: Hedging,
