@@ -464,7 +464,7 @@ mod tests {
             (0..4).map(|layer| chaski_swarm::LayerShape { layer, n_expert: 128, expert_bytes: 1000 });
         let shape = ModelShape { layers: layers.collect(), width: 64, block: 8 };
         let workers = |n| vec![machine("memory=1G"); n];
-        let of = |n| fan_out(&shape, &placed(&shape, &workers(n), 1), 8);
+        let of = |n| fan_out(&shape, &placed(&shape, &workers(n), 1, place), 8);
         assert_eq!(of(1), 1.0);
         // 8 experts of 128 lie in 6.2 units of 16 on average, which are spread over 8 workers.
         assert!((3.5..6.2).contains(&of(8)), "{}", of(8));

@@ -217,6 +217,7 @@ mod tests {
             cancelled: 2,
             local: 0,
             checked: 1,
+            summed: 5,
             disputes: 0,
             quarantined: 0,
         };
@@ -228,7 +229,7 @@ mod tests {
         );
         assert!(text.ends_with(
             "3 of 4 units in service, no room for 1, epoch 2; 10 calls, 12 tasks: 2 hedged late (1 won), 0 at once, 2 cancelled, \
-             0 by the hub, 1 checked, 0 disputed\n"
+             0 by the hub, 1 checked, 0 disputed, 5 products in sums\n"
         ));
     }
 }
