@@ -271,9 +271,9 @@ impl Handle {
         }
     }
 
-    /// The prompt of a conversation for its answer ([`Self::answer_prompt_within`]), without the oldest turns if it leaves
-    /// too little of the context for an answer, and [`GenerateOptions::drop_turns`] is set. Leading system messages and the
-    /// last turn are never dropped.
+    /// The prompt of a conversation for its answer ([`Self::answer_prompt_within`]), without the oldest turns if it
+    /// leaves too little of the context for an answer, and [`GenerateOptions::drop_turns`] is set. Leading system
+    /// messages and the last turn are never dropped.
     ///
     /// # Errors
     /// As [`Self::chat_prompt`]; an error with the code `context_overflow` if it is longer than the context, or the

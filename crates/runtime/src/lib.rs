@@ -20,8 +20,8 @@ pub mod gpu;
 pub mod kernels;
 pub mod plan;
 
-/// Threads of the CPU executor that a page starts: workers of its own with this module and its memory. A module has them
-/// if it is built with atomics.
+/// Threads of the CPU executor that a page starts: workers of its own with this module and its memory. A module has
+/// them if it is built with atomics.
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 pub mod page_threads {
     pub use crate::workers::{failures, gather, work};

@@ -22,8 +22,8 @@ use crate::inspect::{caps_json, memory_json};
 use crate::request::{Chat, CreateOptions, Device, Request, Scale, parse, scales};
 use crate::rule::{JsRule, grammar};
 
-/// A loaded model. Requests are queued by `generate`, `embed` and `rank`, and served while `turn` is polled; while it is,
-/// nothing else may use the engine.
+/// A loaded model. Requests are queued by `generate`, `embed` and `rank`, and served while `turn` is polled; while it
+/// is, nothing else may use the engine.
 #[wasm_bindgen]
 pub struct WebEngine {
     engine: RefCell<Engine>,
@@ -204,8 +204,8 @@ impl WebEngine {
         more.map_err(to_js)
     }
 
-    /// Answers a [`Request`] (JSON), while [`Self::turn`] is polled. `event(text)` receives each event as JSON and returns
-    /// true to stop; the result describes the end of the answer, as JSON. A `rule` gives the masks of its tokens.
+    /// Answers a [`Request`] (JSON), while [`Self::turn`] is polled. `event(text)` receives each event as JSON and
+    /// returns true to stop; the result describes the end of the answer, as JSON. A `rule` gives the masks of its tokens.
     ///
     /// Events: `prompt` (`done` of `total` tokens are submitted), `text`, `reasoning`, `content`, `call`, `arguments`,
     /// `call_end`. After device loss the device is opened again and the answer continues; `losses` counts this.
@@ -292,8 +292,8 @@ impl WebEngine {
         Ok(counts.chain(found.iter().flat_map(|e| e.vectors.iter().flatten().copied())).collect())
     }
 
-    /// Scores of documents for a query, in order, after the number of tokens of all; while [`Self::turn`] is polled. The
-    /// higher a score, the better its document fits.
+    /// Scores of documents for a query, in order, after the number of tokens of all; while [`Self::turn`] is polled.
+    /// The higher a score, the better its document fits.
     ///
     /// # Errors
     /// A model that was not made for it; a document that the context has no room for; device errors.

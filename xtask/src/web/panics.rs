@@ -105,7 +105,7 @@ fn places_lose_their_columns_and_nothing_else_changes() {
     }
     let n_byte = u8::try_from(data.len()).expect("short");
     let mut wasm = b"\0asm\x01\0\0\0".to_vec();
-    wasm.extend([0, 1, 9, DATA, n_byte + 6, 1, 0, 0x41, 0xc0, 0, 0x0b, n_byte]);
+    wasm.extend([0, 1, 9, DATA, n_byte + 7, 1, 0, 0x41, 0xc0, 0, 0x0b, n_byte]);
     let start = wasm.len();
     wasm.extend(data);
     let before = wasm.clone();

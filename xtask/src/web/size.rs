@@ -20,11 +20,11 @@ const FIRST_LOAD: usize = 698_000;
 /// Maximum bytes of the module of grammars, which requests for one load, compressed by brotli: the current size and a
 /// little more.
 const GRAMMAR: usize = 386_000;
-/// Maximum bytes of the module with threads, which isolated pages without a GPU load instead of the other, compressed by
-/// brotli: the current size and a little more.
+/// Maximum bytes of the module with threads, which isolated pages without a GPU load instead of the other, compressed
+/// by brotli: the current size and a little more.
 const THREADS: usize = 720_000;
-/// Maximum bytes of the module of folders, which models that are some load, compressed by brotli: the current size and a
-/// little more.
+/// Maximum bytes of the module of folders, which models that are some load, compressed by brotli: the current size and
+/// a little more.
 const FOLDER: usize = 250_000;
 
 /// Prints the sizes, and fails if one exceeds its limit.

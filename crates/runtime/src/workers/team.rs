@@ -7,6 +7,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::Weak;
+#[cfg(target_arch = "wasm32")]
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -65,6 +67,24 @@ thread_local! {
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Number of threads of the page that ended by a panic.
+#[cfg(target_arch = "wasm32")]
+static FAILURES: AtomicU32 = AtomicU32::new(0);
+
+/// The word that counts threads that have failed. A panic ends a thread without another trace, so that the page has to
+/// write down what it saw: the caller of a loop, which would wait forever, fails then, too.
+#[cfg(target_arch = "wasm32")]
+pub fn failures() -> *const u32 {
+    FAILURES.as_ptr()
+}
+
+/// # Panics
+/// If a thread has failed.
+#[cfg(target_arch = "wasm32")]
+fn check() {
+    assert!(FAILURES.load(Ordering::Relaxed) == 0, "a thread of the CPU has failed");
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
@@ -95,13 +115,6 @@ impl Team {
         Ok(team)
     }
 
-    /// The page's team, however many threads it has.
-    #[cfg(target_arch = "wasm32")]
-    #[allow(clippy::unnecessary_wraps, reason = "threads may be missing elsewhere")]
-    pub(super) fn of(_: usize) -> std::io::Result<Arc<Team>> {
-        Ok(super::page::team())
-    }
-
     /// A team of `n` threads that a page starts.
     #[cfg(target_arch = "wasm32")]
     pub(super) fn of_page(n: usize) -> Team {
@@ -125,7 +138,7 @@ impl Team {
         }
         let _turn = lock(&self.turn);
         #[cfg(target_arch = "wasm32")]
-        super::page::check();
+        check();
         // SAFETY: Only the lifetime changes. `run` calls the function for numbers below `n` alone, each of which is
         // counted when it is done, and this function returns after all are.
         #[allow(unsafe_code, reason = "see above")]
@@ -195,7 +208,7 @@ impl Loop {
         while self.done.load(Ordering::Acquire) < self.n {
             turns += 1;
             #[cfg(target_arch = "wasm32")]
-            super::page::check();
+            check();
             if turns % 256 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
         }
     }

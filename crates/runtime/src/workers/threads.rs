@@ -12,15 +12,23 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// `n` threads; 0: one for each core. In a page, the threads that it has started, however many.
+    /// `n` threads; 0: one for each core.
     ///
     /// # Errors
     /// [`RuntimeError::Threads`] if the system cannot start them.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn new(n: u32) -> Result<Self, RuntimeError> {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let n = if n == 0 { cores() } else { n as usize };
         let team = Team::of(n).map_err(|e| RuntimeError::Threads { n: n as u32, reason: e.to_string() })?;
         Ok(Workers { team })
+    }
+
+    /// The threads that the page has started, however many.
+    #[cfg(target_arch = "wasm32")]
+    #[allow(clippy::unnecessary_wraps, reason = "threads may be missing elsewhere")]
+    pub(crate) fn new(_: u32) -> Result<Self, RuntimeError> {
+        Ok(Workers { team: super::page::team() })
     }
 
     /// Their number.

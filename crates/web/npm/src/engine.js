@@ -95,7 +95,7 @@ export class Engine {
     });
   }
 
-  /** What a method makes of texts; the module knows its requests and answers. */
+  /** Results of a method for texts; the module knows its requests and answers. */
   async #read(method, { asked }, request, options) {
     const { whole, ...args } = asked(request);
     return whole(await this.#channel.call(method, args, { signal: options?.signal ?? request.signal }), this.#info.model.file);

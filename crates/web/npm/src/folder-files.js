@@ -10,7 +10,7 @@ const CACHES = ["tensor-cache.json", "ndarray-cache.json"];
 const INDEX = "model.safetensors.index.json";
 /** Configurations, tokenizers and templates. */
 const SMALL = /^(?:additional_chat_templates\/)?[^/]+\.(?:json|jinja|model|txt)$/;
-/** What a folder at an address may have: nothing lists it. */
+/** Further files that a folder at an address may have: nothing lists them. */
 const NAMES = ["generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt", "chat_template.jinja", "chat_template.json", "hf_quant_config.json"];
 
 /** The files of the model among those of a folder: weights in the parts that an index names, if there are some. None if it is no model. */

@@ -35,7 +35,7 @@ export class Host {
   #engine = null;
   #releases = [];
   #files = [];
-  /** What waits for its turn, how much is at work, and how much may be. */
+  /** Calls that wait for their turn, how many are at work, and how many may be. */
   #waiting = [];
   #busy = 0;
   #sequences = 1;

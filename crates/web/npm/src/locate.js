@@ -131,7 +131,7 @@ async function inRepository(tree, headers, signal) {
   return models.length > 0 ? models : (await folders()).inFolder(files);
 }
 
-/** What an address lists: as it was when it was last reached, if it cannot be reached or shall not be. */
+/** The list behind an address: as it was when it was last reached, if it cannot be reached or shall not be. */
 async function listed(address, { offline, cache }, ask) {
   if (offline) {
     const kept = await store.kept("list", address);

@@ -30,7 +30,7 @@ before(async () => {
 });
 after(() => t?.close());
 
-/** What engines of these options write, greedily and by a seed, of a short and of a long prompt. */
+/** Texts that engines of these options write, greedily and by a seed, of a short and of a long prompt. */
 const write = (options) =>
   t.page.evaluate(async ([model, options]) => {
     const engine = await chaski.Engine.create({ model, device: "cpu", ...options });
