@@ -287,11 +287,14 @@ pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::copy(from, to).map(drop).with_context(failed)
 }
 
-/// Shrinks the module: without columns of panics, then with Binaryen.
+/// Shrinks the module: without columns of panics, then with Binaryen. Data of memory that is shared has no addresses yet,
+/// so places of panics are not found there.
 pub(super) fn optimize(wasm: &Path, has_threads: bool) -> anyhow::Result<()> {
-    let mut bytes = fs::read(wasm).with_context(|| format!("could not read {}", wasm.display()))?;
-    ensure!(panics::without_columns(&mut bytes)? > 0, "{}: no places of panics", wasm.display());
-    fs::write(wasm, bytes).with_context(|| format!("could not write {}", wasm.display()))?;
+    if !has_threads {
+        let mut bytes = fs::read(wasm).with_context(|| format!("could not read {}", wasm.display()))?;
+        ensure!(panics::without_columns(&mut bytes)? > 0, "{}: no places of panics", wasm.display());
+        fs::write(wasm, bytes).with_context(|| format!("could not write {}", wasm.display()))?;
+    }
     let tool = package().join("node_modules/binaryen/bin/wasm-opt");
     let features = [
         "--enable-bulk-memory",

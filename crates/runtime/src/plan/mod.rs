@@ -37,6 +37,7 @@ pub use planned::{Columns, Growth, Planned, Segment, Slot, Work};
 pub use segments::{DecodePlan, HeadPlan, Hidden, PromptPlan, Segments};
 pub use stages::{Crossing, Place, Stage, dispatches};
 pub use steps::{Form, Fused, HeadNorm, Heads, Norm, Part, Step, Steps};
+#[cfg(not(target_arch = "wasm32"))]
 pub(crate) use streaming::WEIGHTS;
 pub use streaming::{ExpertInput, ExpertSlots, OffloadedExperts, Streaming};
 pub use whole::{memory_need, plan, plan_on};
