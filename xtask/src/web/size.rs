@@ -14,7 +14,7 @@ use serde_json::Value;
 /// with an improvement, and raise it only for something that pages use, with a row in docs/web.md.
 const WASM: usize = 853_000;
 /// Maximum bytes of the JavaScript that a page loads, bundled and minified, compressed by gzip.
-const SCRIPT: usize = 27_200;
+const SCRIPT: usize = 29_500;
 /// Maximum bytes of all that a page with the package loads at first, compressed by brotli.
 const FIRST_LOAD: usize = 698_000;
 /// Maximum bytes of the module of grammars, which requests for one load, compressed by brotli: the current size and a

@@ -12,12 +12,12 @@ const HASHED = 1 << 20;
 const ATTEMPTS = 4;
 /** The longest time that a server may ask to wait, in milliseconds. */
 const PATIENCE = 60_000;
-/** How every GGUF file begins. */
+/** How every GGUF file begins; those of a folder begin in any way. */
 const MAGIC = new TextEncoder().encode("GGUF");
 
 /**
  * Makes sure that the file is stored whole.
- * @param {{ url: string, name: string, size?: number, sha256?: string, headers?: Record<string, string> }} source
+ * @param {{ url: string, name: string, size?: number, sha256?: string, headers?: Record<string, string>, inFolder?: boolean }} source
  * @param {{ newHash: () => { update(bytes: Uint8Array): void, hex(): string }, signal?: AbortSignal, offline?: boolean,
  *   progress: (event: { stage: "wait" | "download" | "verify", loaded: number, total: number | null, fromCache?: boolean }) => void,
  *   retryMs?: number }} tools
@@ -172,7 +172,7 @@ async function receive(response, found, file, handle, state, tools) {
       });
       if (part.done) break;
       const bytes = part.value;
-      if (!begins(bytes, state.bytes)) throw noModel(file, response);
+      if (!begins(file, bytes, state.bytes)) throw noModel(file, response);
       const end = state.bytes + bytes.length;
       if (state.size !== null && end > state.size) throw wrongSize(file, end, state.size);
       writeAll(handle, bytes, state.bytes, state.size ?? undefined);
@@ -189,15 +189,15 @@ async function receive(response, found, file, handle, state, tools) {
     // It may be at its end or lost.
     reader.cancel().catch(() => {});
   }
-  if (state.bytes < MAGIC.length) throw noModel(file, response);
+  if (state.bytes < MAGIC.length && !file.inFolder) throw noModel(file, response);
   if (state.size === null) Object.assign(state, { size: state.bytes, sure: file.sha256 !== undefined });
   if (state.bytes < state.size) {
     throw new EngineError("network", `${file.name}: the connection ended early`, RETRY, at(state));
   }
 }
 
-/** True if bytes at this offset can belong to a GGUF file. */
-const begins = (bytes, at) => MAGIC.subarray(at, at + bytes.length).every((byte, i) => byte === bytes[i]);
+/** True if bytes at this offset can belong to the file. */
+const begins = (file, bytes, at) => file.inFolder || MAGIC.subarray(at, at + bytes.length).every((byte, i) => byte === bytes[i]);
 
 function noModel(file, response) {
   const type = response.headers.get("content-type") ?? "something else";

@@ -265,7 +265,12 @@ export class Host {
   async #whole(found, files, options) {
     if (!found.folder) return files;
     const { openFolder } = await import("./folder.js");
-    return [await openFolder(found.folder, files, options.folderUrl)];
+    try {
+      return [await openFolder(found.folder, files, options.folderUrl)];
+    } catch (error) {
+      await forget(files);
+      throw error;
+    }
   }
 
   async #stored(file, options, signal, report) {

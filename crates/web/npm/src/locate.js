@@ -9,7 +9,7 @@ const SPLIT = /-(\d{5})-of-(\d{5})\.gguf$/;
 const HUB = "https://huggingface.co";
 /** Which files of a folder are a model: few pages ask. */
 const folders = () => import("./folder-files.js");
-const named = (files, folder) => Object.assign(files, { folder });
+const named = (files, folder) => Object.assign(files.map((file) => ({ ...file, inFolder: true })), { folder });
 
 /**
  * The files of a model: each has `name` and either `blob` or `url`, and what is known of size and sha256.

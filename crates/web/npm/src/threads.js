@@ -1,6 +1,6 @@
 // The CPU's threads: workers that share the memory of a module of WebAssembly of their own.
 
-import init, * as bindings from "../wasm/threads/chaski_threads.js";
+import { later } from "./later.js";
 
 let ready = null;
 
@@ -16,9 +16,11 @@ export async function load(n, url) {
 }
 
 async function start(threads, url) {
-  const { memory } = await init(url && { module_or_path: url });
+  const bindings = await later(new URL("../wasm/threads/chaski_threads.js", import.meta.url));
+  const module_or_path = url ?? new URL("../wasm/threads/chaski_threads_bg.wasm", import.meta.url);
+  const { memory } = await bindings.default({ module_or_path });
   bindings.gather(threads);
-  const shared = { module: init.__wbindgen_wasm_module, memory, failures: bindings.failures() };
+  const shared = { module: bindings.default.__wbindgen_wasm_module, memory, failures: bindings.failures() };
   // A worker starts only while this one does not compute.
   await Promise.all(Array.from({ length: threads - 1 }, () => begin(shared)));
   return { bindings, memory, threads };

@@ -32,7 +32,8 @@ async function visit(server, path) {
 test("Vite makes files of the worker and the wasm modules, none of them text in another", async () => {
   const files = await readdir(join(folder, "assets"));
   for (const name of [/^worker-.*\.js$/, /^chaski_web_bg-.*\.wasm$/, /^chaski_grammar_bg-.*\.wasm$/]) assert.equal(files.filter((file) => name.test(file)).length, 1, files.join(", "));
-  for (const name of files.filter((name) => name.endsWith(".js"))) {
+  // wasm-bindgen's own bindings have a worker as text, for browsers without `Atomics.waitAsync`.
+  for (const name of files.filter((name) => name.endsWith(".js") && !name.startsWith("chaski_threads"))) {
     const inlined = /data:(text|application)\/javascript/.test(await readFile(join(folder, "assets", name), "utf8"));
     assert.ok(!inlined, name);
   }

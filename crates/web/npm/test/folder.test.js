@@ -146,7 +146,7 @@ test("its head is enough to say what it is", { skip }, async () => {
 });
 
 test("folders that are no model are refused, and say why", { skip }, async () => {
-  const refused = (model) => t.page.evaluate(async (model) => failure(chaski.Engine.create({ model, device: "cpu" })), model);
+  const refused = (model) => t.page.evaluate(async (model) => failure(chaski.Engine.create({ model, device: "cpu", cache: "none" })), model);
   const nothing = await refused(`${t.server.origin}/nothing/`);
   assert.deepEqual([nothing.code, nothing.engine], ["not_found", true]);
   assert.match(nothing.message, /no mlc-chat-config.json and no config.json/);
