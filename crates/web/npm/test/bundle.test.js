@@ -33,7 +33,7 @@ test("Vite makes files of the worker and the wasm modules, none of them text in 
   const files = await readdir(join(folder, "assets"));
   for (const name of [/^worker-.*\.js$/, /^chaski_web_bg-.*\.wasm$/, /^chaski_grammar_bg-.*\.wasm$/]) assert.equal(files.filter((file) => name.test(file)).length, 1, files.join(", "));
   // wasm-bindgen's own bindings have a worker as text, for browsers without `Atomics.waitAsync`.
-  for (const name of files.filter((name) => name.endsWith(".js") && !name.startsWith("chaski_threads"))) {
+  for (const name of files.filter((name) => name.endsWith(".js") && !/^(?:chaski_threads|thread)-/.test(name))) {
     const inlined = /data:(text|application)\/javascript/.test(await readFile(join(folder, "assets", name), "utf8"));
     assert.ok(!inlined, name);
   }
