@@ -48,7 +48,7 @@ pub type Salt = u32;
 /// On the web, where there is one client, nothing keeps the prefixes of requests apart.
 #[cfg(target_arch = "wasm32")]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Salt;
+pub struct Salt(());
 
 /// The prefixes that requests of a group with this salt share.
 #[cfg(not(target_arch = "wasm32"))]
