@@ -205,7 +205,8 @@ impl WebEngine {
     }
 
     /// Answers a [`Request`] (JSON), while [`Self::turn`] is polled. `event(text)` receives each event as JSON and
-    /// returns true to stop; the result describes the end of the answer, as JSON. A `rule` gives the masks of its tokens.
+    /// returns true to stop; the result describes the end of the answer, as JSON. A `rule` gives the masks of its
+    /// tokens.
     ///
     /// Events: `prompt` (`done` of `total` tokens are submitted), `text`, `reasoning`, `content`, `call`, `arguments`,
     /// `call_end`. After device loss the device is opened again and the answer continues; `losses` counts this.

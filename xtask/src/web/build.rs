@@ -287,8 +287,8 @@ pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::copy(from, to).map(drop).with_context(failed)
 }
 
-/// Shrinks the module: without columns of panics, then with Binaryen. Data of memory that is shared has no addresses yet,
-/// so places of panics are not found there.
+/// Shrinks the module: without columns of panics, then with Binaryen. Data of memory that is shared has no addresses
+/// yet, so places of panics are not found there.
 pub(super) fn optimize(wasm: &Path, has_threads: bool) -> anyhow::Result<()> {
     if !has_threads {
         let mut bytes = fs::read(wasm).with_context(|| format!("could not read {}", wasm.display()))?;
