@@ -10,11 +10,10 @@ use super::kernels;
 use crate::mesa;
 
 /// Tests that need a browser: kernels, the engine on both devices, downloads, answers as elements, the page, and that
-/// of the
-/// server.
+/// of the server.
 const IN_BROWSER: &[&str] = &[
-    "kernels", "cases", "loading", "facts", "engine", "cpu", "grammar", "folder", "shared", "prose", "page",
-    "served",
+    "kernels", "cases", "loading", "facts", "engine", "cpu", "several", "loras", "grammar", "folder",
+    "shared", "prose", "page", "served",
 ];
 /// Further tests: bundles, clients of OpenAI, threads, other devices and browsers, large models, the whole page and its
 /// pictures.

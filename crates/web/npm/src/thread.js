@@ -1,8 +1,9 @@
 // A thread of the CPU: a worker that takes part in what the engine's worker computes.
 
-import init, { work } from "../wasm/threads/chaski_threads.js";
+import { later } from "./later.js";
 
-addEventListener("message", async ({ data: { module, memory, failures } }) => {
+addEventListener("message", async ({ data: { place, module, memory, failures } }) => {
+  const { default: init, work } = await later(new URL(place));
   await init({ module_or_path: module, memory });
   postMessage("ready");
   try {

@@ -16,11 +16,12 @@ export async function load(n, url) {
 }
 
 async function start(threads, url) {
-  const bindings = await later(new URL("../wasm/threads/chaski_threads.js", import.meta.url));
+  const place = new URL("../wasm/threads/chaski_threads.js", import.meta.url);
+  const bindings = await later(place);
   const module_or_path = url ?? new URL("../wasm/threads/chaski_threads_bg.wasm", import.meta.url);
   const { memory } = await bindings.default({ module_or_path });
   bindings.gather(threads);
-  const shared = { module: bindings.default.__wbindgen_wasm_module, memory, failures: bindings.failures() };
+  const shared = { place: place.href, module: bindings.default.__wbindgen_wasm_module, memory, failures: bindings.failures() };
   // A worker starts only while this one does not compute.
   await Promise.all(Array.from({ length: threads - 1 }, () => begin(shared)));
   return { bindings, memory, threads };
