@@ -16,7 +16,7 @@ export async function load({ wasmUrl, threadsUrl, threads }, device) {
     throw new EngineError("webgpu_unavailable", "this browser offers no WebGPU here", hint);
   }
   try {
-    const n = Math.min(navigator.hardwareConcurrency ?? 1, threads ?? THREADS);
+    const n = Math.min(globalThis.navigator?.hardwareConcurrency ?? 1, threads ?? THREADS);
     // A module that lies elsewhere does so for both; only workers may wait for each other.
     if (device === "cpu" && n > 1 && globalThis.crossOriginIsolated && globalThis.WorkerGlobalScope && (threadsUrl || !wasmUrl)) {
       return await (await import("./threads.js")).load(n, threadsUrl);
