@@ -208,6 +208,8 @@ export interface EngineInfo {
     threads: number | null;
     caps: Caps | null;
   };
+  /** Remarks on the model and where it runs: weights that are converted, threads that did not start. */
+  notes: string[];
   loading: { compileMs: number; uploadMs: number; totalMs: number } | null;
   dispatchesPerToken: number | null;
 }

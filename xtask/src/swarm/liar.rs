@@ -85,10 +85,11 @@ pub(super) async fn table(site: &Site, args: &Args) -> anyhow::Result<()> {
         let caught: Vec<f64> = trials.iter().filter_map(|t| t.tokens).map(|n| n as f64).collect();
         let within = caught.iter().filter(|n| **n <= 10.0).count();
         let lies: Vec<f64> = trials.iter().map(|t| t.lies as f64).collect();
-        let wrong = trials.iter().filter(|t| t.is_wrong && !args.fast).count();
-        n_wrong += wrong;
+        let wrong = trials.iter().filter(|t| t.is_wrong).count();
+        let told = if args.fast { "not counted".to_owned() } else { wrong.to_string() };
+        n_wrong += if args.fast { 0 } else { wrong };
         println!(
-            "| {lie:?} | {n} | {within} | {:.1} | {} | {:.1} | {wrong} |",
+            "| {lie:?} | {n} | {within} | {:.1} | {} | {:.1} | {told} |",
             mean(&caught),
             quantile(&caught, 1.0),
             mean(&lies)

@@ -191,7 +191,8 @@ export class Host {
     this.#turns = info.device.kind === "cpu" ? new Turns() : null;
     const totalMs = performance.now() - start;
     const loading = info.loading ?? { compileMs: 0, uploadMs: totalMs, totalMs };
-    return { ...info, loading, device: { ...info.device, fallback: info.device.fallback ?? fallback, tested, threads: gpu ? null : this.#wasm.threads } };
+    const notes = [...this.#wasm.notes, ...files.flatMap((file) => file.notes ?? [])];
+    return { ...info, notes, loading, device: { ...info.device, fallback: info.device.fallback ?? fallback, tested, threads: gpu ? null : this.#wasm.threads } };
   }
 
   /** The engine's options, validated before anything is loaded: a misspelt word must not cost a download. */

@@ -175,6 +175,7 @@ test("without a network the page starts, loads its model and answers", async () 
   });
   await page.reload();
   await ready();
+  assert.ok(await page.evaluate(() => crossOriginIsolated), "the service worker isolates the page");
   const isKept = await page.evaluate(async () => {
     const { models } = await import("./chaski/index.js");
     return (await models.list()).some((m) => m.complete && /storyteller/.test(m.name));

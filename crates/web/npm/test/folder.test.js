@@ -138,6 +138,24 @@ for (const [kind, logits, type] of [
   });
 }
 
+test("weights that are converted are a note", { skip }, async () => {
+  const converted = `${CHECKPOINT}-q3f16_1`;
+  const [places, before] = [folders["/mlc/"], config];
+  folders["/mlc/"] = [`${DATA}/mlc/${converted}`, places[1]];
+  config = { ...config, quantization: "q3f16_1" };
+  try {
+    const notes = await t.page.evaluate(async (model) => {
+      const engine = await chaski.Engine.create({ model, device: "cpu", contextLength: 64, cache: "none" });
+      const { notes } = engine.info();
+      await engine.close();
+      return notes;
+    }, `${t.server.origin}/mlc/`);
+    assert.match(notes.join(), /q3f16_1 are converted/);
+  } finally {
+    [folders["/mlc/"], config] = [places, before];
+  }
+});
+
 test("its head is enough to say what it is", { skip }, async () => {
   asked = [];
   const told = await t.page.evaluate((model) => chaski.inspect(model, { device: "cpu", contextLength: 64 }), `${t.server.origin}/mlc/`);

@@ -5,8 +5,10 @@ import { after, before, test } from "node:test";
 import { ISOLATED } from "./browser.js";
 import { MODEL, open } from "./page.js";
 
-/** A worker whose threads are said to have failed. */
+/** Workers whose threads are said to have failed, and that cannot start any. */
 const SCRIPTS = {
+  "/without.js": `import "/nothing.js"; import "/npm/worker.js";`,
+  "/nothing.js": `globalThis.Worker = class { constructor() { throw new Error("no workers here"); } };`,
   "/failing.js": `import "/failures.js"; import "/npm/worker.js";`,
   "/failures.js": `
     const Plain = Worker;
@@ -85,6 +87,15 @@ test("a module that does not load is an error that says where it may be", async 
   );
   assert.equal(found.code, "wasm_failed");
   assert.match(found.hint, /threadsUrl/);
+});
+
+test("threads that nobody asked for and that do not start are a note", async () => {
+  const { device, notes } = await t.page.evaluate(async (model) => {
+    const engine = await chaski.Engine.create({ model, device: "cpu", workerUrl: "/without.js" });
+    return engine.info();
+  }, MODEL);
+  assert.equal(device.threads, 1);
+  assert.match(notes.join(), /there is one thread: no workers here/);
 });
 
 test("a thread that fails ends what waits for it", async () => {
