@@ -13,7 +13,8 @@ pub(crate) enum Mix {
     B,
     /// One long prompt, 16384 in and 64 out, for each seven of `a`
     C,
-    /// Agents: 8 groups that share 4096 tokens, with 200 of their own, 100 out, a second between two requests
+    /// Agents: 8 groups that share 4096 tokens, with 200 of their own, 100 out, a second between two requests; the
+    /// first of a group does not count
     D,
     /// Chats whose answers have a JSON schema
     E,
@@ -118,6 +119,8 @@ impl Mix {
             Mix::D => {
                 job.prompt = groups[i % groups.len()].clone();
                 job.prompt.extend(random.tokens(lengths.n_own, vocab));
+                // The first of a group computes what the others share.
+                job.counts = i >= groups.len();
             }
             Mix::C if i % 8 == 0 => {
                 job.prompt = random.tokens(lengths.n_long, vocab);
@@ -173,6 +176,7 @@ mod tests {
         let agents = prompts(Mix::D, 1);
         assert_eq!(agents[0][..4096], agents[8][..4096]);
         assert_ne!(agents[0][4096..], agents[8][4096..]);
+        assert_eq!(jobs(Mix::D, 1).iter().filter(|job| job.counts).count(), 8);
         assert!(agents.iter().flatten().all(|token| (300..2000).contains(token)));
     }
 
