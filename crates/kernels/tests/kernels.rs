@@ -1,10 +1,9 @@
-//! Every kernel renders and passes naga, and those for browsers parse by the WGSL grammar.
+//! Every kernel renders and passes naga. Those for browsers are compiled by one: crates/web/npm/test/kernels.test.js.
 
-use std::num::NonZero;
+use std::fs;
 use std::path::Path;
-use std::{fs, thread};
 
-use chaski_kernels::{Dialect, Kernel, check};
+use chaski_kernels::{Kernel, check};
 
 #[test]
 fn every_kernel_is_valid_and_in_the_index() {
@@ -45,48 +44,4 @@ fn samples_are_rendered_as_they_are_now() {
         n_sample += 1;
     }
     assert!(n_sample > 0, "no samples");
-}
-
-/// Parses by the grammar of the language's specification, as browsers do. naga's parser accepts more: `a / b << c`, for
-/// one, where the grammar requires parentheses.
-fn parse(text: &str) -> Result<(), String> {
-    wgsl_parse::parse_str(text).map(drop).map_err(|e| {
-        let start = text[..e.span.start].rfind('\n').map_or(0, |i| i + 1);
-        format!("{e}\n{}", text[start..].lines().next().unwrap_or_default().trim())
-    })
-}
-
-#[test]
-fn mixed_operators_want_parentheses() {
-    for wrong in ["a / b << c", "a + b >> c", "a % b & c", "a & b == c", "a & b | c", "a && b || c"] {
-        let report = parse(&format!("fn f() {{\n    let e = {wrong};\n}}")).expect_err(wrong);
-        assert!(report.ends_with(&format!("\nlet e = {wrong};")), "{report}");
-    }
-    for right in ["(a / b) << c", "a + (b >> c)", "(a & b) == c", "a + b < c && d"] {
-        parse(&format!("fn f() {{ let e = {right}; }}")).expect(right);
-    }
-}
-
-#[test]
-fn browsers_can_parse_what_they_can_have() {
-    let kernels = Kernel::names().into_iter().map(|name| Kernel::find(name).expect("a name of the list"));
-    // By default one in forty, since the parser takes longer than all else here; a browser compiles one in six.
-    let full = std::env::var_os("CHASKI_TEST_FULL").is_some_and(|v| v != "0");
-    let kernels: Vec<&Kernel> =
-        kernels.filter(|k| k.is_for_web()).step_by(if full { 1 } else { 40 }).collect();
-    assert!(kernels.len() > if full { 4000 } else { 100 }, "{} kernels of browsers", kernels.len());
-    let n_thread = thread::available_parallelism().map_or(1, NonZero::get);
-    let wrong: Vec<String> = thread::scope(|s| {
-        let work = |i: usize| {
-            let some = kernels.iter().skip(i).step_by(n_thread);
-            let wrong = |k: &&Kernel| {
-                let report = parse(&k.text(Dialect::Web)).err()?;
-                Some(format!("{}: {report}", k.name))
-            };
-            s.spawn(move || some.filter_map(wrong).collect::<Vec<_>>())
-        };
-        let threads: Vec<_> = (0..n_thread).map(work).collect();
-        threads.into_iter().flat_map(|t| t.join().expect("parsing a kernel does not panic")).collect()
-    });
-    assert!(wrong.is_empty(), "{} of {} kernels:\n{}", wrong.len(), kernels.len(), wrong.join("\n"));
 }

@@ -286,9 +286,10 @@ impl Shape {
                 if by_column {
                     return Ok(one.dispatch(caps)?.into());
                 }
-                // Cooperative matrices round differently and take precedence.
-                let caps =
-                    Caps { coop: caps.coop && call.act != Some(ActivationPrecision::I8), ..caps.clone() };
+                // Cooperative matrices round differently and take precedence. Software renderers run what GPUs do; their own
+                // form runs in whole models.
+                let coop = caps.coop && call.act != Some(ActivationPrecision::I8);
+                let caps = Caps { coop, software: false, ..caps.clone() };
                 let product = call.dispatch(&caps)?.0;
                 Ok(match call.splits {
                     1 => product.into(),

@@ -6,6 +6,7 @@ use half::f16;
 
 use super::cases::F16_LIMIT;
 use super::{MatExperts, MulMat, Place};
+use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
@@ -251,7 +252,9 @@ impl Shape {
                 if by_column {
                     return one.dispatch(caps);
                 }
-                let (mut dispatch, _) = call.dispatch(caps)?;
+                // The form for GPUs, as in the cases without experts.
+                let caps = Caps { software: false, ..caps.clone() };
+                let (mut dispatch, _) = call.dispatch(&caps)?;
                 // As a plan does for the actual number of columns.
                 dispatch.grid[0] = n_tile;
                 Ok(dispatch)

@@ -139,8 +139,8 @@ pub const ID: Op = Op {
     grid: Some(Grid::new(include_str!("expert_grid.txt"), expert_cases::of).random(expert_cases::random)),
 };
 
-/// Element types of staged tiles.
-const TILE_TYPES: [Value; 2] = [Value::Word("f32"), Value::With("f16", Features::F16)];
+/// Element types of staged tiles; `loop` is f32 for software renderers.
+const TILE_TYPES: [Value; 3] = [Value::Word("f32"), Value::With("f16", Features::F16), Value::Word("loop")];
 
 fn tile_variant(f: &Format, tile: Value, ids: &'static str) -> Variant {
     vec![("a", Value::Word(f.name)), ("tile", tile), ("ids", Value::Word(ids))]
@@ -457,7 +457,11 @@ impl MulMat {
             ("ADD", f64::from(u8::from(self.add))),
             ("RAGGED", f64::from(u8::from(self.w.n_col % if f16 { 32 } else { 16 } != 0))),
         ];
-        let tile = if f16 { "f16" } else { "f32" };
+        let tile = match (f16, caps.software) {
+            (true, _) => "f16",
+            (false, false) => "f32",
+            (false, true) => "loop",
+        };
         let values = [Value::Word(self.w.format.name), Value::Word(tile), Value::Word(self.ids())];
         let op = if self.experts.is_some() { &ID } else { &OP };
         let why = format!("tiles of {SIDE} x {SIDE} in {tile}");
