@@ -49,8 +49,8 @@ pub struct PoolStats {
 pub struct Found {
     /// Full pages, which the sequence now shares.
     pub pages: Vec<u32>,
-    /// A page whose first tokens match, and how many do. The caller must copy it, since the sequence will append to it.
-    /// It is held until [`Pool::release`].
+    /// A page whose first tokens match, and how many do. The caller must copy it, since the sequence will append to it,
+    /// or take it over ([`Pool::take_over`]). It is held until [`Pool::release`].
     pub tail: Option<(u32, usize)>,
     /// The snapshot to start from, taken after `pages`.
     pub snapshot: Option<u32>,
@@ -121,6 +121,16 @@ impl Pool {
         let page = self.free.pop()?;
         self.users[page as usize] = 1;
         Some(page)
+    }
+
+    /// Makes a named page that is held once its holder's alone, to write to; false if others use it, or prefixes go on
+    /// from it.
+    pub fn take_over(&mut self, page: u32) -> bool {
+        if self.users[page as usize] > 1 || self.name(page).n_child > 0 {
+            return false;
+        }
+        self.unname(page);
+        true
     }
 
     /// Releases a page. A sequence releases its last page first, so that leaves are evicted before their predecessors.
@@ -273,7 +283,13 @@ impl Pool {
     /// Removes the name of an idle leaf.
     fn forget(&mut self, page: u32) {
         self.idle.remove(&self.stamps[page as usize]);
-        let name = self.names[page as usize].take().expect("idle pages are named");
+        self.unname(page);
+        self.free.push(page);
+    }
+
+    /// Removes the name of a leaf.
+    fn unname(&mut self, page: u32) {
+        let name = self.names[page as usize].take().expect("a leaf is named");
         if let Parent::Page(p) = name.parent {
             self.names[p as usize].as_mut().expect("a leaf goes before its parent").n_child -= 1;
         }
@@ -286,7 +302,6 @@ impl Pool {
         if siblings.is_empty() {
             self.children.remove(&key);
         }
-        self.free.push(page);
     }
 }
 
@@ -326,6 +341,25 @@ mod tests {
         end(&mut pool, &b);
         let (n, _) = run(&mut pool, &[1, 2, 9]);
         assert_eq!(n, 2);
+    }
+
+    #[test]
+    fn a_page_is_taken_over_by_the_only_one_that_holds_it() {
+        let mut pool = Pool::new(4, 4, 0);
+        let (_, a) = run(&mut pool, &[1, 2, 3, 4, 5]);
+        end(&mut pool, &a);
+        // Another prefix goes on from the first page.
+        assert_eq!(pool.find(0, &[1, 2, 9], 3, false).tail, Some((a[0], 2)));
+        assert!(!pool.take_over(a[0]));
+        pool.release(a[0]);
+        assert_eq!(pool.find(0, &[1, 2, 3, 4, 5, 6], 6, false).tail, Some((a[1], 1)));
+        assert!(pool.take_over(a[1]));
+        pool.release(a[1]);
+        pool.release(a[0]);
+        // Its prefix is known no more.
+        assert_eq!(pool.stats(), PoolStats { n_page: 4, n_used: 0, n_cached: 1, n_free: 3 });
+        let (one, two) = (pool.find(0, &[1], 1, false), pool.find(0, &[1, 2], 2, false));
+        assert!(one.tail == Some((a[0], 1)) && two.tail == Some((a[0], 2)) && !pool.take_over(a[0]));
     }
 
     #[test]

@@ -35,14 +35,22 @@ impl Scheduler {
         let mut found = self.pool.find(waiting.request.prefixes(), &keys, most, has_state);
         // Pages for the prompt and one token.
         let n_page = (n_token + 1).min(self.limits.n_ctx).div_ceil(size);
-        let n_new = n_page - found.pages.len();
+        let mut n_new = n_page - found.pages.len();
         // Running requests will need more pages soon.
         let n_reserved = self.slots.iter().flatten().count();
+        let n_full = found.pages.len();
+        let mut n_cached = n_full * size;
         if self.pool.n_available() < n_new + n_reserved
-            && let Some((page, _)) = found.tail.take()
+            && let Some((page, n)) = found.tail.take()
         {
             // The held source page may be the missing one.
-            self.pool.release(page);
+            if self.pool.take_over(page) {
+                found.pages.push(page);
+                n_new -= 1;
+                n_cached += n;
+            } else {
+                self.pool.release(page);
+            }
         }
         if self.pool.n_available() < n_new + n_reserved {
             self.release(&found);
@@ -61,10 +69,9 @@ impl Scheduler {
         }
         self.n_stay += 1;
         let slot = seq as u32;
-        let mut n_cached = found.pages.len() * size;
         before.push(Change::Pages { seq: slot, first: 0, pages: table.clone() });
         if let Some((from, n)) = found.tail {
-            before.push(Change::Copy { from, to: table[found.pages.len()] });
+            before.push(Change::Copy { from, to: table[n_full] });
             n_cached += n;
             self.pool.release(from);
         }
@@ -80,7 +87,7 @@ impl Scheduler {
             next_chooser: None,
             order,
             tokens,
-            n_named: found.pages.len(),
+            n_named: n_full,
             table,
             n_sent: n_cached,
             n_charged: n_charged.max(n_cached),
