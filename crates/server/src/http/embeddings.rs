@@ -35,7 +35,7 @@ async fn embed(
         let texts: Vec<String> = asked.inputs.iter().map(text).collect::<Result<_, _>>()?;
         caller.prompts(app, &served.facts.id, texts.into_iter());
     }
-    let salt = served.salt(caller.client, None);
+    let salt = served.salt(caller.client, asked.salt.as_deref());
     let request = EmbedRequest::new(asked.inputs.clone(), asked.options);
     let readings = served.embed(EmbedRequest { lora, client: caller.client, salt, ..request })?;
     let found = wait(app, &served, readings).await?;

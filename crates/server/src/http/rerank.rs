@@ -60,7 +60,7 @@ async fn scores(
     let pair = |(query, document): &(String, String)| format!("{query}\n{document}");
     caller.prompts(app, &served.facts.id, ask.pairs.iter().map(pair));
     let n_token = prompts.iter().map(Vec::len).sum();
-    let (client, salt) = (caller.client, served.salt(caller.client, None));
+    let (client, salt) = (caller.client, served.salt(caller.client, ask.salt.as_deref()));
     let readings = served.rank(RankRequest { prompts, by, lora, priority: 0, client, salt })?;
     let scores = wait(app, &served, readings).await?;
     if scores.iter().any(|score| !score.is_finite()) {

@@ -173,6 +173,22 @@ fn cached(running: &Running, key: &str, salt: Value) -> u64 {
 }
 
 #[test]
+fn a_text_to_embed_shares_its_prefix_under_its_salt_alone() {
+    let mut setup = Setup::built_in(1);
+    setup.options.pooling = Some(chaski::embedding::Pooling::Last);
+    let running = setup.start();
+    let text = "Once upon a time there was a small dog who liked to play in the park with his friends";
+    let embedded = running.post("/v1/embeddings", &json!({"input": text, "cache_salt": "x"}));
+    assert_eq!(embedded.status, 200, "{}", embedded.text);
+    let is_cached = |salt: Value| {
+        let body = json!({"prompt": text, "max_tokens": 1, "cache_salt": salt});
+        let usage = running.post("/v1/completions", &body).body["usage"].take();
+        usage["prompt_tokens_details"]["cached_tokens"].as_u64().expect("a number") > 5
+    };
+    assert!(!is_cached(json!("y")) && !is_cached(Value::Null) && is_cached(json!("x")));
+}
+
+#[test]
 fn prefixes_with_different_salts_are_not_shared() {
     for per_key in [false, true] {
         let mut setup = Setup::built_in(1);

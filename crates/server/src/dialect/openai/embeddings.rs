@@ -8,6 +8,7 @@ use chaski::embedding::VectorNorm;
 use chaski::{EmbedOptions, Embedding};
 use serde_json::{Value, json};
 
+use super::cache_salt;
 use super::completions::parts_of;
 use crate::ask::{Part, read_parts};
 use crate::error::{ApiError, Kind};
@@ -22,6 +23,8 @@ pub(crate) struct EmbedAsk {
     /// The tokens of each text.
     pub(crate) inputs: Vec<Vec<u32>>,
     pub(crate) options: EmbedOptions,
+    /// Only requests with the same salt share cached prefixes.
+    pub(crate) salt: Option<String>,
     /// Values of each vector, if fewer than the model's are wanted.
     dimensions: Option<usize>,
     is_base64: bool,
@@ -65,7 +68,8 @@ pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAs
         }
         inputs.push(tokens);
     }
-    Ok(EmbedAsk { inputs, options: EmbedOptions { pooling: facts.pooling, norm }, dimensions, is_base64 })
+    let options = EmbedOptions { pooling: facts.pooling, norm };
+    Ok(EmbedAsk { inputs, options, salt: cache_salt(&fields)?, dimensions, is_base64 })
 }
 
 impl EmbedAsk {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::cache_salt;
 use crate::error::ApiError;
 use crate::fields::Fields;
 
@@ -13,6 +14,8 @@ const MOST: usize = 1000;
 pub(crate) struct ScoreAsk {
     /// Query and document of each score.
     pub(crate) pairs: Vec<(String, String)>,
+    /// Only requests with the same salt share cached prefixes.
+    pub(crate) salt: Option<String>,
     kind: Kind,
 }
 
@@ -42,7 +45,7 @@ pub(crate) fn rerank(body: &Value) -> Result<ScoreAsk, ApiError> {
     }
     let top = fields.integer("top_n", 1..=i64::MAX)?.map_or(MOST, |n| usize::try_from(n).unwrap_or(MOST));
     let with_documents = fields.flag("return_documents")?.unwrap_or(false);
-    Ok(ScoreAsk { pairs, kind: Kind::Rerank { top, with_documents } })
+    Ok(ScoreAsk { pairs, salt: cache_salt(&fields)?, kind: Kind::Rerank { top, with_documents } })
 }
 
 /// Reads the body of a request for scores: of one text with each of others, or of texts in pairs.
@@ -58,7 +61,7 @@ pub(crate) fn score(body: &Value) -> Result<ScoreAsk, ApiError> {
         return Err(fields.wrong("text_1", expected));
     }
     let pairs = first.iter().cycle().cloned().zip(second.iter().cloned()).collect();
-    Ok(ScoreAsk { pairs, kind: Kind::Score })
+    Ok(ScoreAsk { pairs, salt: cache_salt(&fields)?, kind: Kind::Score })
 }
 
 impl ScoreAsk {
