@@ -26,6 +26,9 @@ pub struct EngineBuilder {
     metadata: MetadataChanges,
     /// Capacity of the request queue ([`Engine::spawn`]).
     max_waiting: usize,
+    /// Tokens of a step ([`Engine::spawn`]).
+    #[cfg(not(target_arch = "wasm32"))]
+    step_tokens: Option<usize>,
     /// Experts elsewhere.
     experts: Option<Box<dyn Experts>>,
 }
@@ -68,6 +71,21 @@ impl EngineBuilder {
     /// shared by several requests is stored once.
     pub fn kv_tokens(mut self, n: u32) -> Self {
         self.loader.config.kv_tokens = Some(n);
+        self
+    }
+
+    /// The same in bytes of all devices together, without [`Self::kv_tokens`]: as many pages as fit. [`Self::build`]
+    /// fails with [`ModelError::SmallKvMemory`](crate::errors::ModelError::SmallKvMemory) if a context does not.
+    pub fn kv_memory(mut self, n_byte: u64) -> Self {
+        self.loader.config.kv_memory = Some(n_byte);
+        self
+    }
+
+    /// The most tokens of a step, answers and prompts together; no more than [`Self::chunk`]. Prompts get at least 64
+    /// of a step, where the chunk has room for them. Default: as many as run in a fraction of a second on the device.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn step_tokens(mut self, n: usize) -> Self {
+        self.step_tokens = Some(n);
         self
     }
 
@@ -298,6 +316,8 @@ impl EngineBuilder {
             loras: Vec::new(),
             metadata: MetadataChanges::default(),
             max_waiting: 1024,
+            #[cfg(not(target_arch = "wasm32"))]
+            step_tokens: None,
             experts: None,
         }
     }
@@ -316,6 +336,10 @@ impl EngineBuilder {
             runner.set_experts(self.experts)?;
         }
         let max_waiting = self.max_waiting;
-        Engine::new(ModelExecutor::new(self.loader, model, runner, target, device), max_waiting)
+        let executor = ModelExecutor::new(self.loader, model, runner, target, device);
+        let engine = Engine::new(executor, max_waiting)?;
+        #[cfg(not(target_arch = "wasm32"))]
+        let engine = engine.with_step_tokens(self.step_tokens);
+        Ok(engine)
     }
 }

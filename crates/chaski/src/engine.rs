@@ -43,6 +43,13 @@ impl Engine {
         Ok(Engine { handle, driver, text })
     }
 
+    /// The same with this many tokens of a step, if not as many as suit the device.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn with_step_tokens(mut self, n: Option<usize>) -> Engine {
+        self.driver.set_step_tokens(n);
+        self
+    }
+
     /// Opens the device and loads the model again, after device loss while nothing ran; answers recover by themselves.
     /// A lost device of [`EngineBuilder::gpu`](crate::EngineBuilder::gpu) is an error, since only its owner can open
     /// another.

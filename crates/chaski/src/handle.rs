@@ -151,7 +151,8 @@ impl Handle {
     /// Queues a request whose tokens are those of a conversation's prompt with this text, and these tools. A grammar is
     /// that of the text after the reasoning, if the prompt opens it; with `calls`, the answer consists of such calls,
     /// whose grammar may be the caller's own ([`Grammar::Own`]). Without either, calls of tools with `"strict": true`
-    /// conform to their schemas ([`AnswerSyntax::strict_grammar`]), if the feature `constraint` is on.
+    /// conform to their schemas ([`AnswerSyntax::strict_grammar`]), if the feature `constraint` is on. With
+    /// [`GenerateOptions::reasoning`] of no token, reasoning that the prompt opens is closed there.
     ///
     /// # Errors
     /// As [`Self::generate`]; [`Error::Model`] if the template cannot be parsed; [`Error::Calls`] for calls that the
@@ -165,6 +166,10 @@ impl Handle {
     ) -> Result<Chat, Error> {
         let template = self.template(!tools.is_empty())?;
         let mut syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
+        #[cfg(not(target_arch = "wasm32"))]
+        let closed = self.without_reasoning(&mut request, syntax, text)?;
+        #[cfg(not(target_arch = "wasm32"))]
+        let text = closed.as_deref().unwrap_or(text);
         let mut of_calls = None;
         if let Some(calls) = calls {
             syntax = syntax.or_object();
@@ -179,12 +184,32 @@ impl Handle {
         request.options.grammar = of_calls.or(request.options.grammar);
         let parser = AnswerParser::new(syntax, text, tools);
         let options = &mut request.options;
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            options.reasoning = options.reasoning.take().map(|budget| budget.within(parser.clone()));
+        }
         options.shown.extend(syntax.marker_tokens(&self.text.tokenizer));
         // Grammars of calls have the reasoning, too.
         if !has_calls && options.grammar_after.is_none() {
             options.grammar_after = parser.reasoning_end().map(String::from);
         }
         Ok(Chat::new(self.generate_tokens(request)?, parser))
+    }
+
+    /// Closes the reasoning that a prompt opens, if the request leaves no token for it; returns the text of that prompt.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn without_reasoning(
+        &self,
+        request: &mut Request,
+        syntax: &'static AnswerSyntax,
+        text: &str,
+    ) -> Result<Option<String>, Error> {
+        let is_none = request.options.reasoning.as_ref().is_some_and(|budget| budget.n_max() == 0);
+        let end = AnswerParser::new(syntax, text, &[]).reasoning_end().filter(|_| is_none);
+        let Some(end) = end else { return Ok(None) };
+        let tokens = self.text.tokenizer.encode(end, AddSpecial::No, ParseSpecial::Yes);
+        request.prompt.extend(tokens.map_err(ModelError::from)?);
+        Ok(Some(format!("{text}{end}")))
     }
 
     #[cfg(feature = "constraint")]

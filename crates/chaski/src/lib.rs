@@ -46,6 +46,8 @@ pub mod source;
 mod turns;
 
 pub use builder::EngineBuilder;
+#[cfg(not(target_arch = "wasm32"))]
+pub use chaski_models::ReasoningBudget;
 pub use chaski_models::{
     EmbedOptions, Embedding, Ends, Finish, GenerateOptions, KvType, Piece, Speculation, Stats,
 };

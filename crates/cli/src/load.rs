@@ -88,6 +88,12 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
         if let Some(n) = service.kv_tokens {
             builder = builder.kv_tokens(n);
         }
+        if let Some(n_byte) = service.kv_memory {
+            builder = builder.kv_memory(n_byte);
+        }
+        if let Some(n) = service.step_tokens {
+            builder = builder.step_tokens(n as usize);
+        }
     }
     if let Some(n) = args.gpu_layers() {
         builder = builder.gpu_layers(n);

@@ -377,6 +377,10 @@ impl fmt::Debug for Part {
 pub(crate) struct Service {
     /// Tokens of the KV cache; a context for each sequence if unset.
     pub(crate) kv_tokens: Option<u32>,
+    /// Bytes of the KV cache, instead.
+    pub(crate) kv_memory: Option<u64>,
+    /// Most tokens of a step.
+    pub(crate) step_tokens: Option<u32>,
     /// Requests that may wait.
     pub(crate) max_waiting: usize,
 }

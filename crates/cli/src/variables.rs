@@ -1,4 +1,4 @@
-//! Variables of chat templates, as options.
+//! Variables of chat templates, as options, and the budget of the reasoning.
 
 use serde_json::{Map, Value};
 
@@ -12,6 +12,10 @@ pub(crate) struct VariableArgs {
     /// Level of reasoning, for chat templates that know levels: low, medium, high ...
     #[arg(long, value_name = "LEVEL")]
     reasoning_effort: Option<String>,
+    /// Most tokens of reasoning in an answer, behind which it is ended; 0: no reasoning, -1: any number
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(i64).range(-1..))]
+    reasoning_budget: Option<i64>,
     /// Variables for the chat template: a JSON object
     #[arg(long, value_name = "JSON", value_parser = object)]
     chat_template_kwargs: Option<Object>,
@@ -40,6 +44,11 @@ impl VariableArgs {
     /// The switch for reasoning, if it is set.
     pub(crate) fn enable_thinking(&self) -> Option<bool> {
         self.no_think.map(|off| !off)
+    }
+
+    /// Most tokens of reasoning, if they are limited.
+    pub(crate) fn reasoning_budget(&self) -> Option<usize> {
+        self.reasoning_budget.and_then(|n| usize::try_from(n).ok())
     }
 
     /// All other variables.

@@ -27,6 +27,16 @@ pub enum ModelError {
         /// Tokens per context.
         needed: u32,
     },
+    /// Memory for a KV cache that is too small for one context.
+    #[error("the KV cache has {found} bytes, but a context of {n_ctx} tokens takes {needed}")]
+    SmallKvMemory {
+        /// Bytes of the cache.
+        found: u64,
+        /// Bytes for one context.
+        needed: u64,
+        /// Tokens per context.
+        n_ctx: u32,
+    },
     /// An invalid file.
     #[error("the model file cannot be read")]
     Open(#[from] OpenError),

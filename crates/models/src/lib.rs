@@ -29,6 +29,8 @@ pub use exec::{AbsentExperts, KvType, RunnerConfig, Target};
 pub use heads::{Heads, Pooling, Ranks};
 pub use lora::Lora;
 pub use model::Model;
+#[cfg(not(target_arch = "wasm32"))]
+pub use run::ReasoningBudget;
 pub use run::{
     EmbedOptions, Embedding, Ends, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Perplexity,
     Piece, Runner, Speculation, Stats, VectorNorm, imatrix, perplexity,

@@ -59,6 +59,8 @@ pub(crate) struct Facts {
     pub(crate) context_shift: bool,
     /// Variables of the template where a request says nothing.
     pub(crate) variables: Variables,
+    /// Most tokens of reasoning of an answer where a request says nothing; 0: no reasoning.
+    pub(crate) reasoning_budget: Option<usize>,
     /// Details of its dialects.
     pub(crate) dialects: DialectOptions,
     /// Its tokenizer, if it has one.
@@ -114,6 +116,8 @@ pub struct ModelOptions {
     pub context_shift: bool,
     /// Variables of the chat template where a request says nothing.
     pub variables: Variables,
+    /// Most tokens of reasoning of an answer where a request says nothing; 0: no reasoning.
+    pub reasoning_budget: Option<usize>,
     /// Details of its dialects.
     pub dialects: DialectOptions,
     /// Sequences that the engine was built for.
@@ -164,6 +168,7 @@ impl Served {
             max_tokens: options.max_tokens,
             context_shift: options.context_shift,
             variables: options.variables,
+            reasoning_budget: options.reasoning_budget,
             dialects: options.dialects,
             tokenizer,
             embeds: options.embeddings || is_encoder,
@@ -419,6 +424,7 @@ impl Facts {
             max_tokens: None,
             context_shift: false,
             variables: Variables::default(),
+            reasoning_budget: None,
             dialects: DialectOptions::default(),
             tokenizer: None,
             pooling: None,

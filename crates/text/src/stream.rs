@@ -49,6 +49,11 @@ impl TextStream {
         (!self.text.is_empty()).then_some(self.text.as_str())
     }
 
+    /// True if the text so far ends within a character.
+    pub fn is_within_character(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Ends the text: held bytes become U+FFFD. The stream is then empty and can be reused.
     pub fn finish(&mut self) -> Option<&str> {
         self.text.clear();

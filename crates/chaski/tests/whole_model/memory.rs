@@ -7,7 +7,7 @@ use chaski::gguf::GgmlType;
 use chaski::gpu::GpuOptions;
 use chaski::steps::Runner;
 use chaski::{GenerateOptions, KvType, SamplerParams};
-use chaski_models::{RunnerConfig, Target};
+use chaski_models::{ModelError, RunnerConfig, Target};
 use chaski_runtime::gpu::Gpu;
 
 use crate::archs::{Fixture, open};
@@ -75,6 +75,51 @@ fn memory_told_before_loading_is_allocated_to_the_byte() {
     say(format!("{n_loaded} models allocated what was told"));
     failures.check(n_loaded >= 7, || format!("{n_loaded} models were loaded"));
     failures.conclude();
+}
+
+#[test]
+fn a_cache_takes_the_memory_that_it_was_given() {
+    let _t = Timed::new("memory, of the cache");
+    let gpu = Arc::new(block_on(Gpu::open(&GpuOptions::default())).expect("a GPU"));
+    let config = |kv_tokens, kv_memory| {
+        let kv = KvType::both(GgmlType::F16);
+        RunnerConfig { n_ctx: 500, n_seq: 2, chunk: 32, kv, kv_tokens, kv_memory, ..RunnerConfig::default() }
+    };
+    let mut n_sized = 0;
+    for name in SHAPES {
+        let model = open(Fixture::load(name).gguf(true, &|_, _| {})).expect("a fixture is a model");
+        for on_gpu in [true, false] {
+            let memory = |config: RunnerConfig| match on_gpu {
+                true => block_on(config.memory_on_device(&model, gpu.caps())),
+                false => block_on(config.memory_on_cpu(&model)),
+            };
+            // Recurrent state has no pages.
+            let needed = match memory(config(None, Some(1))) {
+                Err(ModelError::SmallKvMemory { found: 1, needed, n_ctx: 500 }) => needed,
+                told => {
+                    assert_eq!(
+                        told.expect("no pages"),
+                        memory(config(None, None)).expect("no pages"),
+                        "{name}"
+                    );
+                    continue;
+                }
+            };
+            n_sized += 1;
+            let less = memory(config(None, Some(needed - 1))).expect_err("less than a context").to_string();
+            let says = format!("{} bytes, but a context of 500 tokens takes {needed}", needed - 1);
+            assert!(less.contains(&says), "{name}: {less}");
+            // A context of 8 pages.
+            let one = memory(config(Some(512), None)).expect("a context");
+            assert_eq!(memory(config(None, Some(needed))).expect("a context"), one, "{name}");
+            let two = memory(config(None, Some(2 * needed))).expect("two contexts");
+            let more = two.n_byte() - one.n_byte();
+            assert!(0 < more && more <= needed + needed / 8, "{name}: {needed}, {more}");
+            // A number of tokens comes first.
+            assert_eq!(memory(config(Some(512), Some(1))).expect("a context"), one, "{name}");
+        }
+    }
+    assert!(n_sized >= 16, "{n_sized}");
 }
 
 #[test]

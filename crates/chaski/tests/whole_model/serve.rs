@@ -201,6 +201,10 @@ fn many_sequences_share_a_small_pool() {
         message.contains("192") && message.contains("256") && message.contains("64 are missing"),
         "{message}"
     );
+    let error = block_on(default_engine().context(256).kv_memory(1000).build())
+        .map(drop)
+        .expect_err("a pool too small");
+    assert!(error.to_string().contains("1000 bytes, but a context of 256 tokens takes"), "{error}");
 }
 
 /// Requests that end early, in every possible way.

@@ -407,7 +407,7 @@ mod tests {
             ("chaski run -cl", "`chaski list`"),
             ("chaski -m x.gguf -p y", "`-m` belongs behind a command: `chaski run -m ...`"),
             ("chaski show --prompt-cache x", "/save and /load"),
-            ("chaski run --reasoning-budget 7", "expected one of -1, 0"),
+            ("chaski run --reasoning-budget-message x", "the model's own marker"),
             ("chaski run --rpc=a", "`--device A,B`"),
         ] {
             let Instead(error) = expanded(typed).unwrap_err();

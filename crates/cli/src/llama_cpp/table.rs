@@ -135,7 +135,7 @@ pub(crate) static TABLE: &[Row] = &[
     own(&["--chat-template-kwargs"], "--chat-template-kwargs"),
     own(&["--reasoning-effort"], "--reasoning-effort"),
     words(&["-rea", "--reasoning"], &[("on", "--no-think=false"), ("off", "--no-think"), ("auto", "")]),
-    words(&["--reasoning-budget"], &[("-1", ""), ("0", "--no-think")]),
+    own(&["--reasoning-budget"], "--reasoning-budget"),
     // The answer.
     own(&["-n", "--predict", "--n-predict"], "--n-predict"),
     own(&["-r", "--reverse-prompt"], "--stop"),
@@ -401,7 +401,7 @@ pub(crate) static TABLE: &[Row] = &[
     refused(
         &["--reasoning-budget-message"],
         One,
-        "reasoning has no budget; `--no-think` asks for an answer without it",
+        "behind `--reasoning-budget` comes the model's own marker, without a message",
     ),
     refused(
         &["--spec-type"],

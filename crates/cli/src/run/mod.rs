@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use chaski::text::{LocalTime, RenderSpecial, TemplateOptions};
-use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, SamplerParams, Source};
+use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, ReasoningBudget, SamplerParams, Source};
 use serde_json::Value;
 
 use crate::draft::DraftArgs;
@@ -432,7 +432,8 @@ impl AnswerArgs {
     fn template_options(&self, tools: &[Value]) -> TemplateOptions {
         let now = chrono::Local::now();
         let now = LocalTime::from_unix(now.timestamp(), now.offset().local_minus_utc());
-        let enable_thinking = Some(self.variables.enable_thinking().unwrap_or(true));
+        let has_budget = self.variables.reasoning_budget() != Some(0);
+        let enable_thinking = Some(has_budget && self.variables.enable_thinking().unwrap_or(true));
         let extra = self.variables.extra();
         TemplateOptions {
             extra,
@@ -466,6 +467,7 @@ fn generate_options(
         special: if special { RenderSpecial::Yes } else { RenderSpecial::No },
         shown: Vec::new(),
         grammar,
+        reasoning: answer.variables.reasoning_budget().map(ReasoningBudget::new),
         logprobs: answer.logprobs,
         drop_turns: !answer.no_context_drop(),
         ..GenerateOptions::default()

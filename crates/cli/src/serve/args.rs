@@ -17,7 +17,7 @@ use crate::draft::DraftArgs;
 use crate::failure::Usage;
 use crate::input::read_text;
 use crate::model_names::{Role, Visit};
-use crate::numbers::positive;
+use crate::numbers::{memory, positive};
 use crate::options::{EngineArgs, Service};
 use crate::overrides::TemplateArgs;
 use crate::sampling_options::SamplingArgs;
@@ -104,6 +104,14 @@ pub(crate) struct Args {
     /// Tokens that the KV cache has room for, shared by all requests [default: a context for each of --parallel]
     #[arg(long, value_name = "N")]
     kv_tokens: Option<u32>,
+    /// The same in memory, such as 4GiB: as many tokens as fit, at least a context
+    #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "kv_tokens")]
+    kv_memory: Option<u64>,
+    /// Most tokens of a step, answers and prompts together, within --chunk; prompts get at least 64 of them [default:
+    /// as many as run in a fraction of a second]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    step_tokens: Option<u32>,
     #[command(flatten)]
     pub(super) limits: LimitArgs,
     #[command(flatten)]
@@ -252,7 +260,12 @@ impl Args {
 
     /// Capacities of the engine.
     pub(crate) fn service(&self) -> Service {
-        Service { kv_tokens: self.kv_tokens, max_waiting: self.limits.max_waiting(self.parallel) }
+        Service {
+            kv_tokens: self.kv_tokens,
+            kv_memory: self.kv_memory,
+            step_tokens: self.step_tokens,
+            max_waiting: self.limits.max_waiting(self.parallel),
+        }
     }
 
     /// Names of the model: the first is its id, the others are further names.
@@ -269,6 +282,11 @@ impl Args {
     pub(crate) fn variables(&self) -> Variables {
         let (enable_thinking, extra) = (self.variables.enable_thinking(), self.variables.extra());
         Variables { enable_thinking, extra }
+    }
+
+    /// Most tokens of reasoning where a request says nothing, if they are limited.
+    pub(crate) fn reasoning_budget(&self) -> Option<usize> {
+        self.variables.reasoning_budget()
     }
 
     /// True if SIGHUP means to read files again: where there are any that can change, and where no terminal can be

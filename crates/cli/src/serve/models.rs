@@ -355,6 +355,7 @@ fn engine(
         max_tokens: usize::try_from(args.n_predict).ok(),
         context_shift: args.context_shift,
         variables: args.variables(),
+        reasoning_budget: args.reasoning_budget(),
         dialects: args.dialects.options()?,
         cache_per_key: args.cache_per_key,
         n_seq: args.parallel,

@@ -163,6 +163,9 @@ pub struct RunnerConfig {
     /// Capacity of the KV cache in tokens, shared by all sequences, in whole pages of 64; `None`: one context per
     /// sequence. With fewer, only a service ([`crate::serve`]) uses all sequences, since it can wait for pages.
     pub kv_tokens: Option<u32>,
+    /// The same in bytes of all devices together, without [`Self::kv_tokens`]: as many pages as fit, at least those of a
+    /// context. Without effect on encoders, and in browsers.
+    pub kv_memory: Option<u64>,
     /// CPU offload of experts: number of MoE layers, from the first, whose experts are offloaded; more than the model
     /// has means all. Each caches some of its experts on the device, and missing ones are read from the file. No effect
     /// on the CPU.
@@ -205,6 +208,7 @@ impl Default for RunnerConfig {
             fusions: Fusions::ALL,
             n_seq: 1,
             kv_tokens: None,
+            kv_memory: None,
             experts_on_cpu: 0,
             expert_slots: 0,
             experts_away: false,
@@ -251,6 +255,7 @@ impl RunnerConfig {
         let first = narrowest(devices.iter().copied()).ok_or(RuntimeError::Plan(PlanError::NoDevice))?;
         let config = self.plan_for(model, first);
         let graph = model.graph(config.n_ctx).await?;
+        let config = self.within_memory(config, &graph)?;
         Ok(memory_need(&graph, devices, &config).map_err(RuntimeError::Plan)?.0)
     }
 
@@ -266,10 +271,12 @@ impl RunnerConfig {
         free: &[Option<DeviceMemory>],
     ) -> Result<Vec<Memory>, ModelError> {
         let first = narrowest(devices.iter().copied()).ok_or(RuntimeError::Plan(PlanError::NoDevice))?;
-        let config = self.after_cpu(self.plan_for(model, first), free);
+        let config = self.plan_for(model, first);
         let graph = model.graph(config.n_ctx).await?;
+        let config = self.after_cpu(self.within_memory(config, &graph)?, free);
         let (memory, stage) = memory_need(&graph, devices, &config).map_err(RuntimeError::Plan)?;
-        let of_cpu = stage.map_or(0, |stage| self.cpu_for(model).n_byte(&graph.only(&stage.nodes)));
+        let sizes = CpuConfig { pool: config.pool, ..self.cpu_for(model) };
+        let of_cpu = stage.map_or(0, |stage| sizes.n_byte(&graph.only(&stage.nodes)));
         Ok([in_cpu_memory(of_cpu)].into_iter().chain(memory).collect())
     }
 
@@ -295,7 +302,46 @@ impl RunnerConfig {
     pub async fn memory_on_cpu<S: ByteSource>(&self, model: &Model<S>) -> Result<Memory, ModelError> {
         let graph = model.graph(self.n_ctx_for(model)).await?;
         let absent = self.absent_experts.layers(&graph)?;
-        Ok(in_cpu_memory(self.cpu_for(model).n_byte_without(&graph, &absent)))
+        Ok(in_cpu_memory(self.cpu_within_memory(model, &graph)?.n_byte_without(&graph, &absent)))
+    }
+
+    /// A plan with the pool that [`Self::kv_memory`] has room for.
+    pub(super) fn within_memory(&self, plan: PlanConfig, graph: &Graph) -> Result<PlanConfig, ModelError> {
+        let pool = self.pool_within_memory(plan.n_ctx, || plan.cache_bytes(graph))?;
+        Ok(PlanConfig { pool: pool.or(plan.pool), ..plan })
+    }
+
+    /// The sizes of a model on the CPU with that pool.
+    pub(super) fn cpu_within_memory<S: ByteSource>(
+        &self,
+        model: &Model<S>,
+        graph: &Graph,
+    ) -> Result<CpuConfig, ModelError> {
+        let sizes = self.cpu_for(model);
+        let pool = self.pool_within_memory(sizes.n_ctx, || (0, sizes.page_bytes(graph)))?;
+        Ok(CpuConfig { pool: pool.or(sizes.pool), ..sizes })
+    }
+
+    /// Pages of a cache of the configured size, if there is one, whose layers without a pool and whose pages have this
+    /// many bytes.
+    fn pool_within_memory(
+        &self,
+        n_ctx: u32,
+        bytes: impl FnOnce() -> (u64, u64),
+    ) -> Result<Option<u32>, ModelError> {
+        let asked = self.kv_memory.filter(|_| self.kv_tokens.is_none() && !cfg!(target_arch = "wasm32"));
+        let Some(found) = asked else { return Ok(None) };
+        let (fixed, each) = bytes();
+        if each == 0 {
+            return Ok(None);
+        }
+        let n_page = found.saturating_sub(fixed) / each;
+        let per_seq = n_ctx.div_ceil(PAGE);
+        if n_page < per_seq.into() {
+            let needed = fixed.saturating_add(each.saturating_mul(per_seq.into()));
+            return Err(ModelError::SmallKvMemory { found, needed, n_ctx });
+        }
+        Ok(Some(u32::try_from(n_page).unwrap_or(u32::MAX).min(u32::MAX / PAGE)))
     }
 
     /// Number of sequences: texts of an encoder that run together cost no memory.

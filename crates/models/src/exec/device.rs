@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chaski_graph::Op;
-use chaski_runtime::cpu::{CpuModel, Watch};
+use chaski_runtime::cpu::{CpuConfig, CpuModel, Watch};
 use chaski_runtime::gpu::{Ablation, DeviceMemory, GpuModel, Memory, Profile, Progress, Stage, TuneStep};
 use chaski_runtime::kernels::{ActivationPrecision, Tuning};
 use chaski_runtime::plan::PlanError;
@@ -77,10 +77,11 @@ impl DeviceExecutor {
         };
         match narrowest(gpus.iter().map(|gpu| gpu.caps())) {
             Some(caps) => {
-                let mut plan = config.plan_for(model, caps);
+                let mut plan = config.within_memory(config.plan_for(model, caps), &graph)?;
                 let mut cpu = None;
                 if cfg!(not(target_arch = "wasm32")) && matches!(target, Target::AfterCpu(_)) {
-                    (plan, cpu) = (config.after_cpu(plan, &memory_of(gpus)), Some(config.cpu_for(model)));
+                    cpu = Some(CpuConfig { pool: plan.pool, ..config.cpu_for(model) });
+                    plan = config.after_cpu(plan, &memory_of(gpus));
                 } else if gpus.len() > 1 && plan.shares.is_empty() {
                     plan.shares = DeviceMemory::shares(&memory_of(gpus));
                 }
@@ -94,7 +95,7 @@ impl DeviceExecutor {
                 if config.experts_on_cpu > 0 && !has_experts {
                     return Err(RuntimeError::Plan(PlanError::NoExperts).into());
                 }
-                let sizes = config.cpu_for(model);
+                let sizes = config.cpu_within_memory(model, &graph)?;
                 small(sizes.n_page(), sizes.pages_per_seq(), sizes.page, sizes.n_ctx)?;
                 let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
                 let mut loaded = CpuModel::load_without(graph, sizes, &absent, model, report).await?;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use chaski_text::{Grammar, Logprobs, RenderSpecial, SamplerParams};
 
 use super::ends::Ends;
+#[cfg(not(target_arch = "wasm32"))]
+use super::reasoning::ReasoningBudget;
 use super::speculate::Speculation;
 
 /// Options of a generation.
@@ -26,6 +28,9 @@ pub struct GenerateOptions {
     pub grammar: Option<Grammar>,
     /// The grammar is that of the text after this one, such as the end of reasoning; everything before it is free.
     pub grammar_after: Option<String>,
+    /// In chats: the most tokens of reasoning; native only.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub reasoning: Option<ReasoningBudget>,
     /// Log probabilities of each token and of this many most probable tokens. The CPU then samples, one token at a
     /// time.
     pub logprobs: Option<usize>,
@@ -61,6 +66,8 @@ impl Default for GenerateOptions {
             interval: 0,
             grammar: None,
             grammar_after: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            reasoning: None,
             logprobs: None,
             logprobs_after_sampling: false,
             speculate: None,

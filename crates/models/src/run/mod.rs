@@ -15,6 +15,8 @@ mod heads;
 mod imatrix;
 mod pages;
 mod perplexity;
+#[cfg(not(target_arch = "wasm32"))]
+mod reasoning;
 mod runner;
 mod scales;
 mod sequence;
@@ -32,6 +34,8 @@ pub use ends::Ends;
 pub use generate::{Finish, GenerateOptions, Piece, Stats};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};
+#[cfg(not(target_arch = "wasm32"))]
+pub use reasoning::ReasoningBudget;
 pub use runner::Runner;
 pub(crate) use session::{pack, unpack};
 pub(crate) use shift::shifted;

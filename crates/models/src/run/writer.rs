@@ -5,6 +5,8 @@ use web_time::Instant;
 use super::ends::Ending;
 use super::gate::Gate;
 use super::generate::{Finish, GenerateOptions, Piece, Stats};
+#[cfg(not(target_arch = "wasm32"))]
+use super::reasoning::Thought;
 use crate::error::ModelError;
 use chaski_text::{Logprobs, Sampler};
 use chaski_text::{RenderSpecial, Tokenizer};
@@ -14,6 +16,8 @@ pub(crate) struct Writer {
     pub(crate) options: GenerateOptions,
     gate: Option<Gate>,
     ending: Ending,
+    #[cfg(not(target_arch = "wasm32"))]
+    thought: Option<Thought>,
     stream: TextStream,
     stop: StopStrings,
     /// Tokens so far.
@@ -31,6 +35,8 @@ impl Writer {
         Ok(Writer {
             gate: Gate::new(tokenizer, &options)?,
             ending: Ending::new(tokenizer, &options.ends, options.sampler.ignore_eos),
+            #[cfg(not(target_arch = "wasm32"))]
+            thought: Thought::new(options.reasoning.as_ref()),
             stop: StopStrings::new(options.stop.iter().cloned()),
             // The text continues a prompt: a leading space is part of it.
             stream: TextStream::new(),
@@ -157,6 +163,10 @@ impl Writer {
         let special = if is_shown { RenderSpecial::Yes } else { self.options.special };
         let bytes = tokenizer.token_bytes(token, special);
         let text = self.stream.push(&bytes).unwrap_or("").to_owned();
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(thought) = &mut self.thought {
+            thought.wrote(&text);
+        }
         let (text, stopped) = if is_early { (&*text, Stopped::No) } else { self.stop.push(&text) };
         let text = text.to_owned();
         if let Stopped::Yes { index } = stopped {
@@ -165,6 +175,19 @@ impl Writer {
         }
         self.ending.wrote(&text, self.stats.decode);
         Piece { text, token: Some(token), logprobs }
+    }
+
+    /// The text that has to come next, because the reasoning has used up its tokens.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn due_close(&self) -> Option<&'static str> {
+        let is_whole = self.finish.is_none() && !self.stream.is_within_character();
+        self.thought.as_ref().filter(|_| is_whole)?.due()
+    }
+
+    /// Records that this text comes next.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn close(&mut self) {
+        self.thought.iter_mut().for_each(Thought::close);
     }
 
     /// Ends with the text held back.

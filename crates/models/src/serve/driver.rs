@@ -144,6 +144,13 @@ impl<E: Executor> Driver<E> {
         }
     }
 
+    /// The most tokens of a step, answers and prompts together, in place of as many as run in a fraction of a second on
+    /// this device. Prompts get at least 64 of a step, if its kernels have room for as many.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn set_step_tokens(&mut self, n: Option<usize>) {
+        self.service.step_tokens = n;
+    }
+
     /// Memory of the draft model, if there is one.
     pub fn draft_memory(&self) -> Option<Memory> {
         self.service.drafter.memory()

@@ -286,6 +286,18 @@ impl Served {
         self.advance(tokenizer, token)
     }
 
+    /// The text that has to come next, because the reasoning has used up its tokens.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn due_close(&self) -> Option<&'static str> {
+        self.entry.writer.due_close()
+    }
+
+    /// Records that this text comes next.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn close(&mut self) {
+        self.entry.writer.close();
+    }
+
     /// True if the text of these tokens is not part of its answer behind the first `n_known`, of which it may begin
     /// with the last.
     #[cfg(not(target_arch = "wasm32"))]

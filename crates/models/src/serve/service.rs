@@ -25,6 +25,9 @@ use crate::run::{Finish, Speculation};
 /// Maximum number of consecutive device losses without a token; more suggest that some request is the cause.
 const MAX_LOST: u32 = 3;
 
+/// Rows of a step that are left to prompts, where the number of its rows is given.
+const PROMPT_SHARE: usize = 64;
+
 /// Maximum number of consecutive steps that are undone; then their requests fail.
 const MAX_UNDONE: u32 = 2;
 
@@ -47,6 +50,8 @@ pub(super) struct Service<E> {
     pub(super) scheduler: Scheduler,
     pub(super) shared: Arc<Shared>,
     pub(super) drafter: Drafter,
+    /// Rows of a step, if not as the executor has them.
+    pub(super) step_tokens: Option<usize>,
     pub(super) served: FxHashMap<RequestId, Served>,
     /// Prompts whose rows are read.
     readers: Vec<Reader>,
@@ -76,6 +81,7 @@ impl<E: Executor> Service<E> {
             scheduler,
             shared,
             drafter: Drafter::default(),
+            step_tokens: None,
             served: FxHashMap::default(),
             readers: Vec::new(),
             groups: Groups::default(),
@@ -267,7 +273,9 @@ impl<E: Executor> Service<E> {
         let asked = self.served.values().map(Served::interval).filter(|n| *n > 0).min();
         let usage = self.scheduler.usage();
         let is_alone = usage.n_running + usage.n_waiting <= 1;
-        let budget = Budget { rows: self.executor.rows(is_alone), repeat: self.pace.repeat(asked) };
+        let rows = self.step_tokens.unwrap_or_else(|| self.executor.rows(is_alone));
+        let prompt = self.step_tokens.map_or(0, |_| PROMPT_SHARE);
+        let budget = Budget { rows, prompt, repeat: self.pace.repeat(asked) };
         let Some(work) = self.scheduler.next(budget) else { return Ok(false) };
         for change in &work.before {
             self.change(change)?;
@@ -323,7 +331,12 @@ impl<E: Executor> Service<E> {
         if !events.is_empty() {
             self.n_lost = 0;
         }
+        // Answers that others than the step continued: what it has for them does not count.
+        let mut closed: Vec<RequestId> = Vec::new();
         for event in events {
+            if closed.contains(&event.id()) {
+                continue;
+            }
             match event {
                 schedule::Event::Token { id, token } if token as usize >= n_vocab => {
                     self.fail(id, ModelError::from(SampleError::NothingLeft).into());
@@ -334,6 +347,7 @@ impl<E: Executor> Service<E> {
                         Some(error) => self.fail(id, error.into()),
                         None => self.accept(id, token, None),
                     }
+                    closed.extend(self.close_reasoning(id).then_some(id));
                 }
                 schedule::Event::Logits { id, index, n_row } => {
                     if let Some(served) = self.served.get_mut(&id) {
@@ -393,6 +407,9 @@ impl<E: Executor> Service<E> {
                 Ok((token, logprobs)) => {
                     let Chosen { end, was_guessed } = self.scheduler.choose(id, token);
                     self.accept(id, token, logprobs);
+                    if self.close_reasoning(id) {
+                        return;
+                    }
                     end.into_iter().for_each(|event| self.at_end(event));
                     if !was_guessed {
                         return;
@@ -498,6 +515,12 @@ impl<E: Executor> Service<E> {
         let Some(UnderWay { about: (kind, n_row), repeat, .. }) = step else { return };
         let n_repeat = repeat.unwrap_or(1).max(1);
         self.shared.add_step(super::steps::StepRecord { kind, n_row, n_repeat, time: time / n_repeat });
+    }
+
+    /// No reasoning has a limit in browsers.
+    #[cfg(target_arch = "wasm32")]
+    fn close_reasoning(&mut self, _: RequestId) -> bool {
+        false
     }
 
     /// Nobody measures in browsers.

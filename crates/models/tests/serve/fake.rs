@@ -14,6 +14,8 @@ use chaski_text::{Sampler, Tokenizer, TokenizerSpec};
 
 /// Vocabulary: three control tokens, then letters.
 pub(crate) const N_VOCAB: u32 = 20;
+/// Ends reasoning; nothing chooses it.
+pub(crate) const CLOSE: u32 = 1;
 pub(crate) const EOS: u32 = 2;
 /// After this token, no logit is finite.
 pub(crate) const POISON: u32 = 19;
@@ -21,7 +23,7 @@ pub(crate) const POISON: u32 = 19;
 const N_LORA: usize = 2;
 
 pub(crate) fn tokenizer() -> Arc<Tokenizer> {
-    let mut tokens = ["<unk>", "<s>", "</s>"].map(String::from).to_vec();
+    let mut tokens = ["<unk>", "</think>", "</s>"].map(String::from).to_vec();
     tokens.extend(('a'..).map(String::from).take(N_VOCAB as usize - 3));
     let token_types = (0..N_VOCAB).map(|i| if i == 0 { 2 } else { 1 + 2 * i32::from(i < 3) }).collect();
     let spec = TokenizerSpec {

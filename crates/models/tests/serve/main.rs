@@ -7,6 +7,8 @@ mod ends;
 mod fake;
 mod insert;
 mod random;
+mod reasoning;
+mod steps;
 mod tasks;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use crate::case::{Case, Texts, check, check_texts, constrained, greedy, masked, on_cpu, run_beside, seeded};
 use crate::fake::{Habits, POISON, limits};
+use crate::reasoning::budgeted;
 
 prop_compose! {
     fn sizes()(page in 1_usize..9, n_ctx in 20_usize..60)(
@@ -46,8 +47,13 @@ fn options() -> impl Strategy<Value = GenerateOptions> {
     let ends = (0_usize..20, prop::collection::vec(3_u32..18, 0..3))
         .prop_map(|(min_tokens, stop_tokens)| Ends { min_tokens, stop_tokens, max_time: None });
     let ends = prop_oneof![2 => Just(Ends::default()), 1 => ends];
-    (sampler, shift, stop, scales(), speculate, 0_usize..50, 0_u32..4, ends).prop_map(
-        |(o, shift, stop, lora, speculate, max, interval, ends)| {
+    let budget = prop::option::weighted(0.3, 0_usize..12);
+    (sampler, shift, stop, scales(), speculate, 0_usize..50, 0_u32..4, (ends, budget)).prop_map(
+        |(o, shift, stop, lora, speculate, max, interval, (ends, budget))| {
+            // A grammar may be that of the text after the reasoning.
+            let after = budget.is_some() && max % 2 == 0 && o.grammar.is_some();
+            let grammar_after = after.then(|| "</think>".to_owned());
+            let o = budget.map_or(o.clone(), |n| GenerateOptions { grammar_after, ..budgeted(n, o) });
             // Without a limit, a shifted answer might not end.
             let max_tokens = if max > 40 && shift.is_none() { None } else { Some(max) };
             GenerateOptions { shift, stop, lora, speculate, max_tokens, interval, ends, ..o }

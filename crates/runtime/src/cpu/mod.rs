@@ -89,6 +89,12 @@ impl CpuConfig {
         self.pool.unwrap_or(self.pages_per_seq() * self.n_seq)
     }
 
+    /// Bytes of a page of the pool in all layers.
+    pub fn page_bytes(&self, graph: &Graph) -> u64 {
+        let one = CpuConfig { pool: Some(1), ..*self };
+        graph.kv.iter().map(|l| cache::layer_bytes(&one, l)).fold(0, u64::saturating_add)
+    }
+
     /// Capacity of the pool in tokens.
     fn n_token(&self) -> u64 {
         u64::from(self.n_page()) * u64::from(self.page)

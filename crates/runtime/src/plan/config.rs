@@ -103,6 +103,16 @@ impl PlanConfig {
         graph.kv.iter().map(bytes).max()
     }
 
+    /// Bytes of the KV cache: those of layers that reuse a window of pages, and those of a page of the pool in all other
+    /// layers.
+    pub fn cache_bytes(&self, graph: &Graph) -> (u64, u64) {
+        let one = PlanConfig { pool: Some(1), ..self.clone() };
+        let bytes = |l: &KvLayer| one.kv_layout(l).page_ranges(0).iter().map(|r| r.1).sum::<u64>();
+        let (whole, window): (Vec<&KvLayer>, Vec<&KvLayer>) = graph.kv.iter().partition(|l| one.wrap(l) == 0);
+        let fixed = window.into_iter().map(|l| bytes(l) * u64::from(one.pages_in(l))).sum();
+        (fixed, whole.into_iter().map(bytes).sum())
+    }
+
     /// Words of the step buffer.
     pub fn step_words(&self) -> usize {
         let words = step::n_word(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize);

@@ -27,6 +27,8 @@ impl Scheduler {
             room.n_output -= self.send_answer(*seq, n_row - (answers.len() - i), work);
             n_want -= 1;
         }
+        let n_prompt = if self.limits.whole { 0 } else { budget.prompt };
+        let max_row = max_row.max((work.step.rows.len() + n_prompt).min(self.limits.max_row));
         let is_alone = self.prompts(group).is_empty() && !work.step.rows.is_empty();
         let mut n_planned = work.step.rows.len();
         for seq in self.prompts(group) {

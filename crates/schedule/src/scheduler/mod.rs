@@ -78,6 +78,9 @@ pub enum LimitsError {
 pub struct Budget {
     /// Maximum number of rows, within [`Limits::max_row`]: the work that fits in the time of a step.
     pub rows: usize,
+    /// Rows that are left to prompts at least, if any wait for them, within [`Limits::max_row`], however many answers
+    /// the step has. Without effect on prompts that run whole.
+    pub prompt: usize,
     /// Repetitions allowed for a step of device-chosen tokens.
     pub repeat: u32,
 }
@@ -136,6 +139,19 @@ pub enum Event {
         /// The request.
         id: RequestId,
     },
+}
+
+impl Event {
+    /// The request.
+    pub fn id(&self) -> RequestId {
+        match self {
+            Event::Token { id, .. }
+            | Event::Logits { id, .. }
+            | Event::Rows { id, .. }
+            | Event::Length { id }
+            | Event::Context { id } => *id,
+        }
+    }
 }
 
 /// Outcome of [`Scheduler::choose`].

@@ -65,7 +65,7 @@ fn answers_take_turns_over_several_devices() {
         let mut s = Scheduler::new(limits(n_device)).expect("room for a context");
         (0..n_request)
             .for_each(|id| drop(s.submit(Request { max_tokens: 9, ..request(id, &[id as u32 + 1; 2]) })));
-        let budget = Budget { rows: 8, repeat: 4 };
+        let budget = Budget { rows: 8, prompt: 0, repeat: 4 };
         let work = s.next(budget).expect("the prompts");
         s.done(&vec![5; work.step.rows.iter().filter(|row| row.want == Want::Choose).count()]);
         let mut next = || {
@@ -93,7 +93,7 @@ fn rows_of(s: &mut Scheduler, first: usize, prompt: &[u32]) -> Vec<Vec<(u32, Wan
     s.submit(Request { chooser, max_tokens: 1, ..request(1, prompt) }).expect("a prompt");
     let (mut steps, mut is_open) = (Vec::new(), true);
     while is_open {
-        let work = s.next(Budget { rows: 4, repeat: 1 }).expect("a step");
+        let work = s.next(Budget { rows: 4, prompt: 0, repeat: 1 }).expect("a step");
         steps.push(work.step.rows.iter().map(|row| (row.pos, row.want)).collect());
         is_open = !s.done(&[]).iter().any(|e| matches!(e, Event::Rows { is_last: true, .. }));
     }
@@ -134,7 +134,7 @@ fn prompts_that_run_whole_share_steps_and_are_never_split() {
     // The budget bounds what runs beside the first text, which runs whole whatever it is.
     [(1, 7, usize::MAX), (2, 3, 1)].into_iter().for_each(|(id, n, end)| submit(id, n, end));
     let mut step = || {
-        let step = s.next(Budget { rows: 6, repeat: 1 }).expect("a step").step;
+        let step = s.next(Budget { rows: 6, prompt: 0, repeat: 1 }).expect("a step").step;
         let rows: Vec<(u32, u32, bool)> =
             step.rows.iter().map(|r| (r.seq, r.pos, r.want == Want::Hidden)).collect();
         let ends = |e: &Event| matches!(e, Event::Rows { is_last: true, .. });
@@ -148,7 +148,7 @@ fn prompts_that_run_whole_share_steps_and_are_never_split() {
         s.submit(Request { chooser, max_tokens: 1, ..request(id, &[7, 8, 9]) }).expect("a text");
     }
     // Equal texts run again, since nothing is cached, and the third does not fit.
-    let step = s.next(Budget { rows: 8, repeat: 1 }).expect("a step").step;
+    let step = s.next(Budget { rows: 8, prompt: 0, repeat: 1 }).expect("a step").step;
     assert_eq!(
         step.rows.iter().map(|r| (r.seq, r.pos)).collect::<Vec<_>>(),
         [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
@@ -164,7 +164,7 @@ fn image() -> Embeddings {
 #[test]
 fn embeddings_take_the_place_of_tokens() {
     let mut s = Scheduler::new(small()).expect("room for a context");
-    let all = Budget { rows: 3, repeat: 1 };
+    let all = Budget { rows: 3, prompt: 0, repeat: 1 };
     let rows = image().at(vec![[0; 3], [0, 0, 1], [0, 1, 0], [0, 1, 1]]).expect("positions");
     s.submit(Request { embeddings: vec![(1, rows)], ..request(1, &[7, 0, 0, 0, 0, 8]) }).expect("a prompt");
     // The budget divides the rows; each step has its own.
@@ -192,7 +192,7 @@ fn a_prefix_with_embeddings_is_shared_by_clones_alone() {
         let asked = Request { max_tokens: 1, embeddings, ..request(id, &prompt) };
         s.submit(asked).expect("a prompt");
         let mut found = None;
-        while let Some(work) = s.next(Budget { rows: 8, repeat: 1 }) {
+        while let Some(work) = s.next(Budget { rows: 8, prompt: 0, repeat: 1 }) {
             found = found.or(work.before.iter().find_map(|c| match c {
                 Change::Start { n_cached, .. } => Some(*n_cached),
                 _ => None,
@@ -229,7 +229,7 @@ fn embeddings_that_do_not_fit_their_prompt_are_refused() {
 #[test]
 fn a_request_that_goes_on_keeps_its_turn() {
     let mut s = Scheduler::new(Limits { n_seq: 1, ..small() }).expect("room for a context");
-    let all = Budget { rows: 8, repeat: 1 };
+    let all = Budget { rows: 8, prompt: 0, repeat: 1 };
     let first = s.submit(Request { max_tokens: 1, ..request(1, &[1]) }).expect("a prompt");
     s.next(all).expect("the first prompt");
     s.submit(request(2, &[2])).expect("a prompt");
@@ -248,7 +248,7 @@ fn a_request_that_goes_on_keeps_its_turn() {
 fn a_prompt_does_not_stop_answers() {
     let mut s = Scheduler::new(Limits { n_page: 8, ..small() }).expect("room for a context");
     s.submit(request(1, &[1, 2])).expect("a prompt");
-    let all = Budget { rows: 8, repeat: 1 };
+    let all = Budget { rows: 8, prompt: 0, repeat: 1 };
     let work = s.next(all).expect("a prompt");
     assert_eq!(work.step.rows.len(), 2);
     s.submit(request(2, &[9; 12])).expect("a prompt");
@@ -256,6 +256,52 @@ fn a_prompt_does_not_stop_answers() {
     let work = s.next(all).expect("a mixed step");
     let seqs: Vec<u32> = work.step.rows.iter().map(|r| r.seq).collect();
     assert_eq!(seqs, [0, 1, 1, 1, 1, 1, 1, 1]);
+}
+
+#[test]
+fn answers_leave_a_prompt_its_share_of_a_step() {
+    let rows = |prompt: usize| {
+        let mut s = Scheduler::new(Limits { n_seq: 3, n_page: 12, ..small() }).expect("room for a context");
+        s.submit(request(1, &[1, 2])).expect("a prompt");
+        s.submit(request(2, &[2, 3])).expect("a prompt");
+        assert_eq!(s.next(Budget { rows: 8, prompt, repeat: 1 }).expect("prompts").step.rows.len(), 4);
+        s.done(&[9, 9]);
+        s.submit(request(3, &[7; 15])).expect("a prompt");
+        let step = s.next(Budget { rows: 3, prompt, repeat: 1 }).expect("a mixed step").step;
+        let n_prompt = step.rows.iter().filter(|row| row.seq == 2).count();
+        (step.rows.len() - n_prompt, n_prompt)
+    };
+    assert_eq!([0, 1, 5].map(rows), [(2, 1), (2, 1), (2, 5)]);
+    // A step has no more rows than it can.
+    assert_eq!(rows(100), (2, 6));
+}
+
+/// The start of a request beside the copies before it.
+fn begun(s: &mut Scheduler, id: u64, prompt: &[u32]) -> (usize, usize) {
+    s.submit(Request { max_tokens: 1, ..request(id, prompt) }).expect("a prompt");
+    let before = s.next(Budget { rows: 8, prompt: 0, repeat: 1 }).expect("a prompt").before;
+    s.done(&[9]);
+    let start = before.iter().find_map(|change| match change {
+        Change::Start { n_cached, .. } => Some(*n_cached),
+        _ => None,
+    });
+    let n_copy = before.iter().filter(|change| matches!(change, Change::Copy { .. })).count();
+    (start.expect("a start"), n_copy)
+}
+
+#[test]
+fn the_only_page_is_taken_over_with_its_prefix() {
+    let mut s = Scheduler::new(Limits { n_seq: 1, n_ctx: 4, n_page: 1, ..small() }).expect("a context");
+    assert_eq!(begun(&mut s, 1, &[1, 2, 3]), (0, 0));
+    assert_eq!(begun(&mut s, 2, &[1, 2, 4]), (2, 0));
+    // Its prefix is that of the last request now.
+    assert_eq!(begun(&mut s, 3, &[1, 2, 4, 5]), (3, 0));
+    assert_eq!(begun(&mut s, 4, &[7, 2]), (0, 0));
+    // With another page, the first prefix stays.
+    let mut s = Scheduler::new(Limits { n_seq: 1, n_ctx: 4, n_page: 2, ..small() }).expect("a context");
+    assert_eq!(begun(&mut s, 1, &[1, 2, 3]), (0, 0));
+    assert_eq!(begun(&mut s, 2, &[1, 2, 4]), (2, 1));
+    assert_eq!(begun(&mut s, 3, &[1, 2, 3, 3]), (3, 1));
 }
 
 /// Which request has which slot.
@@ -268,7 +314,7 @@ impl Slots {
         let mut groups = Vec::new();
         for _ in 0..n {
             begin(s);
-            let work = s.next(Budget { rows: 8, repeat: 1 }).expect("somebody can go on");
+            let work = s.next(Budget { rows: 8, prompt: 0, repeat: 1 }).expect("somebody can go on");
             for change in &work.before {
                 if let Change::Start { seq, id, .. } = change {
                     self.0.insert(*seq, id.0 / 100);
@@ -313,7 +359,7 @@ fn requests_of_different_salts_share_steps_and_no_prefixes() {
         for (id, salt) in asked {
             s.submit(salted(*id, *salt)).expect("a prompt");
         }
-        let rows = s.next(Budget { rows: 32, repeat: 1 }).expect("a step").step.rows;
+        let rows = s.next(Budget { rows: 32, prompt: 0, repeat: 1 }).expect("a step").step.rows;
         let mut found = HashMap::new();
         rows.iter().for_each(|row| found.entry(row.seq).or_insert((row.pos, row.pos)).1 = row.pos);
         s.done(&vec![7; asked.len()]);
@@ -346,7 +392,7 @@ fn new_groups_do_not_overtake_those_that_wait() {
 fn an_answer_alone_repeats_without_being_read() {
     let mut s = Scheduler::new(small()).expect("room for a context");
     s.submit(Request { max_tokens: 8, ..request(1, &[1, 2]) }).expect("a prompt");
-    let budget = Budget { rows: 8, repeat: 3 };
+    let budget = Budget { rows: 8, prompt: 0, repeat: 3 };
     assert_eq!(s.next(budget).expect("the prompt").step.repeat, 1);
     assert_eq!(s.next(budget).expect("tokens ahead").step.repeat, 3);
     // One token of the prompt and three more are in flight; one more is allowed.
@@ -361,7 +407,7 @@ fn an_answer_under_masks_runs_one_token_ahead() {
     let mut s = Scheduler::new(small()).expect("room for a context");
     let id = RequestId(1);
     s.submit(Request { chooser: Chooser::Masked, ..request(1, &[1, 2]) }).expect("a prompt");
-    let budget = Budget { rows: 8, repeat: 3 };
+    let budget = Budget { rows: 8, prompt: 0, repeat: 3 };
     let work = s.next(budget).expect("the prompt");
     let wants: Vec<Want> = work.step.rows.iter().map(|r| r.want).collect();
     assert_eq!((wants, work.masked), (vec![Want::Nothing, Want::ChooseMasked], vec![id]));
@@ -378,7 +424,7 @@ fn another_party_chooses_once_all_tokens_are_known() {
     let mut s = Scheduler::new(small()).expect("room for a context");
     let id = RequestId(1);
     s.submit(Request { max_tokens: 9, ..request(1, &[1, 2]) }).expect("a prompt");
-    let all = Budget { rows: 8, repeat: 1 };
+    let all = Budget { rows: 8, prompt: 0, repeat: 1 };
     s.next(all).expect("the prompt");
     s.next(all).expect("a token ahead");
     s.set_chooser(id, Chooser::Caller);
@@ -419,7 +465,7 @@ fn right_guesses_save_steps_and_wrong_ones_change_nothing() {
     let mut s = Scheduler::new(small()).expect("room for a context");
     let id = RequestId(1);
     s.submit(Request { max_tokens: 8, chooser: Chooser::Caller, ..request(1, &[1, 2]) }).expect("a prompt");
-    let all = Budget { rows: 8, repeat: 1 };
+    let all = Budget { rows: 8, prompt: 0, repeat: 1 };
     s.next(all).expect("the prompt");
     assert_eq!(s.done(&[]), [Event::Logits { id, index: 0, n_row: 1 }]);
     assert_eq!(s.max_guess(id), 0, "its next token is not chosen");
@@ -445,7 +491,7 @@ fn a_prompt_in_pieces_runs_with_the_kernels_of_whole_chunks() {
         s.submit(request(1, &[7; 13])).expect("a prompt");
         let mut planned = Vec::new();
         while planned.len() < 13 {
-            let step = s.next(Budget { rows, repeat: 1 }).expect("a piece").step;
+            let step = s.next(Budget { rows, prompt: 0, repeat: 1 }).expect("a piece").step;
             planned.extend(step.rows.iter().map(|_| step.n_planned));
             s.done(&if planned.len() < 13 { vec![] } else { vec![1] });
         }

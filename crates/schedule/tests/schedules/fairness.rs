@@ -63,7 +63,7 @@ impl Trial {
 
     /// A step; false if nothing is left.
     fn step(&mut self) -> bool {
-        let Some(work) = self.scheduler.next(Budget { rows: 64, repeat: 1 }) else { return false };
+        let Some(work) = self.scheduler.next(Budget { rows: 64, prompt: 0, repeat: 1 }) else { return false };
         for change in &work.before {
             if let Change::Start { seq, id, .. } = change {
                 self.slots.insert(*seq, *id);

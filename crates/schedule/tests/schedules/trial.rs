@@ -246,13 +246,14 @@ impl Trial {
         if r.within(0, 5) == 0 {
             self.change_chooser(r);
         }
-        let budget = Budget { rows: r.within(1, 30), repeat: r.within(1, 5) as u32 };
+        let prompt = if r.within(0, 2) == 0 { r.within(1, 10) } else { 0 };
+        let budget = Budget { rows: r.within(1, 30), prompt, repeat: r.within(1, 5) as u32 };
         let limits = self.scheduler.limits().clone();
         let Some(work) = self.scheduler.next(budget) else { return false };
         if limits.whole {
             self.check_whole(&work, budget);
         } else {
-            assert!(work.step.rows.len() <= limits.max_row.min(budget.rows));
+            assert!(work.step.rows.len() <= limits.max_row.min(budget.rows + budget.prompt));
         }
         let n_hidden = work.step.rows.iter().filter(|r| r.want == Want::Hidden).count();
         let n_want = work.step.rows.iter().filter(|r| r.want != Want::Nothing).count();

@@ -1,7 +1,7 @@
 //! Conversations, as all dialects with messages have them.
 
 use chaski::text::{CallChoice, Content, LocalTime, TemplateOptions};
-use chaski::{GenerateOptions, Message};
+use chaski::{GenerateOptions, Message, ReasoningBudget};
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Kind};
@@ -47,6 +47,21 @@ pub(super) fn template(
         add_generation_prompt: !is_open,
         ..default
     })
+}
+
+/// Limits the reasoning: to as many tokens as the request `asks` for, -1 for any number; else as the server does.
+/// Without any, a template that has a switch for reasoning writes a prompt without it.
+pub(super) fn limit_reasoning(
+    facts: &Facts,
+    asks: Option<i64>,
+    options: &mut GenerateOptions,
+    template: &mut TemplateOptions,
+) {
+    let budget = asks.map_or(facts.reasoning_budget, |n| usize::try_from(n).ok());
+    if budget == Some(0) {
+        template.enable_thinking = Some(false);
+    }
+    options.reasoning = budget.map(ReasoningBudget::new);
 }
 
 /// The time where the server is.
@@ -166,5 +181,22 @@ mod tests {
         assert_eq!(thinks(&facts), Some(true));
         facts.variables.enable_thinking = Some(false);
         assert_eq!(thinks(&facts), Some(false));
+    }
+
+    #[test]
+    fn the_budget_of_a_request_comes_before_that_of_the_server() {
+        let mut facts = testing::facts();
+        let limited = |facts: &Facts, asks: Option<i64>| {
+            let (mut options, mut template) = (GenerateOptions::default(), TemplateOptions::default());
+            template.enable_thinking = Some(true);
+            limit_reasoning(facts, asks, &mut options, &mut template);
+            (options.reasoning.map(|budget| budget.n_max()), template.enable_thinking)
+        };
+        assert_eq!(limited(&facts, None), (None, Some(true)));
+        assert_eq!(limited(&facts, Some(9)), (Some(9), Some(true)));
+        facts.reasoning_budget = Some(0);
+        assert_eq!(limited(&facts, None), (Some(0), Some(false)));
+        assert_eq!(limited(&facts, Some(9)), (Some(9), Some(true)));
+        assert_eq!(limited(&facts, Some(-1)), (None, Some(true)));
     }
 }

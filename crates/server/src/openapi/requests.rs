@@ -164,13 +164,20 @@ const TOOLS: [Field; 2] = [
 
 const EFFORTS: Kind = Kind::Words(&["none", "minimal", "low", "medium", "high", "xhigh"]);
 
-const CHAT: [Field; 13] = [
+const BUDGET: Field = may(
+    "reasoning_budget",
+    Kind::Integer(-1, i64::MAX),
+    "Most tokens of reasoning, behind which it is ended; 0: none, -1: any number",
+);
+
+const CHAT: [Field; 14] = [
     may("max_completion_tokens", Kind::Integer(-1, i64::MAX), "The same as `max_tokens`; it comes first"),
     MAX_TOKENS,
     N_PREDICT,
     may("logprobs", Kind::Flag, "Log probabilities of the answer's tokens"),
     may("top_logprobs", Kind::Integer(0, 20), "Those of so many other tokens in each place"),
     may("reasoning_effort", EFFORTS, "How much the model reasons, if its template knows that"),
+    BUDGET,
     may("include_reasoning", Kind::Flag, "False: leave the reasoning out"),
     may("chat_template_kwargs", Kind::Map, "Variables of the chat template"),
     may("add_generation_prompt", Kind::Flag, "Begin an answer; false: continue the last message"),
@@ -181,13 +188,8 @@ const CHAT: [Field; 13] = [
 ];
 
 /// Fields of conversations whose values have to be what the server does.
-pub(crate) const CHAT_FIXED: [Field; 9] = [
+pub(crate) const CHAT_FIXED: [Field; 8] = [
     may("reasoning_format", Kind::Words(&["auto", "deepseek"]), "Reasoning goes beside the content"),
-    may(
-        "reasoning_budget",
-        Kind::Integer(-1, -1),
-        "Reasoning has no limit of its own; see `reasoning_effort`",
-    ),
     may("modalities", Kind::List(&Kind::Words(&["text"])), "Answers are texts"),
     may("audio", Kind::Null, "Answers are texts"),
     may("functions", Kind::Null, "The older form of `tools`"),
@@ -305,6 +307,7 @@ fn response() -> Vec<Field> {
             Kind::Text,
             "The response that this one goes on from, if the server keeps responses (`--store`); otherwise only null",
         ),
+        BUDGET,
         CACHE_SALT,
         may("conversation", Kind::Any, "Only null: no conversations are stored"),
         LORA,
@@ -327,7 +330,11 @@ fn anthropic_choice() -> Vec<Field> {
 fn thinking() -> Vec<Field> {
     vec![
         needs("type", Kind::Words(&["enabled", "adaptive", "disabled"]), "Whether the model reasons"),
-        may("budget_tokens", COUNT, "Taken, and without effect"),
+        may(
+            "budget_tokens",
+            COUNT,
+            "Most tokens of reasoning, less than `max_tokens`; it is ended behind them",
+        ),
     ]
 }
 
@@ -426,6 +433,7 @@ fn embedding() -> Vec<Field> {
             "Cut texts to so many tokens; -1: to the context",
         ),
         may("truncate", Kind::Flag, "Cut texts to the context"),
+        CACHE_SALT,
         LORA,
     ]
 }
@@ -438,6 +446,7 @@ fn rerank() -> Vec<Field> {
         may("texts", ANY_LIST, "Another name of `documents`"),
         may("top_n", Kind::Integer(1, i64::MAX), "Documents to tell"),
         may("return_documents", Kind::Flag, "Tell their texts, too"),
+        CACHE_SALT,
         LORA,
     ]
 }
@@ -447,6 +456,7 @@ fn score() -> Vec<Field> {
         MODEL,
         needs("text_1", TEXTS, "A query for all of `text_2`, or one for each"),
         needs("text_2", TEXTS, "The documents"),
+        CACHE_SALT,
         LORA,
     ]
 }

@@ -42,7 +42,8 @@ fn fields_that_are_not_honoured_are_named() {
     for (path, more, param) in [
         (CHAT, json!({"reasoning_format": "none"}), "reasoning_format"),
         (CHAT, json!({"reasoning_format": 1}), "reasoning_format"),
-        (CHAT, json!({"reasoning_budget": 100}), "reasoning_budget"),
+        (CHAT, json!({"reasoning_budget": -2}), "reasoning_budget"),
+        (CHAT, json!({"reasoning_budget": "low"}), "reasoning_budget"),
         (CHAT, json!({"cache_prompt": "yes"}), "cache_prompt"),
         (CHAT, json!({"sse_ping_interval": "1"}), "sse_ping_interval"),
         (CHAT, json!({"modalities": ["text", "audio"]}), "modalities"),
@@ -67,6 +68,8 @@ fn fields_that_are_not_honoured_are_named() {
         ("/completion", json!({"n_cmpl": 2}), "n_cmpl"),
         ("/tokenize", json!({"model": 5}), "model"),
         ("/v1/embeddings", json!({"model": 5}), "model"),
+        ("/v1/embeddings", json!({"cache_salt": ""}), "cache_salt"),
+        ("/v1/embeddings", json!({"cache_salt": 5}), "cache_salt"),
     ] {
         let (status, body) = ask(&running, path, &more);
         assert_eq!((status, &body["error"]["param"]), (400, &json!(param)), "{path} {more}: {body}");
@@ -74,6 +77,7 @@ fn fields_that_are_not_honoured_are_named() {
     for (path, more) in [
         (CHAT, json!({"reasoning_format": "auto", "reasoning_budget": -1, "cache_prompt": false})),
         (CHAT, json!({"modalities": ["text"], "audio": null, "options": {"num_ctx": 512}})),
+        (CHAT, json!({"reasoning_budget": 100})),
         (CHAT, json!({"sse_ping_interval": 5, "n_keep": -1, "n_probs": 0})),
         (CHAT, format(json!({"strict": true, "name": "a"}))),
         (CHAT, message(json!({"name": "Ann"}))),

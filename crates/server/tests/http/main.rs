@@ -21,6 +21,7 @@ mod operation;
 mod options;
 mod page;
 mod pulls;
+mod reasoning;
 mod rerank;
 mod schema;
 mod serve;

@@ -22,6 +22,13 @@ pub(super) const CALL: &str = "<|call|>";
 /// Markers that end a message; the start of the next message ends it too.
 pub(super) const ENDS: &[&str] = &[END, "<|return|>", CALL, START];
 
+/// From one message of the model to the next.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) const TO_NEXT: &str = "<|end|><|start|>assistant";
+/// From a message to the content.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) const TO_CONTENT: &str = "<|end|><|start|>assistant<|channel|>final<|message|>";
+
 /// Maximum length of a header in bytes.
 const MAX_HEADER: usize = 512;
 

@@ -89,6 +89,18 @@ impl AnswerParser {
         }
     }
 
+    /// The text that ends the reasoning here, if the text so far is in the midst of it: as [`Self::reasoning_end`], and
+    /// in notations whose messages have headers the header of the next message, too. With `again`, that header leaves
+    /// no choice but content.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn reasoning_closing(&self, again: bool) -> Option<&'static str> {
+        match self.state {
+            State::Message(Target::Reasoning, ..) if again => Some(harmony::TO_CONTENT),
+            State::Message(Target::Reasoning, ..) => Some(harmony::TO_NEXT),
+            _ => self.reasoning_end(),
+        }
+    }
+
     /// True if the text held back is the beginning of notation: a call without its name, what follows a call, or the
     /// header of a message. If the answer is cut there, [`Self::finish`] gives it as content.
     #[cfg(not(target_arch = "wasm32"))]

@@ -196,13 +196,20 @@ fn output(
     Ok(())
 }
 
-/// The switch for reasoning; without one the model does as it does by default.
-fn thinking(fields: &Fields<'_>) -> Result<Option<bool>, ApiError> {
-    let Some(thinking) = fields.object("thinking")? else { return Ok(None) };
-    thinking.integer("budget_tokens", 0..=i64::MAX)?;
+/// The switch for reasoning, and the most tokens of it; without one the model does as it does by default.
+fn thinking(fields: &Fields<'_>) -> Result<(Option<bool>, Option<i64>), ApiError> {
+    let Some(thinking) = fields.object("thinking")? else { return Ok((None, None)) };
+    let budget = thinking.integer("budget_tokens", 0..=i64::MAX)?;
     match thinking.need("type", thinking.text("type")?)? {
-        "enabled" | "adaptive" => Ok(Some(true)),
-        "disabled" => Ok(Some(false)),
+        "enabled" | "adaptive" => {
+            // A request whose tokens are counted has no limit.
+            let most = fields.integer("max_tokens", 1..=i64::MAX)?;
+            if budget.zip(most).is_some_and(|(budget, most)| budget >= most) {
+                return Err(thinking.wrong("budget_tokens", "less than `max_tokens`"));
+            }
+            Ok((Some(true), budget))
+        }
+        "disabled" => Ok((Some(false), None)),
         _ => Err(thinking.wrong("type", "\"enabled\", \"adaptive\" or \"disabled\"")),
     }
 }
@@ -216,9 +223,9 @@ pub(super) fn template(
 ) -> Result<(TemplateOptions, Option<CallChoice>), ApiError> {
     let (tools, choice, parallel) = chosen(fields, facts)?;
     let mut template = conversation::template(facts, messages, tools)?;
-    if let Some(thinks) = thinking(fields)? {
-        template.enable_thinking = Some(thinks);
-    }
+    let (thinks, budget) = thinking(fields)?;
+    template.enable_thinking = thinks.or(template.enable_thinking);
+    conversation::limit_reasoning(facts, budget, options, &mut template);
     output(fields, options, &mut template)?;
     let calls = conversation::force(fields, options, choice, parallel)?;
     Ok((template, calls))

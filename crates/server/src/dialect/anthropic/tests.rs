@@ -48,6 +48,7 @@ fn wrong_fields_are_named_in_the_shape_of_the_dialect() {
         (json!({"tools": [tool], "tool_choice": {"type": "tool", "name": "b"}}), "tool_choice.name"),
         (json!({"tool_choice": {"type": "any"}}), "tool_choice"),
         (json!({"thinking": {"type": "deep"}}), "thinking.type"),
+        (json!({"thinking": {"type": "enabled", "budget_tokens": 64}}), "thinking.budget_tokens"),
         (json!({"output_config": {"format": {"type": "yaml"}}}), "output_config.format.type"),
     ] {
         let error = testing::refusal(ask, &body(more.clone()));

@@ -16,10 +16,11 @@ use crate::model::Facts;
 pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let fields = Fields::of(body, "")?;
     let messages = messages(&fields)?;
-    let options = options::options(&fields, facts)?;
+    let mut options = options::options(&fields, facts)?;
     let (tools, choice) = tools(&fields, facts)?;
     let mut template = conversation::template(facts, &messages, tools)?;
     options::think(&fields, &mut template)?;
+    conversation::limit_reasoning(facts, None, &mut options, &mut template);
     let calls = conversation::force(&fields, &options, choice, false)?;
     let writer = Lines::new(Form::Chat, options.logprobs.is_some());
     let prompt = Prompt::Chat { messages, template: Box::new(template) };

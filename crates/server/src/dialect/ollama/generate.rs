@@ -22,7 +22,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     }
     options::no_images(&fields)?;
     let context = context(&fields)?;
-    let options = options::options(&fields, facts)?;
+    let mut options = options::options(&fields, facts)?;
     let is_raw = fields.flag("raw")?.unwrap_or(false);
     let writer = Lines::new(Form::Generate { context: !is_raw }, options.logprobs.is_some());
     let mut ask = match is_raw {
@@ -45,6 +45,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
             messages.push(Message::new("user", text));
             let mut template = conversation::template(facts, &messages, Vec::new())?;
             options::think(&fields, &mut template)?;
+            conversation::limit_reasoning(facts, None, &mut options, &mut template);
             Ask {
                 before: context,
                 ..Ask::new(Prompt::Chat { messages, template: Box::new(template) }, options)

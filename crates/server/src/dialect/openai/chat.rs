@@ -62,7 +62,9 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     // A model that has to call goes on calling: several calls are for those who ask for them.
     let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(false);
     let calls = conversation::force(&fields, &options, choice, parallel)?;
-    let template = template(&fields, facts, &messages, tools)?;
+    let mut template = template(&fields, facts, &messages, tools)?;
+    let budget = fields.integer("reasoning_budget", -1..=i64::MAX)?;
+    conversation::limit_reasoning(facts, budget, &mut options, &mut template);
     let (stream, usage, continuous) = stream_options(&fields)?;
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
     let stop = options.stop.clone();

@@ -59,6 +59,8 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     let (tools, choice) = tools(fields, facts)?;
     let mut template = conversation::template(facts, &messages, tools)?;
     reasoning(fields, &mut template)?;
+    let budget = fields.integer("reasoning_budget", -1..=i64::MAX)?;
+    conversation::limit_reasoning(facts, budget, &mut options, &mut template);
     // A model that has to call goes on calling: several calls are for those who ask for them.
     let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(false);
     let calls = conversation::force(fields, &options, choice, parallel)?;
