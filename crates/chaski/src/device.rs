@@ -204,8 +204,8 @@ mod tests {
     fn open_with(choice: &DeviceChoice, most: Option<FeatureSet>) -> Result<Opened, Error> {
         let good = |caps: &Caps| match most {
             None => false,
-            Some(FeatureSet::Base) => caps.subgroup.is_none() && !caps.coop,
-            Some(FeatureSet::Sg) => !caps.coop,
+            Some(FeatureSet::Base) => caps.subgroup.is_none() && caps.coop.is_none(),
+            Some(FeatureSet::Sg) => caps.coop.is_none(),
             Some(FeatureSet::Coop | FeatureSet::Alone) => true,
         };
         let test = |gpu: Arc<Gpu>| std::future::ready(if good(gpu.caps()) { Ok(()) } else { Err(wrong()) });
@@ -219,7 +219,7 @@ mod tests {
         assert!(whole.info.distrust.is_none());
         let base = open_with(&any, Some(FeatureSet::Base)).expect("a GPU");
         let base_caps = base.info.caps.expect("a GPU has capabilities");
-        assert!(base_caps.subgroup.is_none() && !base_caps.coop);
+        assert!(base_caps.subgroup.is_none() && base_caps.coop.is_none());
         let had_more = whole.info.caps.expect("a GPU has capabilities").most() != FeatureSet::Base;
         assert_eq!(base.info.distrust, had_more.then(|| wrong().to_string()));
 

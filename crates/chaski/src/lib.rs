@@ -171,8 +171,8 @@ pub use chaski_runtime::page_threads;
 /// Kernel capabilities, formats and tuning.
 pub mod kernels {
     pub use chaski_runtime::kernels::{
-        ActivationPrecision, Caps, FORMATS, FeatureSet, Format, KV_TYPES, MatVecTune, ProductClass, Tuned,
-        Tuning, Unit,
+        ActivationPrecision, Caps, CoopShape, FORMATS, FeatureSet, Format, KV_TYPES, MatVecTune,
+        ProductClass, Tuned, Tuning, Unit,
     };
 }
 

@@ -1,6 +1,7 @@
 //! `chaski devices`: the available GPUs, the features kernels use, and measured speeds.
 
 mod formats;
+mod report;
 
 use std::io::Write as _;
 
@@ -19,8 +20,8 @@ pub(crate) struct Args {
     /// Measure memory, arithmetic, dispatch and readback speed of one GPU, and save the result for profiles
     #[arg(long)]
     measure: bool,
-    /// Measure GEMV speed in these weight formats (default: all)
-    #[arg(long, value_name = "FORMAT,...", num_args = 0..=1, default_missing_value = "all", conflicts_with = "measure")]
+    /// Measure GEMV speed in these weight formats (default: all); with --measure -o json: a report for docs/devices
+    #[arg(long, value_name = "FORMAT,...", num_args = 0..=1, default_missing_value = "all")]
     formats: Option<String>,
     /// The GPU to measure, by name substring or index [default: the fastest]
     #[arg(long, value_name = "DEVICE", value_parser = device)]
@@ -32,11 +33,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     let json = args.output == Form::Json;
-    if args.measure {
-        return measure(args.device.as_ref(), json, ui);
-    }
-    if let Some(names) = &args.formats {
-        return formats::run(names, args.device.as_ref(), json, ui);
+    match (args.measure, &args.formats) {
+        (true, Some(names)) if json => return report::run(names, args.device.as_ref(), ui),
+        (true, Some(names)) => {
+            measure(args.device.as_ref(), json, ui)?;
+            return formats::run(names, args.device.as_ref(), json, ui);
+        }
+        (true, None) => return measure(args.device.as_ref(), json, ui),
+        (false, Some(names)) => return formats::run(names, args.device.as_ref(), json, ui),
+        (false, None) => {}
     }
     if !json {
         return list();
@@ -141,9 +146,15 @@ fn cpu_as_json() -> Value {
 
 /// A GPU; `device` is its word for `--device`.
 fn as_json((index, a): (usize, &AdapterSummary)) -> Value {
+    let Value::Object(described) = described(a) else { unreachable!("an object") };
+    let device = ("device".to_owned(), index.to_string().into());
+    std::iter::once(device).chain(described).collect()
+}
+
+/// What is known of a GPU without measuring.
+fn described(a: &AdapterSummary) -> Value {
     let c = &a.caps;
     json!({
-        "device": index.to_string(),
         "name": a.name,
         "backend": a.backend,
         "kind": a.kind,
@@ -161,5 +172,6 @@ fn as_json((index, a): (usize, &AdapterSummary)) -> Value {
             "max_groups": c.max_groups,
         },
         "cooperative_matrices": a.cooperative,
+        "cooperative_shape": c.coop.map(|s| json!({ "side": s.side, "lanes": s.lanes })),
     })
 }

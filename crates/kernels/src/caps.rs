@@ -1,5 +1,7 @@
 //! Capabilities and limits of a device that choose and size kernels.
 
+use crate::op::Value;
+
 /// Optional shader features that a kernel declares. It may use no others; naga checks this.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Features {
@@ -86,6 +88,40 @@ impl FeatureSet {
     }
 }
 
+/// Shape of cooperative matrices, with f16 inputs and f32 sums: kernels exist for those in [`Self::ALL`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CoopShape {
+    /// Rows, columns, and length of the sums.
+    pub side: u32,
+    /// Threads of a subgroup, which hold a matrix together.
+    pub lanes: u32,
+}
+
+impl CoopShape {
+    /// NVIDIA's tensor cores, and AMD's from RDNA 3 on where subgroups have 32 threads.
+    pub const WARP: CoopShape = CoopShape { side: 16, lanes: 32 };
+    /// AMD's from RDNA 3 on where subgroups have 64 threads.
+    pub const WAVE: CoopShape = CoopShape { side: 16, lanes: 64 };
+    /// Apple's.
+    pub const SIMDGROUP: CoopShape = CoopShape { side: 8, lanes: 32 };
+    /// Mesa's software device with vectors of 256 bits, for tests.
+    pub const SOFTWARE: CoopShape = CoopShape { side: 8, lanes: 8 };
+
+    /// All shapes, preferred ones first.
+    pub const ALL: [CoopShape; 4] = [Self::WARP, Self::WAVE, Self::SIMDGROUP, Self::SOFTWARE];
+
+    /// The shape for subgroups of this size, if there is one with these sides.
+    pub fn find(lanes: u32, sides: &[u32]) -> Option<CoopShape> {
+        Self::ALL.into_iter().find(|s| s.lanes == lanes && sides.contains(&s.side))
+    }
+
+    /// Variables of kernels; the first shape is the default in the templates.
+    pub(crate) fn values(self) -> impl Iterator<Item = (&'static str, Value)> {
+        let all = [("side", Value::Int(self.side)), ("lanes", Value::Int(self.lanes))];
+        all.into_iter().filter(move |_| self != Self::WARP)
+    }
+}
+
 /// The capabilities and limits of a device; the pure input to every kernel choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
@@ -93,8 +129,8 @@ pub struct Caps {
     pub subgroup: Option<(u32, u32)>,
     /// `f16` arithmetic and storage in shaders.
     pub f16: bool,
-    /// Cooperative matrices of 16 x 16 x 16, f16 inputs and f32 sums, in subgroups of 32.
-    pub coop: bool,
+    /// Cooperative matrices, if kernels have a shape that the device has.
+    pub coop: Option<CoopShape>,
     /// Workgroups can read what others wrote in the same dispatch, after an atomic counter.
     pub coherent: bool,
     /// A dot product of four bytes is probably one instruction.
@@ -123,7 +159,7 @@ impl Caps {
         Caps {
             subgroup: None,
             f16: false,
-            coop: false,
+            coop: None,
             coherent: false,
             int_dot: false,
             vendor: 0,
@@ -140,7 +176,12 @@ impl Caps {
     /// True if kernels with cooperative matrices are used here: the build for the web leaves them out, as browsers have
     /// no use for them.
     pub const fn uses_coop(&self) -> bool {
-        cfg!(not(target_arch = "wasm32")) && self.coop
+        self.coop_shape().is_some()
+    }
+
+    /// Their shape, if they are.
+    pub const fn coop_shape(&self) -> Option<CoopShape> {
+        if cfg!(target_arch = "wasm32") { None } else { self.coop }
     }
 
     /// The same for kernels whose workgroups read what others wrote.
@@ -155,7 +196,7 @@ impl Caps {
 
     /// The largest feature set that is available.
     pub const fn most(&self) -> FeatureSet {
-        match (self.coop, self.alone) {
+        match (self.coop.is_some(), self.alone) {
             (true, _) => FeatureSet::Coop,
             (false, true) => FeatureSet::Alone,
             (false, false) => self.set(),
@@ -164,8 +205,8 @@ impl Caps {
 
     /// The optional features that kernels can use here.
     pub const fn features(&self) -> Features {
-        let Caps { f16, coop, coherent, .. } = *self;
-        Features { subgroup: self.subgroup.is_some(), f16, coop, coherent }
+        let Caps { f16, coherent, .. } = *self;
+        Features { subgroup: self.subgroup.is_some(), f16, coop: self.coop.is_some(), coherent }
     }
 
     /// The feature set that kernels with team reductions use here: base or sg.

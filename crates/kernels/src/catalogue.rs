@@ -52,6 +52,7 @@ pub static OPS: &[Op] = &delivered([
     ops::measure::STREAM,
     ops::measure::RATE,
     ops::measure::COOP,
+    ops::measure::LANES,
     ops::moe_reduce::OP,
     ops::mul_mat::OP,
     ops::mul_mat::COOP,

@@ -48,7 +48,7 @@ mod values;
 #[cfg(feature = "check")]
 pub mod check;
 
-pub use caps::{Caps, FeatureSet, Features};
+pub use caps::{Caps, CoopShape, FeatureSet, Features};
 pub use case::{Case, CaseBuffer, CaseSteps, PlacedStep};
 pub use catalogue::OPS;
 pub use compare::{Comparison, Expected};
@@ -62,6 +62,7 @@ pub use probe::probes;
 pub use rng::{Rng, random_values};
 pub use route::{Experts, Route};
 pub use tensor::Tensor;
+pub use tuning::vendor;
 pub use tuning::{MatVecTune, ProductClass, Tuned, Tuning};
 
 /// Runs the examples of the readme.

@@ -77,7 +77,7 @@ fn subgroups() -> Caps {
 }
 
 fn cooperative() -> Caps {
-    Caps { coop: true, ..subgroups() }
+    Caps { coop: Some(CoopShape::WARP), ..subgroups() }
 }
 
 fn software() -> Caps {

@@ -2,7 +2,8 @@
 
 pub use chaski_kernels::ops::mul_mat_vec::{ActivationPrecision, QKV_PAIRS};
 pub use chaski_kernels::{
-    Caps, FORMATS, FeatureSet, Format, KV_TYPES, MatVecTune, ProductClass, Tuned, Tuning, Unit, probes,
+    Caps, CoopShape, FORMATS, FeatureSet, Format, KV_TYPES, MatVecTune, ProductClass, Tuned, Tuning, Unit,
+    probes,
 };
 
 /// Words of the step buffer for penalties and biases.

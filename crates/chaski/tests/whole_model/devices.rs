@@ -36,7 +36,13 @@ fn a_device_of_the_program_tells_the_golden_text() {
         d.experimental_features = wgpu::ExperimentalFeatures::disabled();
     });
     let (caps, limits) = (least.caps(), wgpu::Limits::default());
-    assert!(caps.subgroup.is_none() && !caps.f16 && !caps.coop && !caps.coherent && !least.has_timestamps());
+    assert!(
+        caps.subgroup.is_none()
+            && !caps.f16
+            && caps.coop.is_none()
+            && !caps.coherent
+            && !least.has_timestamps()
+    );
     assert_eq!(caps.max_binding_bytes, limits.max_storage_buffer_binding_size.min(limits.max_buffer_size));
     for gpu in [whole, least] {
         let mut engine = build(default_engine().gpu(Arc::new(gpu)));

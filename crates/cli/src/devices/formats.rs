@@ -20,9 +20,14 @@ const BUDGET: Duration = Duration::from_millis(150);
 const ACTS: [Option<ActivationPrecision>; 2] = [None, Some(ActivationPrecision::I8)];
 
 /// A format's rates, one per entry of [`ACTS`]; formats without scales have a single rate.
-type Rates = Vec<FormatRate>;
+pub(super) type Rates = Vec<FormatRate>;
 
-pub(super) fn run(names: &str, choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result<()> {
+/// Opens a GPU and measures the formats of these names.
+pub(super) fn measured(
+    names: &str,
+    choice: Option<&DeviceChoice>,
+    ui: &Ui,
+) -> anyhow::Result<(Gpu, Vec<Rates>)> {
     let formats = named(names)?;
     let options = GpuOptions { adapter: adapter(choice)?, ..GpuOptions::default() };
     let gpu = pollster::block_on(Gpu::open(&options))?;
@@ -37,6 +42,11 @@ pub(super) fn run(names: &str, choice: Option<&DeviceChoice>, json: bool, ui: &U
         progress.add(1);
     }
     progress.finish();
+    Ok((gpu, all))
+}
+
+pub(super) fn run(names: &str, choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result<()> {
+    let (gpu, all) = measured(names, choice, ui)?;
     let mut out = std::io::stdout().lock();
     if json {
         let rows: Vec<Value> = all.iter().map(|rates| as_json(rates)).collect();
@@ -86,7 +96,7 @@ fn named(names: &str) -> anyhow::Result<Vec<&'static Format>> {
     names.split(',').map(|n| find(n.trim())).collect()
 }
 
-fn as_json(rates: &[FormatRate]) -> Value {
+pub(super) fn as_json(rates: &[FormatRate]) -> Value {
     let r = rates[0];
     json!({
         "format": r.format,

@@ -296,6 +296,12 @@ fn a_measured_device_is_kept_for_profiles() {
         assert!(!err(&o).contains("measuring"), "{}", err(&o));
         assert!(out(&o).contains("bound by"), "{}", out(&o));
     }
+    // With formats it is a report of the device.
+    let report = json(&run(&["devices", "--measure", "--formats", "q4_K,f16", "-o", "json"]));
+    assert_eq!(report["device"]["name"], report["peaks"]["adapter"], "{report}");
+    let formats: Vec<&str> =
+        report["formats"].as_array().unwrap().iter().map(|f| f["format"].as_str().unwrap()).collect();
+    assert_eq!(formats, ["q4_K", "f16"]);
     let o = run(&["devices", "--measure", "--device", "cpu"]);
     assert_eq!(o.status.code(), Some(2), "{}", err(&o));
 }

@@ -1,9 +1,10 @@
 //! Checks every kernel with naga, under the features that it declares and the limits of its feature set.
 
 mod index;
+mod translate;
 mod workgroup;
 
-use naga::valid::{Capabilities, ValidationFlags, Validator};
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 
 use crate::caps::{Caps, FeatureSet, Features};
 use crate::catalogue;
@@ -11,6 +12,7 @@ use crate::kernel::{Access, Dialect, Kernel};
 use crate::render::{reflect, text};
 
 pub use index::Index;
+pub use translate::{Language, translate, vectors_in_workgroup_memory};
 pub use workgroup::{Size, Workgroup};
 
 /// Reasons for rejecting a kernel.
@@ -35,6 +37,16 @@ pub enum CheckError {
         /// naga's report with the lines in question.
         report: String,
     },
+    /// naga cannot write it in another language.
+    #[error("{kernel}: naga does not translate it to {language:?}: {reason}")]
+    Translation {
+        /// The kernel.
+        kernel: String,
+        /// The language.
+        language: Language,
+        /// naga's report.
+        reason: String,
+    },
     /// A rule of ours is broken.
     #[error("{kernel}: {what}")]
     Rule {
@@ -53,7 +65,17 @@ const MAX_BINDING: usize = 8;
 /// # Errors
 /// The first kernel, by name, that does not render or that is refused.
 pub fn check_all() -> Result<Index, CheckError> {
-    let names = Kernel::names();
+    check_these(&Kernel::names())
+}
+
+/// The same for some kernels.
+///
+/// # Errors
+/// As [`check_all`].
+///
+/// # Panics
+/// If a name is not one of [`Kernel::names`].
+pub fn check_these(names: &[&'static str]) -> Result<Index, CheckError> {
     let n_thread = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     type Lines = Vec<(&'static str, String)>;
     let results: Vec<Result<Lines, CheckError>> = std::thread::scope(|s| {
@@ -90,7 +112,7 @@ pub fn check_in_place_of(kernel: &Kernel, source: &'static str) -> Result<Size, 
 /// # Errors
 /// [`CheckError`] if naga refuses it.
 pub fn workgroup(kernel: &Kernel) -> Result<Workgroup, CheckError> {
-    Ok(Workgroup(validated(kernel)?))
+    Ok(Workgroup(validated(kernel)?.0))
 }
 
 /// The features in naga's terms, plus those that WGSL always has: conversions of f16 packed in u32.
@@ -106,7 +128,7 @@ fn capabilities(features: Features) -> Capabilities {
 }
 
 /// Parses and validates with exactly the declared features.
-fn validated(kernel: &Kernel) -> Result<naga::Module, CheckError> {
+fn validated(kernel: &Kernel) -> Result<(naga::Module, ModuleInfo), CheckError> {
     let capabilities = capabilities(kernel.features);
     let text = kernel.text(Dialect::Native);
     let refuse = |report: String| {
@@ -118,15 +140,15 @@ fn validated(kernel: &Kernel) -> Result<naga::Module, CheckError> {
     let module = naga::front::wgsl::Frontend::new_with_options(options)
         .parse(&text)
         .map_err(|e| refuse(e.emit_to_string(&text)))?;
-    Validator::new(ValidationFlags::all(), capabilities)
+    let info = Validator::new(ValidationFlags::all(), capabilities)
         .validate(&module)
         .map_err(|e| refuse(e.emit_to_string(&text)))?;
-    Ok(module)
+    Ok((module, info))
 }
 
 /// Validates, compares the interface with the one that `reflect` found, and checks the limits of the feature set.
 fn check(kernel: &Kernel, set: FeatureSet) -> Result<Size, CheckError> {
-    let module = validated(kernel)?;
+    let (module, _) = validated(kernel)?;
     let rule = |what: String| CheckError::Rule { kernel: kernel.name.to_owned(), what };
     if module.entry_points.len() != 1 || module.entry_points[0].name != "main" {
         return Err(rule("must have one entry point, `main`".into()));

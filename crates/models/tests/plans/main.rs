@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chaski_graph::Graph;
 use chaski_kernels::check::workgroup;
 use chaski_kernels::step;
-use chaski_runtime::kernels::{Caps, KV_TYPES, QKV_PAIRS};
+use chaski_runtime::kernels::{Caps, CoopShape, KV_TYPES, QKV_PAIRS};
 use chaski_runtime::plan::{
     BufferSlot, BufferUsage, Columns, Form, Fusions, Groups, Growth, Part, PlanConfig, Planned, Segments,
     Slot, Step, Steps, Streaming, dispatches, fuse, plan,
@@ -197,7 +197,7 @@ fn devices() -> Vec<(&'static str, Caps)> {
         ("alone", Caps { software: true, alone: true, subgroup: Some((4, 4)), ..base }),
         ("sg", sg.clone()),
         ("sg of 8 to 32", Caps { subgroup: Some((8, 32)), coherent: false, ..sg.clone() }),
-        ("sg and cooperative matrices", Caps { coop: true, ..sg }),
+        ("sg and cooperative matrices", Caps { coop: Some(CoopShape::WARP), ..sg }),
     ]
 }
 
@@ -592,7 +592,7 @@ fn every_activation_is_read_as_it_was_written() {
                 for (name, slot) in p.bind.iter().filter(|b| is_written(b.0)) {
                     let Slot::Act(i) = slot else { continue };
                     written.insert(*i, writes && *name == result);
-                    assert!(!writes || caps.coop, "{case}: f16 without cooperative matrices");
+                    assert!(!writes || caps.coop.is_some(), "{case}: f16 without cooperative matrices");
                 }
             }
         }

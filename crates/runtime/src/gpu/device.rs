@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chaski_kernels::{Caps, FeatureSet};
+use chaski_kernels::{Caps, CoopShape, FeatureSet, vendor};
 
 use super::pipeline::Pipelines;
 use super::reports::{PendingError, Reports};
@@ -138,7 +138,7 @@ pub async fn adapters() -> Vec<AdapterSummary> {
 
 /// All adapters, fastest kind first, as devices opened with these options would see them.
 pub async fn adapters_with(options: &GpuOptions) -> Vec<AdapterSummary> {
-    list().await.iter().map(|a| summary(a, a.features(), &a.limits(), options)).collect()
+    list().await.iter().map(|a| summary(a, a.features(), &a.limits(), options, None)).collect()
 }
 
 /// The adapter that [`Gpu::open`] opens with these options, without opening it.
@@ -148,7 +148,7 @@ pub async fn adapters_with(options: &GpuOptions) -> Vec<AdapterSummary> {
 pub async fn adapter_with(options: &GpuOptions) -> Result<AdapterSummary, RuntimeError> {
     let all = list().await;
     let adapter = choose(&all, options)?;
-    Ok(summary(adapter, adapter.features(), &adapter.limits(), options))
+    Ok(summary(adapter, adapter.features(), &adapter.limits(), options, None))
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -200,12 +200,13 @@ fn is_software(info: &wgpu::AdapterInfo) -> bool {
     info.device_type == wgpu::DeviceType::Cpu
 }
 
-/// Capabilities of a device with these features and limits.
+/// Capabilities of a device with these features and limits. `lanes` is the size of its subgroups, if it was measured.
 fn caps(
     adapter: &wgpu::Adapter,
     features: wgpu::Features,
     limits: &wgpu::Limits,
     options: &GpuOptions,
+    lanes: Option<u32>,
 ) -> Caps {
     let (features, info) = (features & wanted(options), adapter.get_info());
     let (min, max) = (info.subgroup_min_size, info.subgroup_max_size);
@@ -224,15 +225,18 @@ fn caps(
     Caps {
         subgroup,
         f16: features.contains(wgpu::Features::SHADER_F16),
-        coop: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP)
-            && (min, max) == (32, 32)
-            && has_coop_16(adapter),
+        coop: coop_shape(adapter, features, lanes, options),
         // Metal's barriers order memory within a workgroup only.
         coherent: features.contains(wgpu::Features::MEMORY_DECORATION_COHERENT | wgpu::Features::SUBGROUP)
             && matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12),
         // Vulkan and Direct3D have an instruction for it, supported by nearly all hardware; Metal has none.
         int_dot: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12) && !software,
-        vendor: info.vendor,
+        // Metal tells no number.
+        vendor: if info.backend == wgpu::Backend::Metal && info.vendor == 0 {
+            vendor::APPLE
+        } else {
+            info.vendor
+        },
         integrated: info.device_type == wgpu::DeviceType::IntegratedGpu,
         max_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
@@ -250,6 +254,7 @@ fn summary(
     features: wgpu::Features,
     limits: &wgpu::Limits,
     options: &GpuOptions,
+    lanes: Option<u32>,
 ) -> AdapterSummary {
     let info = adapter.get_info();
     let names = [
@@ -264,7 +269,7 @@ fn summary(
         backend: info.backend.to_string(),
         kind: format!("{:?}", info.device_type),
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
-        caps: caps(adapter, features, limits, options),
+        caps: caps(adapter, features, limits, options, lanes),
         max_buffer_bytes: limits.max_buffer_size,
         features: names.iter().filter(|(f, _)| features.contains(*f)).map(|(_, n)| *n).collect(),
         cooperative: cooperative(adapter),
@@ -273,20 +278,67 @@ fn summary(
     }
 }
 
-/// 16 x 16 x 16 with f16 inputs and f32 sums: the shape that our kernels use.
+/// The shape of cooperative matrices that kernels use on a device with these features, if there is one. Software
+/// renderers have them only for who asks: there they are slower, and round more.
+fn coop_shape(
+    adapter: &wgpu::Adapter,
+    features: wgpu::Features,
+    lanes: Option<u32>,
+    options: &GpuOptions,
+) -> Option<CoopShape> {
+    let needed = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP;
+    let info = adapter.get_info();
+    let may = features.contains(needed) && (!is_software(&info) || options.set == Some(FeatureSet::Coop));
+    CoopShape::find(lanes.unwrap_or_else(|| probable_lanes(&info)), &sides(adapter)).filter(|_| may)
+}
+
+/// Threads of a subgroup on an adapter: their only number, or, where a range is reported, the probable one, which an open
+/// device measures.
+fn probable_lanes(info: &wgpu::AdapterInfo) -> u32 {
+    match (info.subgroup_min_size, info.subgroup_max_size) {
+        (min, max) if min == max => min,
+        // Metal reports a range for all GPUs; Apple's have 32.
+        _ if info.backend == wgpu::Backend::Metal => 32,
+        // AMD's from RDNA on: Mesa compiles compute shaders for 64 unless told otherwise.
+        (_, max) => max,
+    }
+}
+
+/// Threads of a subgroup on an open device, measured if cooperative matrices depend on it and drivers report a range.
 #[cfg(not(target_arch = "wasm32"))]
-fn has_coop_16(adapter: &wgpu::Adapter) -> bool {
-    let all = adapter.cooperative_matrix_properties();
-    all.iter().any(|p| {
-        (p.m_size, p.n_size, p.k_size) == (16, 16, 16)
-            && p.ab_type == wgpu::CooperativeScalarType::F16
-            && p.cr_type == wgpu::CooperativeScalarType::F32
-    })
+fn measured_lanes(
+    adapter: &wgpu::Adapter,
+    caps: &Caps,
+    device: &wgpu::Device,
+    queue: &wgpu::Queue,
+) -> Option<u32> {
+    let info = adapter.get_info();
+    let shape = caps.coop.filter(|_| info.subgroup_min_size != info.subgroup_max_size)?;
+    // Of a device that does not even run this, nothing else is known either.
+    Some(super::subgroup::lanes(device, queue, shape.side).unwrap_or(0))
 }
 
 #[cfg(target_arch = "wasm32")]
-fn has_coop_16(_: &wgpu::Adapter) -> bool {
-    false
+fn measured_lanes(_: &wgpu::Adapter, _: &Caps, _: &wgpu::Device, _: &wgpu::Queue) -> Option<u32> {
+    None
+}
+
+/// Sides of the square cooperative matrices with f16 inputs and f32 sums.
+#[cfg(not(target_arch = "wasm32"))]
+fn sides(adapter: &wgpu::Adapter) -> Vec<u32> {
+    let all = adapter.cooperative_matrix_properties();
+    let is_ours = |p: &&wgpu::CooperativeMatrixProperties| {
+        p.m_size == p.n_size
+            && p.n_size == p.k_size
+            && p.ab_type == wgpu::CooperativeScalarType::F16
+            && p.cr_type == wgpu::CooperativeScalarType::F32
+    };
+    all.iter().filter(is_ours).map(|p| p.m_size).collect()
+}
+
+#[cfg(target_arch = "wasm32")]
+fn sides(_: &wgpu::Adapter) -> Vec<u32> {
+    Vec::new()
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -307,15 +359,15 @@ fn cooperative(_: &wgpu::Adapter) -> Vec<String> {
 /// the device themselves ([`Gpu::with_device`]) and add their own requirements.
 pub fn device_descriptor(adapter: &wgpu::Adapter, options: &GpuOptions) -> wgpu::DeviceDescriptor<'static> {
     let mut features = adapter.features() & wanted(options);
-    let caps = caps(adapter, features, &adapter.limits(), options);
-    if !caps.coop {
+    let coop = caps(adapter, features, &adapter.limits(), options, None).coop.is_some();
+    if !coop {
         features.remove(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
     }
     wgpu::DeviceDescriptor {
         label: Some("chaski"),
         required_features: features,
         required_limits: adapter.limits(),
-        experimental_features: super::pipeline::experimental(caps.coop),
+        experimental_features: super::pipeline::experimental(coop),
         memory_hints: wgpu::MemoryHints::Performance,
         ..Default::default()
     }
@@ -353,11 +405,16 @@ impl Gpu {
         let reports = Reports::of(&device);
         let (features, limits) = (device.features(), device.limits());
         let timestamps = features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES);
+        let reported = summary(adapter, features, &limits, options, None);
+        let summary = match measured_lanes(adapter, &reported.caps, &device, &queue) {
+            None => reported,
+            lanes => summary(adapter, features, &limits, options, lanes),
+        };
         Gpu {
             reports,
             pipelines: Pipelines::new(&device, features, options.pipeline_cache.as_deref()),
-            summary: summary(adapter, features, &limits, options),
-            caps: caps(adapter, features, &limits, options),
+            caps: summary.caps.clone(),
+            summary,
             adapter: adapter.clone(),
             device,
             queue,

@@ -283,20 +283,22 @@ impl<'a> Measure<'a> {
     /// Operations per second of a unit; `None` if the device lacks it.
     async fn rate(&self, unit: Unit, share: f64) -> Result<Option<f64>, RuntimeError> {
         let gpu = self.gpu;
-        let coop = unit == Unit::Coop;
         let loops = if gpu.caps().software { 21 } else { 801 };
-        let (x_words, per_group): (Vec<u32>, u64) = if coop {
-            let bits: Vec<u16> = Coop::input().into_iter().map(f16::to_bits).collect();
-            (bytemuck::pod_collect_to_vec(&bits), 4 * 2048 * 4)
-        } else {
-            (Rate::input(unit).to_vec(), 128 * 4)
-        };
-        let plan = |n_group| {
-            if coop {
-                Coop { loops, n_group }.dispatch(gpu.caps())
-            } else {
-                Rate { unit, loops, n_group }.dispatch(gpu.caps())
+        let coop = |n_group| gpu.caps().coop.map(|shape| Coop { shape, loops, n_group });
+        let coop = move |n_group| if unit == Unit::Coop { coop(n_group) } else { None };
+        if unit == Unit::Coop && coop(1).is_none() {
+            return Ok(None);
+        }
+        let (x_words, per_group): (Vec<u32>, u64) = match coop(1) {
+            Some(call) => {
+                let bits: Vec<u16> = call.input().into_iter().map(f16::to_bits).collect();
+                (bytemuck::pod_collect_to_vec(&bits), 4 * u64::from(call.n_sum()))
             }
+            None => (Rate::input(unit).to_vec(), 128 * 4),
+        };
+        let plan = |n_group| match coop(n_group) {
+            Some(call) => call.dispatch(gpu.caps()),
+            None => Rate { unit, loops, n_group }.dispatch(gpu.caps()),
         };
         match plan(1) {
             Err(DispatchError::Lacks { .. }) => return Ok(None),
@@ -307,19 +309,14 @@ impl<'a> Measure<'a> {
         gpu.queue.write_buffer(&x, 0, bytemuck::cast_slice(&x_words));
         let y = gpu.buffer("measure, results", per_group * u64::from(max_group), storage()).await?;
         let work = |n_group| {
-            if coop { Coop { loops, n_group }.n_flop() } else { Rate { unit, loops, n_group }.n_flop() }
+            coop(n_group).map_or_else(|| Rate { unit, loops, n_group }.n_flop(), |call| call.n_flop())
         };
         let bind = |n_group| self.bind(&plan(n_group)?, &[("x", &x), ("y", &y)]);
         let rate = self.best(max_group, work, bind, share).await?;
         // The first workgroup's results.
         let found = self.words(&y, per_group as usize / 4).await?;
-        let expected: Vec<f32> = if coop {
-            let x: Vec<f32> = Coop::input().into_iter().map(f16::to_f32).collect();
-            let sums = reference::products(&x, 4 * loops);
-            sums.iter().copied().cycle().take(4 * sums.len()).collect()
-        } else {
-            (0..128).map(|t| reference::chains(t, Rate::C)).collect()
-        };
+        let chains = || (0..128).map(|t| reference::chains(t, Rate::C)).collect();
+        let expected: Vec<f32> = coop(1).map_or_else(chains, |call| call.expected());
         // A sum of products that are all -0 is +0 on a device that starts from +0.
         let expected: Vec<u32> = expected.into_iter().map(|v| (v + 0.0).to_bits()).collect();
         self.must(&found, &expected, unit.word())?;

@@ -50,6 +50,8 @@ mod stream;
 #[cfg(target_arch = "wasm32")]
 #[path = "no_stream.rs"]
 mod stream;
+#[cfg(not(target_arch = "wasm32"))]
+mod subgroup;
 mod tape;
 mod timer;
 mod tune;

@@ -315,7 +315,7 @@ impl Expander<'_> {
         y: Slot,
     ) -> Result<(), PlanError> {
         let dispatch = call.dispatch(self.caps)?;
-        let columns = self.many(call.tile_cols(&dispatch).map_or(Growth::Z, Growth::YRest));
+        let columns = self.many(call.tile_cols(&dispatch, self.caps).map_or(Growth::Z, Growth::YRest));
         let (per_key, per_pair) = work_of(call);
         bind.push(("y", y));
         self.push(dispatch, bind, columns, "attention", 0)

@@ -124,12 +124,20 @@ impl Device {
                 let gpu = Opened::new(&Device::options(set, checked));
                 let caps = gpu.caps().clone();
                 let lacks = match set {
-                    FeatureSet::Coop if !caps.coop => "cooperative matrices",
+                    FeatureSet::Coop if caps.coop.is_none() => "cooperative matrices",
                     FeatureSet::Alone | FeatureSet::Sg if caps.subgroup.is_none() => "subgroups",
                     _ => "",
                 };
                 if !lacks.is_empty() {
-                    say(&format!("SKIPPED: {lacks}, which this adapter lacks"));
+                    let summary = gpu.summary();
+                    let (listed, subgroup) = (summary.cooperative.join(", "), caps.subgroup);
+                    let more = match set {
+                        FeatureSet::Coop => {
+                            format!(" in a shape of kernels: it lists [{listed}], subgroups {subgroup:?}")
+                        }
+                        _ => String::new(),
+                    };
+                    say(&format!("SKIPPED: {lacks}, which this adapter lacks{more}"));
                     break;
                 }
                 say(&format!("{}: {caps:?}, checks {checked}", gpu.summary().name));

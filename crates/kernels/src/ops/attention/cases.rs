@@ -3,12 +3,12 @@
 use chaski_graph::{Score, Warmth};
 use ggml_format::GgmlType;
 
-use super::Attention;
 use super::reference::Query;
+use super::{Attention, COOP};
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
-use crate::dispatch::{DispatchError, Step};
+use crate::dispatch::{Dispatch, DispatchError, Step};
 use crate::kv::{KV_TYPES, KvLayout};
 use crate::ops::attention_merge::AttentionMerge;
 use crate::rng::random_values;
@@ -539,7 +539,15 @@ fn large() -> Vec<Setting> {
 pub(super) fn coop_cases() -> Vec<Case> {
     let settings = || [true, false].into_iter().flat_map(rounded).filter(|s| !s.in_keys);
     let halves = settings().step_by(3).map(|s| Setting { y_f16: true, ..s });
-    settings().chain(halves).map(|s| s.case(Attention::dispatch, 1e-6)).collect()
+    settings().chain(halves).map(|s| s.case(by_coop, 1e-6)).collect()
+}
+
+/// The choice, where a device has kernels with cooperative matrices for such heads.
+fn by_coop(call: &Attention, caps: &Caps) -> Result<Dispatch, DispatchError> {
+    match call.coop_tiles(caps) {
+        Some(_) => call.dispatch(caps),
+        None => Err(DispatchError::Lacks { op: COOP.name, what: "cooperative matrices for such heads" }),
+    }
 }
 
 /// Many columns where everything but the exponentials is an f16 value: only their rounding contributes.
@@ -554,41 +562,54 @@ fn rounded(f16: bool) -> impl Iterator<Item = Setting> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caps::CoopShape;
 
     #[cfg(feature = "check")]
     #[test]
     fn kernels_with_cooperative_matrices_have_the_rows_and_the_memory_that_dispatches_expect() {
-        use super::super::{COOP, coop_bytes, coop_rows};
+        use super::super::{coop_bytes, coop_own, coop_rows};
         use crate::check::{Size, workgroup};
         let names: Vec<&str> =
             crate::Kernel::names().into_iter().filter(|n| n.starts_with("attention_coop.")).collect();
         assert_eq!(names.len(), (COOP.variants)().len());
         for name in names {
-            let tiles = name.rsplit('.').next().and_then(|t| t.parse().ok()).expect("tiles");
+            let numbers: Vec<u32> = name.split('.').skip(3).map(|n| n.parse().expect("a number")).collect();
+            let (tiles, shape) = match numbers[..] {
+                [tiles] => (tiles, CoopShape::WARP),
+                [tiles, side, lanes] => (tiles, CoopShape { side, lanes }),
+                _ => panic!("{name}"),
+            };
+            let threads = coop_rows(tiles, shape) / coop_own(shape) * shape.lanes;
             let kernel = crate::Kernel::find(name).expect("a name of the list");
             let size = workgroup(kernel).unwrap_or_else(|e| panic!("{e}")).size(&[]);
-            assert_eq!(
-                size,
-                Some(Size { threads: 2 * coop_rows(tiles), n_byte: coop_bytes(tiles) }),
-                "{name}"
-            );
+            assert_eq!(size, Some(Size { threads, n_byte: coop_bytes(tiles, shape) }), "{name}");
         }
     }
 
     #[test]
     fn cooperative_matrices_do_their_cases() {
-        let caps = Caps {
-            subgroup: Some((32, 32)),
-            f16: true,
-            coop: true,
-            max_threads: 1024,
-            max_workgroup_bytes: 48 << 10,
-            ..Caps::base()
-        };
-        for case in coop_cases() {
-            let steps = case.placed(&caps).unwrap_or_else(|e| panic!("{}: {e}", case.label));
-            let names: Vec<&str> = steps.iter().map(|s| s.step.dispatch.kernel.name).collect();
-            assert!(names.iter().any(|n| n.starts_with("attention_coop")), "{}: {names:?}", case.label);
+        for shape in CoopShape::ALL {
+            let caps = Caps {
+                subgroup: Some((shape.lanes, shape.lanes)),
+                f16: true,
+                coop: Some(shape),
+                max_threads: 1024,
+                max_workgroup_bytes: 48 << 10,
+                ..Caps::base()
+            };
+            let (cases, mut n_lack) = (coop_cases(), 0);
+            for case in &cases {
+                let steps = match case.placed(&caps) {
+                    Err(DispatchError::Lacks { .. }) if shape.side == 8 => {
+                        n_lack += 1;
+                        continue;
+                    }
+                    steps => steps.unwrap_or_else(|e| panic!("{}: {e}", case.label)),
+                };
+                let names: Vec<&str> = steps.iter().map(|s| s.step.dispatch.kernel.name).collect();
+                assert!(names.iter().any(|n| n.starts_with("attention_coop")), "{}: {names:?}", case.label);
+            }
+            assert!(5 * n_lack < cases.len(), "{shape:?}: {n_lack} of {}", cases.len());
         }
     }
 }

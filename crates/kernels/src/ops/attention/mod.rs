@@ -20,7 +20,7 @@ use chaski_graph::Score;
 use ggml_format::GgmlType;
 
 use crate::call::dispatch;
-use crate::caps::{Caps, FeatureSet, Features};
+use crate::caps::{Caps, CoopShape, FeatureSet, Features};
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::kv::{KV_TYPES, KvLayout, kv_format};
@@ -89,7 +89,10 @@ pub const TILES: Op = Op {
 pub const COOP: Op = Op {
     name: "attention_coop",
     template: template!("attention/coop.wgsl.jinja"),
-    variants: || caches(COOP_TILES.into_iter().map(|tiles| vec![("tiles", Value::Int(tiles))])),
+    variants: || {
+        let of = |shape| coop_widths(shape).iter().map(move |tiles| coop_values(shape, *tiles).collect());
+        caches(CoopShape::ALL.into_iter().flat_map(of))
+    },
     cases: Op::cases(cases::coop_cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: None,
@@ -125,6 +128,11 @@ const HEADS: [u32; 4] = [1, 2, 4, 8];
 const RUNS: [u32; 3] = [1, 2, 4];
 /// Tiles of 16 channels per head with cooperative matrices.
 const COOP_TILES: [u32; 4] = [4, 6, 8, 16];
+/// Those that kernels of a shape have: with squares of 8, heads of more than 128 channels take more memory than Metal has.
+fn coop_widths(shape: CoopShape) -> &'static [u32] {
+    if shape.side == 8 { &COOP_TILES[..3] } else { &COOP_TILES }
+}
+
 /// Quads of channels per head of the alone kernel, whose query and sums are in registers.
 const ALONE_QUADS: [u32; 3] = [8, 16, 32];
 /// Threads per workgroup of the alone kernel, one head each.
@@ -139,18 +147,29 @@ const KEYS_AT_ONCE: u32 = 32;
 const ENOUGH_GROUPS: u32 = 128;
 /// Rows (query heads of a column) of a register tile.
 const TILE_ROWS: u32 = 32;
+/// Variables of kernels with cooperative matrices, after the types of the cache.
+fn coop_values(shape: CoopShape, tiles: u32) -> impl Iterator<Item = (&'static str, Value)> {
+    [("tiles", Value::Int(tiles))].into_iter().chain(shape.values())
+}
+
 /// Rows of a workgroup's cooperative matrices (measured on an H200). A multiprocessor has room for two workgroups of 64
-/// rows only if heads are small; larger heads take 128 in one, unless their keys leave too little memory.
-fn coop_rows(tiles: u32) -> u32 {
-    if matches!(tiles, 6 | 8) { 128 } else { 64 }
+/// rows only if heads are small; larger heads take 128 in one, unless their keys leave too little memory. Not measured on
+/// others, where 64 rows of heads of 128 channels fit 32 KiB.
+fn coop_rows(tiles: u32, shape: CoopShape) -> u32 {
+    if matches!(tiles, 6 | 8) && shape == CoopShape::WARP { 128 } else { 64 }
+}
+
+/// Rows of a subgroup's.
+fn coop_own(shape: CoopShape) -> u32 {
+    shape.lanes.min(16)
 }
 
 /// Bytes of workgroup memory of such a kernel; rows and bytes are those of its template.
-fn coop_bytes(tiles: u32) -> u32 {
-    let rows = coop_rows(tiles);
+fn coop_bytes(tiles: u32, shape: CoopShape) -> u32 {
+    let rows = coop_rows(tiles, shape);
     let part = 4 * tiles / (rows / 64);
     let staged = (64 * (4 * tiles + 2)).max(rows * (part + 2));
-    8 * staged + 224 * rows + rows / 16 * 4
+    8 * staged + 224 * rows + rows / coop_own(shape) * 4
 }
 
 type Chosen = Result<Dispatch, DispatchError>;
@@ -203,19 +222,19 @@ impl Attention {
             self.alone(quads)
         } else if self.n_col == 1 || self.splits > 1 {
             self.one_by_one(caps)
-        } else if let Some(tiles) = self.coop_tiles(caps) {
-            self.coop(tiles)
+        } else if let Some((tiles, shape)) = self.coop_tiles(caps) {
+            self.coop(tiles, shape)
         } else {
             self.tiles(caps)
         }
     }
 
-    /// Columns per workgroup along grid.y; `None` if columns are along z.
-    pub fn tile_cols(&self, dispatch: &Dispatch) -> Option<u32> {
+    /// Columns per workgroup along grid.y of a dispatch for this device; `None` if columns are along z.
+    pub fn tile_cols(&self, dispatch: &Dispatch, caps: &Caps) -> Option<u32> {
         let is = |op: &Op| dispatch.kernel.name.starts_with(op.name);
-        let rows = match self.width_in_tiles() {
+        let rows = match self.coop_tiles(caps) {
             _ if is(&TILES) => TILE_ROWS,
-            Some(tiles) if is(&COOP) => coop_rows(tiles),
+            Some((tiles, shape)) if is(&COOP) => coop_rows(tiles, shape),
             _ => return None,
         };
         Some(rows / self.tile_heads(rows).0)
@@ -301,11 +320,6 @@ impl Attention {
         (constants, grid, format!("{heads} query heads of {cols} columns"))
     }
 
-    /// Tiles of 16 channels that hold a head, of those numbers that kernels with cooperative matrices have.
-    fn width_in_tiles(&self) -> Option<u32> {
-        COOP_TILES.into_iter().find(|t| 16 * t >= self.kv.d)
-    }
-
     /// True if the kernels for many columns can write f16, and those for columns one by one, if there are any.
     pub fn writes_f16(&self, caps: &Caps, one_by_one: bool) -> bool {
         let joins = Attention { splits: 2, ..*self }.joins(caps);
@@ -313,20 +327,23 @@ impl Attention {
     }
 
     /// Tiles of 16 channels per head, if cooperative matrices apply: pages hold whole tiles.
-    fn coop_tiles(&self, caps: &Caps) -> Option<u32> {
+    fn coop_tiles(&self, caps: &Caps) -> Option<(u32, CoopShape)> {
         let kv = &self.kv;
-        let may = caps.uses_coop() && kv.page % COOP_KEYS == 0 && kv.d == kv.d_v && !kv.in_keys;
-        let tiles = self.width_in_tiles()?;
-        (may && coop_bytes(tiles) <= caps.max_workgroup_bytes).then_some(tiles)
+        let shape = caps.coop_shape()?;
+        let may = kv.page % COOP_KEYS == 0 && kv.d == kv.d_v && !kv.in_keys;
+        // Tiles that hold a head.
+        let tiles = coop_widths(shape).iter().copied().find(|t| 16 * t >= kv.d)?;
+        (may && coop_bytes(tiles, shape) <= caps.max_workgroup_bytes).then_some((tiles, shape))
     }
 
     /// Many columns with cooperative matrices.
-    fn coop(&self, tiles: u32) -> Chosen {
+    fn coop(&self, tiles: u32, shape: CoopShape) -> Chosen {
         self.check()?;
-        let (mut constants, grid, what) = self.tiled(coop_rows(tiles));
+        let (mut constants, grid, what) = self.tiled(coop_rows(tiles, shape));
         constants.push((Y_HALF, f64::from(u8::from(self.y_f16))));
         let why = format!("cooperative matrices, {what} by {COOP_KEYS} keys at once");
-        dispatch(&COOP, &self.variant(&[Value::Int(tiles)]), constants, grid, why)
+        let values: Vec<Value> = coop_values(shape, tiles).map(|(_, v)| v).collect();
+        dispatch(&COOP, &self.variant(&values), constants, grid, why)
     }
 
     /// Quads of channels per head for the alone kernel, if it supports these heads.

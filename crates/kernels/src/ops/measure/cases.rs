@@ -2,9 +2,11 @@
 
 use half::f16;
 
-use super::{Coop, Rate, Stream, Unit, Way, reference};
+use super::{Coop, LANES, Lanes, Rate, Stream, Unit, Way, reference};
+use crate::caps::{Caps, CoopShape};
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
+use crate::dispatch::DispatchError;
 
 pub(super) fn stream_cases() -> Vec<Case> {
     let mut out = Vec::new();
@@ -47,23 +49,40 @@ pub(super) fn rate_cases() -> Vec<Case> {
 }
 
 pub(super) fn coop_cases() -> Vec<Case> {
-    [(1, 1), (5, 2), (50, 1)]
-        .into_iter()
-        .map(|(loops, n_group)| {
-            let call = Coop { loops, n_group };
-            let x = Coop::input();
-            let values: Vec<f32> = x.iter().map(|v| v.to_f32()).collect();
-            let tile = reference::products(&values, 4 * loops);
-            let values: Vec<f32> =
-                tile.iter().copied().cycle().take(4 * n_group as usize * tile.len()).collect();
-            let before = vec![7.0f32; values.len()];
-            let x: Vec<u16> = x.into_iter().map(f16::to_bits).collect();
-            let buffers = vec![
-                CaseBuffer::input("x", &x),
-                CaseBuffer::output("y", &before, Expected::F32 { values, max_nmse: 0.0 }),
-            ];
-            let label = format!("loops{loops} groups{n_group}");
-            Case::new(label, move |caps| call.dispatch(caps), buffers).work(call.n_flop())
-        })
-        .collect()
+    let all = CoopShape::ALL.into_iter().flat_map(|shape| [(shape, 1, 1), (shape, 5, 2), (shape, 50, 1)]);
+    all.map(|(shape, loops, n_group)| {
+        let call = Coop { shape, loops, n_group };
+        let x = call.input();
+        let values = call.expected().repeat(n_group as usize);
+        let before = vec![7.0f32; values.len()];
+        let x: Vec<u16> = x.into_iter().map(f16::to_bits).collect();
+        let buffers = vec![
+            CaseBuffer::input("x", &x),
+            CaseBuffer::output("y", &before, Expected::F32 { values, max_nmse: 0.0 }),
+        ];
+        let label = format!("{} lanes{} loops{loops} groups{n_group}", shape.side, shape.lanes);
+        Case::new(label, move |caps| call.dispatch(caps), buffers).work(call.n_flop())
+    })
+    .collect()
+}
+
+pub(super) fn lanes_cases() -> Vec<Case> {
+    let case = |shape: CoopShape| {
+        let call = Lanes { side: shape.side };
+        let x: Vec<f32> = (0..shape.side * shape.side).map(|i| i as f32 - 9.0).collect();
+        let before = vec![7.0f32; call.n_y() as usize];
+        let mut values = x.repeat((Lanes::THREADS / shape.lanes) as usize);
+        values.resize(before.len(), 7.0);
+        let buffers = vec![
+            CaseBuffer::input("x", &x),
+            CaseBuffer::output("y", &before, Expected::F32 { values, max_nmse: 0.0 }),
+            CaseBuffer::output("size", &[0u32], Expected::Words(vec![shape.lanes])),
+        ];
+        let dispatch = move |caps: &Caps| match caps.coop == Some(shape) {
+            true => call.dispatch(),
+            false => Err(DispatchError::Lacks { op: LANES.name, what: "cooperative matrices of this shape" }),
+        };
+        Case::new(format!("{} lanes{}", shape.side, shape.lanes), dispatch, buffers)
+    };
+    CoopShape::ALL.into_iter().map(case).collect()
 }

@@ -8,7 +8,7 @@ use half::f16;
 pub use crate::kernel::Unit;
 
 use crate::call::dispatch;
-use crate::caps::{Caps, Features};
+use crate::caps::{Caps, CoopShape, Features};
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value};
 
@@ -39,8 +39,18 @@ pub const RATE: Op = Op {
 pub const COOP: Op = Op {
     name: "measure_coop",
     template: template!("measure/coop.wgsl.jinja"),
-    variants: || vec![vec![]],
+    variants: || CoopShape::ALL.map(|shape| shape.values().collect()).into(),
     cases: Op::cases(cases::coop_cases),
+    ggml: &[],
+    grid: None,
+};
+
+/// Threads of a subgroup in kernels with cooperative matrices.
+pub const LANES: Op = Op {
+    name: "measure_lanes_coop",
+    template: template!("measure/lanes.wgsl.jinja"),
+    variants: || Lanes::SIDES.map(|side| vec![("side", Value::Int(side))]).into(),
+    cases: Op::cases(cases::lanes_cases),
     ggml: &[],
     grid: None,
 };
@@ -123,6 +133,8 @@ impl Rate {
 /// A call of [`COOP`].
 #[derive(Clone, Copy, Debug)]
 pub struct Coop {
+    /// Their shape.
+    pub shape: CoopShape,
     /// Loop iterations.
     pub loops: u32,
     /// Workgroups of four subgroups.
@@ -131,26 +143,67 @@ pub struct Coop {
 
 impl Coop {
     /// Values of `x`: four matrices and two, of numbers from -2 to 2.
-    pub fn input() -> Vec<f16> {
-        (0..6 * 256u32)
+    pub fn input(&self) -> Vec<f16> {
+        (0..6 * self.shape.side.pow(2))
             .map(|i| f16::from_f32((i.wrapping_mul(0x9E37_79B9) >> 16) as f32 % 5.0 - 2.0))
             .collect()
     }
 
+    /// Sums of a workgroup.
+    pub fn n_sum(&self) -> u32 {
+        4 * 8 * self.shape.side.pow(2)
+    }
+
+    /// Its results.
+    pub fn expected(&self) -> Vec<f32> {
+        let x: Vec<f32> = self.input().into_iter().map(f16::to_f32).collect();
+        let sums = reference::products(&x, self.shape.side as usize, 4 * self.loops);
+        sums.iter().copied().cycle().take(self.n_sum() as usize).collect()
+    }
+
     /// Operations of a call: 8 sums per subgroup, 4 products each per iteration.
     pub fn n_flop(&self) -> u64 {
-        2 * 16 * 16 * 16 * 8 * 4 * u64::from(self.loops) * 4 * u64::from(self.n_group)
+        2 * u64::from(self.shape.side).pow(3) * 8 * 4 * u64::from(self.loops) * 4 * u64::from(self.n_group)
     }
 
     /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Lacks`] on a device without cooperative matrices; [`DispatchError::NoKernel`].
+    /// [`DispatchError::Lacks`] on a device without such matrices; [`DispatchError::NoKernel`].
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        if !caps.coop {
-            return Err(DispatchError::Lacks { op: COOP.name, what: "cooperative matrices" });
+        if caps.coop != Some(self.shape) {
+            return Err(DispatchError::Lacks { op: COOP.name, what: "cooperative matrices of this shape" });
         }
         let constants = vec![("LOOPS", self.loops.into())];
-        dispatch(&COOP, &[], constants, [self.n_group, 1, 1], "sums in registers".into())
+        let values: Vec<Value> = self.shape.values().map(|(_, v)| v).collect();
+        dispatch(&COOP, &values, constants, [self.n_group, 1, 1], "sums in registers".into())
+    }
+}
+
+/// A call of [`LANES`]: the size of its subgroups, from the first word of `size`.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes {
+    /// Rows of a matrix, one of those of [`CoopShape::ALL`].
+    pub side: u32,
+}
+
+impl Lanes {
+    const SIDES: [u32; 2] = [16, 8];
+    /// Threads of its workgroup.
+    pub const THREADS: u32 = 256;
+    /// Fewest threads of a subgroup, for the size of `y`.
+    pub const LEAST: u32 = 4;
+
+    /// Values of `y`.
+    pub const fn n_y(&self) -> u32 {
+        Self::THREADS / Self::LEAST * self.side * self.side
+    }
+
+    /// Chooses the kernel.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] for other sides.
+    pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        dispatch(&LANES, &[Value::Int(self.side)], Vec::new(), [1, 1, 1], "one workgroup".into())
     }
 }

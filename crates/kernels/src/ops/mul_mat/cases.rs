@@ -2,7 +2,8 @@
 
 use half::f16;
 
-use super::{COOP_TILES, MulMat};
+use super::MulMat;
+use super::coop::COOP_TILES;
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
@@ -288,7 +289,7 @@ impl Shape {
                 }
                 // Cooperative matrices round differently and take precedence. Software renderers run what GPUs do; their own
                 // form runs in whole models.
-                let coop = caps.coop && call.act != Some(ActivationPrecision::I8);
+                let coop = caps.coop.filter(|_| call.act != Some(ActivationPrecision::I8));
                 let caps = Caps { coop, software: false, ..caps.clone() };
                 let product = call.dispatch(&caps)?.0;
                 Ok(match call.splits {

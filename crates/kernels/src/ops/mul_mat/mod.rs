@@ -2,12 +2,15 @@
 
 mod alone;
 pub(crate) mod cases;
+mod coop;
 mod expert_cases;
 mod nd;
 mod nd_cases;
 mod ranges;
 
 pub use alone::ALONE;
+pub use coop::COOP;
+use coop::EXPERT_TILES;
 pub use nd::MulMatNd;
 use ranges::range_len;
 
@@ -20,66 +23,6 @@ use crate::op::{Op, Value, Variant};
 use crate::ops::mul_mat_join::MulMatJoin;
 use crate::ops::mul_mat_vec::{ActivationPrecision, Epilogue, FewColumns, MulMatVec, few};
 use crate::route::Experts;
-
-/// The same product with cooperative matrices; a separate row because its template is separate.
-pub const COOP: Op = Op {
-    name: "mul_mat_coop",
-    template: template!("mul_mat/coop.wgsl.jinja"),
-    variants: || {
-        let mut out = Vec::new();
-        for f in FORMATS {
-            for x in ["f32", "f16"] {
-                for epi in ["store", "add"] {
-                    for tile in COOP_TILES {
-                        out.push(coop_variant(f, x, epi, tile, "none", true));
-                    }
-                    for tile in WHOLE_TILES {
-                        out.push(coop_variant(f, x, epi, tile, "none", false));
-                    }
-                }
-                for tile in EXPERT_TILES {
-                    out.push(coop_variant(f, x, "store", tile, "each", true));
-                }
-            }
-        }
-        out
-    },
-    cases: Op::cases(|| cases::coop_cases().into_iter().chain(expert_cases::coop_cases()).collect()),
-    ggml: &["MUL_MAT", "MUL_MAT_ID"],
-    grid: None,
-};
-
-fn coop_variant(
-    f: &Format,
-    x: &'static str,
-    epi: &'static str,
-    (bm, bn): (u32, u32),
-    ids: &'static str,
-    has_border: bool,
-) -> Variant {
-    vec![
-        ("a", Value::Word(f.name)),
-        ("x", Value::Word(x)),
-        ("epi", Value::Word(epi)),
-        ("bm", Value::Int(bm)),
-        ("bn", Value::Int(bn)),
-        ("ids", Value::Word(ids)),
-        ("border", Value::Word(if has_border { "yes" } else { "no" })),
-    ]
-}
-
-/// Tiles where columns are grouped by expert, which leaves few columns per expert.
-const EXPERT_TILES: [(u32, u32); 2] = [(64, 64), (64, 32)];
-
-/// Rows and columns of a workgroup's tile with cooperative matrices, large to small.
-const COOP_TILES: [(u32, u32); 5] = [(128, 128), (64, 128), (64, 64), (32, 32), (32, 16)];
-
-/// Those of products of which all tiles are whole: kernels without a border need less workgroup memory.
-const WHOLE_TILES: [(u32, u32); 4] = [(256, 64), (64, 64), (64, 32), (32, 16)];
-/// Bytes of workgroup memory for a row or column of a tile: 64 values and padding.
-const STAGED_BYTES: u32 = 144;
-/// Rows for which the first of them is best: tiles for most multiprocessors (measured on an H100).
-const WHOLE_MANY_ROWS: u32 = 24_576;
 
 /// The row of this operation. Its reference is that of `mul_mat_vec`, column by column; its grid includes products of
 /// few columns, which `mul_mat_vec` computes.
@@ -144,22 +87,6 @@ const TILE_TYPES: [Value; 3] = [Value::Word("f32"), Value::With("f16", Features:
 
 fn tile_variant(f: &Format, tile: Value, ids: &'static str) -> Variant {
     vec![("a", Value::Word(f.name)), ("tile", tile), ("ids", Value::Word(ids))]
-}
-
-/// Rows and columns of a subgroup's part of a tile with borders; the template chooses the same.
-const fn coop_part((bm, bn): (u32, u32)) -> (u32, u32) {
-    let rows = match (bm, bn) {
-        (128, 128) => 64,
-        (32, _) => 16,
-        _ => 32,
-    };
-    (rows, if bn == 16 { 16 } else { 32 })
-}
-
-/// Threads per workgroup for a tile.
-const fn coop_threads((bm, bn): (u32, u32)) -> u32 {
-    let (rows, cols) = coop_part((bm, bn));
-    bm / rows * (bn / cols) * 32
 }
 
 /// Rows and columns of a workgroup's register tile.
@@ -248,9 +175,6 @@ pub struct MulMat {
     pub splits: u32,
 }
 
-/// Fewest of the largest tiles that are better than smaller ones.
-const MANY_LARGE: u32 = 64;
-
 impl MulMat {
     /// The kernel, its grid, and the columns of y per step of grid.x; `None` if the grid does not depend on the
     /// columns.
@@ -277,10 +201,10 @@ impl MulMat {
             return Ok((self.teams(caps)?, None));
         }
         let call = if self.splits > 1 { self.of_ranges() } else { *self };
-        let (dispatch, tile) = match () {
-            () if self.goes_by_coop(caps) => call.coop(caps)?,
-            () if self.goes_by_bytes() => call.bytes()?,
-            () => call.tiles(caps)?,
+        let (dispatch, tile) = match self.coop_shape(caps) {
+            Some(shape) => call.coop(caps, shape)?,
+            None if self.goes_by_bytes() => call.bytes()?,
+            None => call.tiles(caps)?,
         };
         Ok((dispatch, Some(tile)))
     }
@@ -288,10 +212,6 @@ impl MulMat {
     fn goes_by_teams(&self, caps: &Caps) -> bool {
         let few = self.n_col <= Self::few(caps) && self.tile.is_none() && !self.x_f16 && self.ldx % 4 == 0;
         few && self.experts.is_none() && self.splits == 1
-    }
-
-    fn goes_by_coop(&self, caps: &Caps) -> bool {
-        Self::can_coop(caps, self.w.n_col) && self.w.n_row > 0 && self.ldx % 8 == 0
     }
 
     fn goes_by_bytes(&self) -> bool {
@@ -369,11 +289,6 @@ impl MulMat {
         if self.experts.is_some() { "each" } else { "none" }
     }
 
-    /// True if cooperative matrices support products over `k` values, in columns aligned to 16 bytes.
-    fn can_coop(caps: &Caps, k: u32) -> bool {
-        caps.uses_coop() && k % 64 == 0
-    }
-
     /// True if they are used for `n_col` columns. They round x to f16, so they accept it in f16.
     pub fn takes_f16(caps: &Caps, k: u32, n_col: u32) -> bool {
         n_col > Self::few(caps) && Self::can_coop(caps, k)
@@ -384,53 +299,6 @@ impl MulMat {
     /// for 2 to 4 columns and 11 for 8, tiles 9).
     pub fn few(caps: &Caps) -> u32 {
         if caps.uses_coop() { 4 } else { FewColumns::MAX }
-    }
-
-    /// Size of cooperative-matrix tiles for this shape.
-    fn coop_tile(&self, caps: &Caps) -> (u32, u32) {
-        // Large tiles read less per product; small ones keep the device busy when there are few.
-        let [large, middle, small, few, narrow] = COOP_TILES;
-        let n_large = self.w.n_row.div_ceil(large.0) * self.n_col.div_ceil(large.1);
-        let has = |n_thread, n_byte| caps.max_threads >= n_thread && caps.max_workgroup_bytes >= n_byte;
-        match self.n_col {
-            n if n <= narrow.1 => narrow,
-            n if n <= few.1 => few,
-            n if n <= small.1 => small,
-            _ if n_large >= MANY_LARGE && has(256, 45056) => large,
-            _ if has(256, 35840) => middle,
-            _ => small,
-        }
-    }
-
-    /// The tile if all tiles are whole and aligned as matrix stores require, and there are few columns: with many, one
-    /// workgroup runs at once, and a border costs nothing.
-    fn whole_tile(&self, caps: &Caps) -> Option<(u32, u32)> {
-        let aligned = self.affine.is_none() && self.ldy % 4 == 0 && self.y0 % 4 == 0;
-        if !aligned || self.tile.is_some() || self.experts.is_some() || caps.max_threads < 512 {
-            return None;
-        }
-        let first = if self.n_row() >= WHOLE_MANY_ROWS { 0 } else { 1 };
-        let fits = |(bm, bn): &(u32, u32)| {
-            let n_byte = STAGED_BYTES * (bm + bn);
-            self.n_col == *bn && self.n_row() % bm == 0 && n_byte <= caps.max_workgroup_bytes
-        };
-        WHOLE_TILES[first..].iter().copied().find(fits)
-    }
-
-    /// The cooperative-matrix kernel.
-    fn coop(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
-        let by_expert = |e: &MatExperts| {
-            EXPERT_TILES.into_iter().find(|t| t.1 == e.experts.route.tile).expect("a tile that was checked")
-        };
-        let tile = self.experts.as_ref().map(by_expert).or(self.tile);
-        let whole = self.whole_tile(caps);
-        let (bm, bn) = tile.or(whole).unwrap_or_else(|| self.coop_tile(caps));
-        let (x, epi) = (if self.x_f16 { "f16" } else { "f32" }, if self.add { "add" } else { "store" });
-        let values = coop_variant(self.w.format, x, epi, (bm, bn), self.ids(), whole.is_none());
-        let values: Vec<Value> = values.into_iter().map(|(_, v)| v).collect();
-        let more = [("BLOCKS", self.w.layout().blocks_per_row.into())];
-        let why = format!("cooperative matrices in tiles of {bm} x {bn}");
-        self.tiled(&COOP, &values, (bm, bn), &more, why)
     }
 
     /// Register tiles of int8.

@@ -1,7 +1,8 @@
 //! Ranges of K for separate workgroups, whose partial sums a join reduces.
 
-use super::{COOP_TILES, MulMat, SIDE, WHOLE_TILES, coop_threads};
-use crate::caps::Caps;
+use super::coop::{COOP_TILES, WHOLE_TILES, coop_threads};
+use super::{MulMat, SIDE};
+use crate::caps::{Caps, CoopShape};
 
 /// Length of each of `n` ranges of K, in whole stages of 64 values.
 pub(super) const fn range_len(k: u32, n: u32) -> u32 {
@@ -45,20 +46,20 @@ impl MulMat {
         let [least, most] = SPLITS;
         let most = (self.w.n_col / LEAST_RUN).min(bound.min(u64::from(most)) as u32);
         let [enough_many, enough_few, enough] = ENOUGH_THREADS;
-        if !self.goes_by_coop(caps) {
+        let Some(shape) = self.coop_shape(caps) else {
             let busy = self.w.n_row.div_ceil(SIDE) * self.n_col.div_ceil(SIDE) * 64;
             let n = (enough / busy.max(1)).min(most);
             return if n < least { self } else { self.in_ranges(n) };
-        }
-        if let Some(n) = self.whole_ranges(caps, most) {
+        };
+        if let Some(n) = self.whole_ranges(caps, shape, most) {
             return self.in_ranges(n);
         }
-        let (bm, bn) = self.tile.unwrap_or_else(|| self.coop_tile(caps));
+        let (bm, bn) = self.asked_tile(shape).unwrap_or_else(|| self.coop_tile(caps, shape));
         let n_tile = self.w.n_row.div_ceil(bm) * self.n_col.div_ceil(bn);
-        if (bm, bn) == COOP_TILES[0] {
+        if (bm, bn) == COOP_TILES[0] && shape == CoopShape::WARP {
             return self.in_waves(n_tile, most);
         }
-        let busy = n_tile * coop_threads((bm, bn));
+        let busy = n_tile * coop_threads((bm, bn), shape);
         let (enough, least) = if bn > 64 { (enough_many, least) } else { (enough_few, 2) };
         // The narrowest tiles do little per stage: many stages are better halved.
         let is_long = bn == 16 && self.w.n_col >= 4096 && busy < 2 * enough;
@@ -68,12 +69,12 @@ impl MulMat {
 
     /// The number of ranges if all tiles of the product, or of its ranges, are whole: ranges have one length, so that
     /// the kernel's loop has constant bounds.
-    fn whole_ranges(self, caps: &Caps, most: u32) -> Option<u32> {
-        let tile = self.of_ranges().whole_tile(caps)?;
+    fn whole_ranges(self, caps: &Caps, shape: CoopShape, most: u32) -> Option<u32> {
+        let tile = self.of_ranges().whole_tile(caps, shape)?;
         let (enough, most_whole) = WHOLE[WHOLE_TILES.iter().position(|t| *t == tile)?];
         let wanted = (enough / (self.w.n_row / tile.0).max(1)).min(most).min(most_whole).max(1);
         let n = (1..=wanted).rev().find(|n| self.w.n_col % (64 * n) == 0)?;
-        (n > 1 || self.whole_tile(caps).is_some()).then_some(n)
+        (n > 1 || self.whole_tile(caps, shape).is_some()).then_some(n)
     }
 
     /// Splits K so that the last wave of large tiles leaves few multiprocessors idle, if that gains more than the join
@@ -116,7 +117,7 @@ mod tests {
             splits: 1,
         };
         let large = Caps { max_workgroup_bytes: 49152, max_threads: 1024, max_binding_bytes, ..Caps::base() };
-        let caps = Caps { subgroup: Some((32, 32)), f16: true, coop: true, ..large };
+        let caps = Caps { subgroup: Some((32, 32)), f16: true, coop: Some(CoopShape::WARP), ..large };
         call.spread(&caps).splits
     }
 
