@@ -81,8 +81,9 @@ impl EngineBuilder {
         self
     }
 
-    /// The most tokens of a step, answers and prompts together; no more than [`Self::chunk`]. Prompts get at least 64
-    /// of a step, where the chunk has room for them. Default: as many as run in a fraction of a second on the device.
+    /// The most tokens of a step, answers and prompts together; no more than [`Self::chunk`], and on the CPU no more
+    /// than 64. Prompts get at least 64 of a step, where it has room for them. Default: as many as run in a fraction of
+    /// a second on the device.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn step_tokens(mut self, n: usize) -> Self {
         self.step_tokens = Some(n);

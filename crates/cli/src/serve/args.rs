@@ -107,8 +107,8 @@ pub(crate) struct Args {
     /// The same in memory, such as 4GiB: as many tokens as fit, at least a context
     #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "kv_tokens")]
     kv_memory: Option<u64>,
-    /// Most tokens of a step, answers and prompts together, within --chunk; prompts get at least 64 of them [default:
-    /// as many as run in a fraction of a second]
+    /// Most tokens of a step, answers and prompts together, within --chunk, on the CPU 64; prompts get at least 64 of
+    /// them, where there is room [default: as many as run in a fraction of a second]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     step_tokens: Option<u32>,

@@ -43,8 +43,8 @@ impl Scheduler {
         if self.pool.n_available() < n_new + n_reserved
             && let Some((page, n)) = found.tail.take()
         {
-            // The held source page may be the missing one.
-            if self.pool.take_over(page) {
+            // The held source page may be the missing one. A request that has to wait leaves the prefix to others.
+            if self.pool.n_available() + 1 >= n_new + n_reserved && self.pool.take_over(page) {
                 found.pages.push(page);
                 n_new -= 1;
                 n_cached += n;

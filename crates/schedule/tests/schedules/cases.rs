@@ -304,6 +304,22 @@ fn the_only_page_is_taken_over_with_its_prefix() {
     assert_eq!(begun(&mut s, 3, &[1, 2, 3, 3]), (3, 1));
 }
 
+#[test]
+fn a_request_that_waits_takes_no_page_over() {
+    let mut s = Scheduler::new(Limits { n_ctx: 4, n_page: 2, ..small() }).expect("a context");
+    assert_eq!(begun(&mut s, 1, &[1, 2, 3]), (0, 0));
+    s.submit(Request { max_tokens: 2, ..request(2, &[5, 6]) }).expect("a prompt");
+    let all = Budget { rows: 8, prompt: 0, repeat: 1 };
+    assert_eq!(s.next(all).expect("a prompt").step.rows.len(), 2);
+    s.submit(Request { max_tokens: 1, ..request(3, &[1, 2, 4]) }).expect("a prompt");
+    s.done(&[9]);
+    // The other request may need the page.
+    assert_eq!(s.next(all).expect("an answer").step.rows.len(), 1);
+    s.done(&[9]);
+    let work = s.next(all).expect("the prompt");
+    assert!(work.before.iter().any(|change| matches!(change, Change::Start { n_cached: 2, .. })), "{work:?}");
+}
+
 /// Which request has which slot.
 #[derive(Default)]
 struct Slots(HashMap<u32, u64>);

@@ -20,6 +20,7 @@ use crate::sampling;
 pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let fields = Fields::of(body, "")?;
     let limit = fields.integer("max_tokens", 1..=i64::MAX)?.map(|limit| limit as usize);
+    limit.map_or(Ok(()), |limit| request::check_budget(&fields, limit))?;
     let limit = fields.need("max_tokens", limit.or(facts.dialects.anthropic_max_tokens))?;
     let mut ask = read(&fields, facts)?;
     ask.options.max_tokens = Some(facts.max_tokens.map_or(limit, |most| most.min(limit)));

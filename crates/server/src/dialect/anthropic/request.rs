@@ -201,16 +201,20 @@ fn thinking(fields: &Fields<'_>) -> Result<(Option<bool>, Option<i64>), ApiError
     let Some(thinking) = fields.object("thinking")? else { return Ok((None, None)) };
     let budget = thinking.integer("budget_tokens", 0..=i64::MAX)?;
     match thinking.need("type", thinking.text("type")?)? {
-        "enabled" | "adaptive" => {
-            // A request whose tokens are counted has no limit.
-            let most = fields.integer("max_tokens", 1..=i64::MAX)?;
-            if budget.zip(most).is_some_and(|(budget, most)| budget >= most) {
-                return Err(thinking.wrong("budget_tokens", "less than `max_tokens`"));
-            }
-            Ok((Some(true), budget))
-        }
+        "enabled" | "adaptive" => Ok((Some(true), budget)),
         "disabled" => Ok((Some(false), None)),
         _ => Err(thinking.wrong("type", "\"enabled\", \"adaptive\" or \"disabled\"")),
+    }
+}
+
+/// Refuses a budget of reasoning that leaves nothing of this limit for the answer.
+pub(super) fn check_budget(fields: &Fields<'_>, limit: usize) -> Result<(), ApiError> {
+    let (_, budget) = thinking(fields)?;
+    match (budget, fields.object("thinking")?) {
+        (Some(budget), Some(thinking)) if usize::try_from(budget).map_or(true, |n| n >= limit) => {
+            Err(thinking.wrong("budget_tokens", "less than `max_tokens`"))
+        }
+        _ => Ok(()),
     }
 }
 
