@@ -441,23 +441,23 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
         var h35 = vec4<f16>();
         var h36 = vec4<f16>();
         var h37 = vec4<f16>();
-        {
-            let a00 = ws[((tr + 0u) * 4u + (0u ^ swr)) * 2u + 0u];
-            let a01 = ws[((tr + 0u) * 4u + (0u ^ swr)) * 2u + 1u];
-            let a10 = ws[((tr + 8u) * 4u + (0u ^ swr)) * 2u + 0u];
-            let a11 = ws[((tr + 8u) * 4u + (0u ^ swr)) * 2u + 1u];
-            let a20 = ws[((tr + 16u) * 4u + (0u ^ swr)) * 2u + 0u];
-            let a21 = ws[((tr + 16u) * 4u + (0u ^ swr)) * 2u + 1u];
-            let a30 = ws[((tr + 24u) * 4u + (0u ^ swr)) * 2u + 0u];
-            let a31 = ws[((tr + 24u) * 4u + (0u ^ swr)) * 2u + 1u];
-            let a40 = ws[((tr + 32u) * 4u + (0u ^ swr)) * 2u + 0u];
-            let a41 = ws[((tr + 32u) * 4u + (0u ^ swr)) * 2u + 1u];
-            let a50 = ws[((tr + 40u) * 4u + (0u ^ swr)) * 2u + 0u];
-            let a51 = ws[((tr + 40u) * 4u + (0u ^ swr)) * 2u + 1u];
-            let a60 = ws[((tr + 48u) * 4u + (0u ^ swr)) * 2u + 0u];
-            let a61 = ws[((tr + 48u) * 4u + (0u ^ swr)) * 2u + 1u];
-            let a70 = ws[((tr + 56u) * 4u + (0u ^ swr)) * 2u + 0u];
-            let a71 = ws[((tr + 56u) * 4u + (0u ^ swr)) * 2u + 1u];
+        for (var u = 0u; u < 4u; u++) {
+            let a00 = ws[((tr + 0u) * 4u + (u ^ swr)) * 2u + 0u];
+            let a01 = ws[((tr + 0u) * 4u + (u ^ swr)) * 2u + 1u];
+            let a10 = ws[((tr + 8u) * 4u + (u ^ swr)) * 2u + 0u];
+            let a11 = ws[((tr + 8u) * 4u + (u ^ swr)) * 2u + 1u];
+            let a20 = ws[((tr + 16u) * 4u + (u ^ swr)) * 2u + 0u];
+            let a21 = ws[((tr + 16u) * 4u + (u ^ swr)) * 2u + 1u];
+            let a30 = ws[((tr + 24u) * 4u + (u ^ swr)) * 2u + 0u];
+            let a31 = ws[((tr + 24u) * 4u + (u ^ swr)) * 2u + 1u];
+            let a40 = ws[((tr + 32u) * 4u + (u ^ swr)) * 2u + 0u];
+            let a41 = ws[((tr + 32u) * 4u + (u ^ swr)) * 2u + 1u];
+            let a50 = ws[((tr + 40u) * 4u + (u ^ swr)) * 2u + 0u];
+            let a51 = ws[((tr + 40u) * 4u + (u ^ swr)) * 2u + 1u];
+            let a60 = ws[((tr + 48u) * 4u + (u ^ swr)) * 2u + 0u];
+            let a61 = ws[((tr + 48u) * 4u + (u ^ swr)) * 2u + 1u];
+            let a70 = ws[((tr + 56u) * 4u + (u ^ swr)) * 2u + 0u];
+            let a71 = ws[((tr + 56u) * 4u + (u ^ swr)) * 2u + 1u];
             let t00xy = vec4<f16>(a00.xy, a10.xy);
             let t00zw = vec4<f16>(a00.zw, a10.zw);
             let t01xy = vec4<f16>(a01.xy, a11.xy);
@@ -475,8 +475,8 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             let t31xy = vec4<f16>(a61.xy, a71.xy);
             let t31zw = vec4<f16>(a61.zw, a71.zw);
             {
-            let b0 = xs[((tc + 0u) * 4u + (0u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 0u) * 4u + (0u ^ swc)) * 2u + 1u];
+            let b0 = xs[((tc + 0u) * 4u + (u ^ swc)) * 2u + 0u];
+            let b1 = xs[((tc + 0u) * 4u + (u ^ swc)) * 2u + 1u];
             h00 = fma(t00xy, b0.xyxy, h00);
             h10 = fma(t10xy, b0.xyxy, h10);
             h20 = fma(t20xy, b0.xyxy, h20);
@@ -495,8 +495,8 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             h30 = fma(t31zw, b1.zwzw, h30);
             }
             {
-            let b0 = xs[((tc + 8u) * 4u + (0u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 8u) * 4u + (0u ^ swc)) * 2u + 1u];
+            let b0 = xs[((tc + 8u) * 4u + (u ^ swc)) * 2u + 0u];
+            let b1 = xs[((tc + 8u) * 4u + (u ^ swc)) * 2u + 1u];
             h01 = fma(t00xy, b0.xyxy, h01);
             h11 = fma(t10xy, b0.xyxy, h11);
             h21 = fma(t20xy, b0.xyxy, h21);
@@ -515,8 +515,8 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             h31 = fma(t31zw, b1.zwzw, h31);
             }
             {
-            let b0 = xs[((tc + 16u) * 4u + (0u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 16u) * 4u + (0u ^ swc)) * 2u + 1u];
+            let b0 = xs[((tc + 16u) * 4u + (u ^ swc)) * 2u + 0u];
+            let b1 = xs[((tc + 16u) * 4u + (u ^ swc)) * 2u + 1u];
             h02 = fma(t00xy, b0.xyxy, h02);
             h12 = fma(t10xy, b0.xyxy, h12);
             h22 = fma(t20xy, b0.xyxy, h22);
@@ -535,8 +535,8 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             h32 = fma(t31zw, b1.zwzw, h32);
             }
             {
-            let b0 = xs[((tc + 24u) * 4u + (0u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 24u) * 4u + (0u ^ swc)) * 2u + 1u];
+            let b0 = xs[((tc + 24u) * 4u + (u ^ swc)) * 2u + 0u];
+            let b1 = xs[((tc + 24u) * 4u + (u ^ swc)) * 2u + 1u];
             h03 = fma(t00xy, b0.xyxy, h03);
             h13 = fma(t10xy, b0.xyxy, h13);
             h23 = fma(t20xy, b0.xyxy, h23);
@@ -555,8 +555,8 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             h33 = fma(t31zw, b1.zwzw, h33);
             }
             {
-            let b0 = xs[((tc + 32u) * 4u + (0u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 32u) * 4u + (0u ^ swc)) * 2u + 1u];
+            let b0 = xs[((tc + 32u) * 4u + (u ^ swc)) * 2u + 0u];
+            let b1 = xs[((tc + 32u) * 4u + (u ^ swc)) * 2u + 1u];
             h04 = fma(t00xy, b0.xyxy, h04);
             h14 = fma(t10xy, b0.xyxy, h14);
             h24 = fma(t20xy, b0.xyxy, h24);
@@ -575,8 +575,8 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             h34 = fma(t31zw, b1.zwzw, h34);
             }
             {
-            let b0 = xs[((tc + 40u) * 4u + (0u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 40u) * 4u + (0u ^ swc)) * 2u + 1u];
+            let b0 = xs[((tc + 40u) * 4u + (u ^ swc)) * 2u + 0u];
+            let b1 = xs[((tc + 40u) * 4u + (u ^ swc)) * 2u + 1u];
             h05 = fma(t00xy, b0.xyxy, h05);
             h15 = fma(t10xy, b0.xyxy, h15);
             h25 = fma(t20xy, b0.xyxy, h25);
@@ -595,8 +595,8 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             h35 = fma(t31zw, b1.zwzw, h35);
             }
             {
-            let b0 = xs[((tc + 48u) * 4u + (0u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 48u) * 4u + (0u ^ swc)) * 2u + 1u];
+            let b0 = xs[((tc + 48u) * 4u + (u ^ swc)) * 2u + 0u];
+            let b1 = xs[((tc + 48u) * 4u + (u ^ swc)) * 2u + 1u];
             h06 = fma(t00xy, b0.xyxy, h06);
             h16 = fma(t10xy, b0.xyxy, h16);
             h26 = fma(t20xy, b0.xyxy, h26);
@@ -615,593 +615,8 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             h36 = fma(t31zw, b1.zwzw, h36);
             }
             {
-            let b0 = xs[((tc + 56u) * 4u + (0u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 56u) * 4u + (0u ^ swc)) * 2u + 1u];
-            h07 = fma(t00xy, b0.xyxy, h07);
-            h17 = fma(t10xy, b0.xyxy, h17);
-            h27 = fma(t20xy, b0.xyxy, h27);
-            h37 = fma(t30xy, b0.xyxy, h37);
-            h07 = fma(t00zw, b0.zwzw, h07);
-            h17 = fma(t10zw, b0.zwzw, h17);
-            h27 = fma(t20zw, b0.zwzw, h27);
-            h37 = fma(t30zw, b0.zwzw, h37);
-            h07 = fma(t01xy, b1.xyxy, h07);
-            h17 = fma(t11xy, b1.xyxy, h17);
-            h27 = fma(t21xy, b1.xyxy, h27);
-            h37 = fma(t31xy, b1.xyxy, h37);
-            h07 = fma(t01zw, b1.zwzw, h07);
-            h17 = fma(t11zw, b1.zwzw, h17);
-            h27 = fma(t21zw, b1.zwzw, h27);
-            h37 = fma(t31zw, b1.zwzw, h37);
-            }
-
-        }
-        {
-            let a00 = ws[((tr + 0u) * 4u + (1u ^ swr)) * 2u + 0u];
-            let a01 = ws[((tr + 0u) * 4u + (1u ^ swr)) * 2u + 1u];
-            let a10 = ws[((tr + 8u) * 4u + (1u ^ swr)) * 2u + 0u];
-            let a11 = ws[((tr + 8u) * 4u + (1u ^ swr)) * 2u + 1u];
-            let a20 = ws[((tr + 16u) * 4u + (1u ^ swr)) * 2u + 0u];
-            let a21 = ws[((tr + 16u) * 4u + (1u ^ swr)) * 2u + 1u];
-            let a30 = ws[((tr + 24u) * 4u + (1u ^ swr)) * 2u + 0u];
-            let a31 = ws[((tr + 24u) * 4u + (1u ^ swr)) * 2u + 1u];
-            let a40 = ws[((tr + 32u) * 4u + (1u ^ swr)) * 2u + 0u];
-            let a41 = ws[((tr + 32u) * 4u + (1u ^ swr)) * 2u + 1u];
-            let a50 = ws[((tr + 40u) * 4u + (1u ^ swr)) * 2u + 0u];
-            let a51 = ws[((tr + 40u) * 4u + (1u ^ swr)) * 2u + 1u];
-            let a60 = ws[((tr + 48u) * 4u + (1u ^ swr)) * 2u + 0u];
-            let a61 = ws[((tr + 48u) * 4u + (1u ^ swr)) * 2u + 1u];
-            let a70 = ws[((tr + 56u) * 4u + (1u ^ swr)) * 2u + 0u];
-            let a71 = ws[((tr + 56u) * 4u + (1u ^ swr)) * 2u + 1u];
-            let t00xy = vec4<f16>(a00.xy, a10.xy);
-            let t00zw = vec4<f16>(a00.zw, a10.zw);
-            let t01xy = vec4<f16>(a01.xy, a11.xy);
-            let t01zw = vec4<f16>(a01.zw, a11.zw);
-            let t10xy = vec4<f16>(a20.xy, a30.xy);
-            let t10zw = vec4<f16>(a20.zw, a30.zw);
-            let t11xy = vec4<f16>(a21.xy, a31.xy);
-            let t11zw = vec4<f16>(a21.zw, a31.zw);
-            let t20xy = vec4<f16>(a40.xy, a50.xy);
-            let t20zw = vec4<f16>(a40.zw, a50.zw);
-            let t21xy = vec4<f16>(a41.xy, a51.xy);
-            let t21zw = vec4<f16>(a41.zw, a51.zw);
-            let t30xy = vec4<f16>(a60.xy, a70.xy);
-            let t30zw = vec4<f16>(a60.zw, a70.zw);
-            let t31xy = vec4<f16>(a61.xy, a71.xy);
-            let t31zw = vec4<f16>(a61.zw, a71.zw);
-            {
-            let b0 = xs[((tc + 0u) * 4u + (1u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 0u) * 4u + (1u ^ swc)) * 2u + 1u];
-            h00 = fma(t00xy, b0.xyxy, h00);
-            h10 = fma(t10xy, b0.xyxy, h10);
-            h20 = fma(t20xy, b0.xyxy, h20);
-            h30 = fma(t30xy, b0.xyxy, h30);
-            h00 = fma(t00zw, b0.zwzw, h00);
-            h10 = fma(t10zw, b0.zwzw, h10);
-            h20 = fma(t20zw, b0.zwzw, h20);
-            h30 = fma(t30zw, b0.zwzw, h30);
-            h00 = fma(t01xy, b1.xyxy, h00);
-            h10 = fma(t11xy, b1.xyxy, h10);
-            h20 = fma(t21xy, b1.xyxy, h20);
-            h30 = fma(t31xy, b1.xyxy, h30);
-            h00 = fma(t01zw, b1.zwzw, h00);
-            h10 = fma(t11zw, b1.zwzw, h10);
-            h20 = fma(t21zw, b1.zwzw, h20);
-            h30 = fma(t31zw, b1.zwzw, h30);
-            }
-            {
-            let b0 = xs[((tc + 8u) * 4u + (1u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 8u) * 4u + (1u ^ swc)) * 2u + 1u];
-            h01 = fma(t00xy, b0.xyxy, h01);
-            h11 = fma(t10xy, b0.xyxy, h11);
-            h21 = fma(t20xy, b0.xyxy, h21);
-            h31 = fma(t30xy, b0.xyxy, h31);
-            h01 = fma(t00zw, b0.zwzw, h01);
-            h11 = fma(t10zw, b0.zwzw, h11);
-            h21 = fma(t20zw, b0.zwzw, h21);
-            h31 = fma(t30zw, b0.zwzw, h31);
-            h01 = fma(t01xy, b1.xyxy, h01);
-            h11 = fma(t11xy, b1.xyxy, h11);
-            h21 = fma(t21xy, b1.xyxy, h21);
-            h31 = fma(t31xy, b1.xyxy, h31);
-            h01 = fma(t01zw, b1.zwzw, h01);
-            h11 = fma(t11zw, b1.zwzw, h11);
-            h21 = fma(t21zw, b1.zwzw, h21);
-            h31 = fma(t31zw, b1.zwzw, h31);
-            }
-            {
-            let b0 = xs[((tc + 16u) * 4u + (1u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 16u) * 4u + (1u ^ swc)) * 2u + 1u];
-            h02 = fma(t00xy, b0.xyxy, h02);
-            h12 = fma(t10xy, b0.xyxy, h12);
-            h22 = fma(t20xy, b0.xyxy, h22);
-            h32 = fma(t30xy, b0.xyxy, h32);
-            h02 = fma(t00zw, b0.zwzw, h02);
-            h12 = fma(t10zw, b0.zwzw, h12);
-            h22 = fma(t20zw, b0.zwzw, h22);
-            h32 = fma(t30zw, b0.zwzw, h32);
-            h02 = fma(t01xy, b1.xyxy, h02);
-            h12 = fma(t11xy, b1.xyxy, h12);
-            h22 = fma(t21xy, b1.xyxy, h22);
-            h32 = fma(t31xy, b1.xyxy, h32);
-            h02 = fma(t01zw, b1.zwzw, h02);
-            h12 = fma(t11zw, b1.zwzw, h12);
-            h22 = fma(t21zw, b1.zwzw, h22);
-            h32 = fma(t31zw, b1.zwzw, h32);
-            }
-            {
-            let b0 = xs[((tc + 24u) * 4u + (1u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 24u) * 4u + (1u ^ swc)) * 2u + 1u];
-            h03 = fma(t00xy, b0.xyxy, h03);
-            h13 = fma(t10xy, b0.xyxy, h13);
-            h23 = fma(t20xy, b0.xyxy, h23);
-            h33 = fma(t30xy, b0.xyxy, h33);
-            h03 = fma(t00zw, b0.zwzw, h03);
-            h13 = fma(t10zw, b0.zwzw, h13);
-            h23 = fma(t20zw, b0.zwzw, h23);
-            h33 = fma(t30zw, b0.zwzw, h33);
-            h03 = fma(t01xy, b1.xyxy, h03);
-            h13 = fma(t11xy, b1.xyxy, h13);
-            h23 = fma(t21xy, b1.xyxy, h23);
-            h33 = fma(t31xy, b1.xyxy, h33);
-            h03 = fma(t01zw, b1.zwzw, h03);
-            h13 = fma(t11zw, b1.zwzw, h13);
-            h23 = fma(t21zw, b1.zwzw, h23);
-            h33 = fma(t31zw, b1.zwzw, h33);
-            }
-            {
-            let b0 = xs[((tc + 32u) * 4u + (1u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 32u) * 4u + (1u ^ swc)) * 2u + 1u];
-            h04 = fma(t00xy, b0.xyxy, h04);
-            h14 = fma(t10xy, b0.xyxy, h14);
-            h24 = fma(t20xy, b0.xyxy, h24);
-            h34 = fma(t30xy, b0.xyxy, h34);
-            h04 = fma(t00zw, b0.zwzw, h04);
-            h14 = fma(t10zw, b0.zwzw, h14);
-            h24 = fma(t20zw, b0.zwzw, h24);
-            h34 = fma(t30zw, b0.zwzw, h34);
-            h04 = fma(t01xy, b1.xyxy, h04);
-            h14 = fma(t11xy, b1.xyxy, h14);
-            h24 = fma(t21xy, b1.xyxy, h24);
-            h34 = fma(t31xy, b1.xyxy, h34);
-            h04 = fma(t01zw, b1.zwzw, h04);
-            h14 = fma(t11zw, b1.zwzw, h14);
-            h24 = fma(t21zw, b1.zwzw, h24);
-            h34 = fma(t31zw, b1.zwzw, h34);
-            }
-            {
-            let b0 = xs[((tc + 40u) * 4u + (1u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 40u) * 4u + (1u ^ swc)) * 2u + 1u];
-            h05 = fma(t00xy, b0.xyxy, h05);
-            h15 = fma(t10xy, b0.xyxy, h15);
-            h25 = fma(t20xy, b0.xyxy, h25);
-            h35 = fma(t30xy, b0.xyxy, h35);
-            h05 = fma(t00zw, b0.zwzw, h05);
-            h15 = fma(t10zw, b0.zwzw, h15);
-            h25 = fma(t20zw, b0.zwzw, h25);
-            h35 = fma(t30zw, b0.zwzw, h35);
-            h05 = fma(t01xy, b1.xyxy, h05);
-            h15 = fma(t11xy, b1.xyxy, h15);
-            h25 = fma(t21xy, b1.xyxy, h25);
-            h35 = fma(t31xy, b1.xyxy, h35);
-            h05 = fma(t01zw, b1.zwzw, h05);
-            h15 = fma(t11zw, b1.zwzw, h15);
-            h25 = fma(t21zw, b1.zwzw, h25);
-            h35 = fma(t31zw, b1.zwzw, h35);
-            }
-            {
-            let b0 = xs[((tc + 48u) * 4u + (1u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 48u) * 4u + (1u ^ swc)) * 2u + 1u];
-            h06 = fma(t00xy, b0.xyxy, h06);
-            h16 = fma(t10xy, b0.xyxy, h16);
-            h26 = fma(t20xy, b0.xyxy, h26);
-            h36 = fma(t30xy, b0.xyxy, h36);
-            h06 = fma(t00zw, b0.zwzw, h06);
-            h16 = fma(t10zw, b0.zwzw, h16);
-            h26 = fma(t20zw, b0.zwzw, h26);
-            h36 = fma(t30zw, b0.zwzw, h36);
-            h06 = fma(t01xy, b1.xyxy, h06);
-            h16 = fma(t11xy, b1.xyxy, h16);
-            h26 = fma(t21xy, b1.xyxy, h26);
-            h36 = fma(t31xy, b1.xyxy, h36);
-            h06 = fma(t01zw, b1.zwzw, h06);
-            h16 = fma(t11zw, b1.zwzw, h16);
-            h26 = fma(t21zw, b1.zwzw, h26);
-            h36 = fma(t31zw, b1.zwzw, h36);
-            }
-            {
-            let b0 = xs[((tc + 56u) * 4u + (1u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 56u) * 4u + (1u ^ swc)) * 2u + 1u];
-            h07 = fma(t00xy, b0.xyxy, h07);
-            h17 = fma(t10xy, b0.xyxy, h17);
-            h27 = fma(t20xy, b0.xyxy, h27);
-            h37 = fma(t30xy, b0.xyxy, h37);
-            h07 = fma(t00zw, b0.zwzw, h07);
-            h17 = fma(t10zw, b0.zwzw, h17);
-            h27 = fma(t20zw, b0.zwzw, h27);
-            h37 = fma(t30zw, b0.zwzw, h37);
-            h07 = fma(t01xy, b1.xyxy, h07);
-            h17 = fma(t11xy, b1.xyxy, h17);
-            h27 = fma(t21xy, b1.xyxy, h27);
-            h37 = fma(t31xy, b1.xyxy, h37);
-            h07 = fma(t01zw, b1.zwzw, h07);
-            h17 = fma(t11zw, b1.zwzw, h17);
-            h27 = fma(t21zw, b1.zwzw, h27);
-            h37 = fma(t31zw, b1.zwzw, h37);
-            }
-
-        }
-        {
-            let a00 = ws[((tr + 0u) * 4u + (2u ^ swr)) * 2u + 0u];
-            let a01 = ws[((tr + 0u) * 4u + (2u ^ swr)) * 2u + 1u];
-            let a10 = ws[((tr + 8u) * 4u + (2u ^ swr)) * 2u + 0u];
-            let a11 = ws[((tr + 8u) * 4u + (2u ^ swr)) * 2u + 1u];
-            let a20 = ws[((tr + 16u) * 4u + (2u ^ swr)) * 2u + 0u];
-            let a21 = ws[((tr + 16u) * 4u + (2u ^ swr)) * 2u + 1u];
-            let a30 = ws[((tr + 24u) * 4u + (2u ^ swr)) * 2u + 0u];
-            let a31 = ws[((tr + 24u) * 4u + (2u ^ swr)) * 2u + 1u];
-            let a40 = ws[((tr + 32u) * 4u + (2u ^ swr)) * 2u + 0u];
-            let a41 = ws[((tr + 32u) * 4u + (2u ^ swr)) * 2u + 1u];
-            let a50 = ws[((tr + 40u) * 4u + (2u ^ swr)) * 2u + 0u];
-            let a51 = ws[((tr + 40u) * 4u + (2u ^ swr)) * 2u + 1u];
-            let a60 = ws[((tr + 48u) * 4u + (2u ^ swr)) * 2u + 0u];
-            let a61 = ws[((tr + 48u) * 4u + (2u ^ swr)) * 2u + 1u];
-            let a70 = ws[((tr + 56u) * 4u + (2u ^ swr)) * 2u + 0u];
-            let a71 = ws[((tr + 56u) * 4u + (2u ^ swr)) * 2u + 1u];
-            let t00xy = vec4<f16>(a00.xy, a10.xy);
-            let t00zw = vec4<f16>(a00.zw, a10.zw);
-            let t01xy = vec4<f16>(a01.xy, a11.xy);
-            let t01zw = vec4<f16>(a01.zw, a11.zw);
-            let t10xy = vec4<f16>(a20.xy, a30.xy);
-            let t10zw = vec4<f16>(a20.zw, a30.zw);
-            let t11xy = vec4<f16>(a21.xy, a31.xy);
-            let t11zw = vec4<f16>(a21.zw, a31.zw);
-            let t20xy = vec4<f16>(a40.xy, a50.xy);
-            let t20zw = vec4<f16>(a40.zw, a50.zw);
-            let t21xy = vec4<f16>(a41.xy, a51.xy);
-            let t21zw = vec4<f16>(a41.zw, a51.zw);
-            let t30xy = vec4<f16>(a60.xy, a70.xy);
-            let t30zw = vec4<f16>(a60.zw, a70.zw);
-            let t31xy = vec4<f16>(a61.xy, a71.xy);
-            let t31zw = vec4<f16>(a61.zw, a71.zw);
-            {
-            let b0 = xs[((tc + 0u) * 4u + (2u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 0u) * 4u + (2u ^ swc)) * 2u + 1u];
-            h00 = fma(t00xy, b0.xyxy, h00);
-            h10 = fma(t10xy, b0.xyxy, h10);
-            h20 = fma(t20xy, b0.xyxy, h20);
-            h30 = fma(t30xy, b0.xyxy, h30);
-            h00 = fma(t00zw, b0.zwzw, h00);
-            h10 = fma(t10zw, b0.zwzw, h10);
-            h20 = fma(t20zw, b0.zwzw, h20);
-            h30 = fma(t30zw, b0.zwzw, h30);
-            h00 = fma(t01xy, b1.xyxy, h00);
-            h10 = fma(t11xy, b1.xyxy, h10);
-            h20 = fma(t21xy, b1.xyxy, h20);
-            h30 = fma(t31xy, b1.xyxy, h30);
-            h00 = fma(t01zw, b1.zwzw, h00);
-            h10 = fma(t11zw, b1.zwzw, h10);
-            h20 = fma(t21zw, b1.zwzw, h20);
-            h30 = fma(t31zw, b1.zwzw, h30);
-            }
-            {
-            let b0 = xs[((tc + 8u) * 4u + (2u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 8u) * 4u + (2u ^ swc)) * 2u + 1u];
-            h01 = fma(t00xy, b0.xyxy, h01);
-            h11 = fma(t10xy, b0.xyxy, h11);
-            h21 = fma(t20xy, b0.xyxy, h21);
-            h31 = fma(t30xy, b0.xyxy, h31);
-            h01 = fma(t00zw, b0.zwzw, h01);
-            h11 = fma(t10zw, b0.zwzw, h11);
-            h21 = fma(t20zw, b0.zwzw, h21);
-            h31 = fma(t30zw, b0.zwzw, h31);
-            h01 = fma(t01xy, b1.xyxy, h01);
-            h11 = fma(t11xy, b1.xyxy, h11);
-            h21 = fma(t21xy, b1.xyxy, h21);
-            h31 = fma(t31xy, b1.xyxy, h31);
-            h01 = fma(t01zw, b1.zwzw, h01);
-            h11 = fma(t11zw, b1.zwzw, h11);
-            h21 = fma(t21zw, b1.zwzw, h21);
-            h31 = fma(t31zw, b1.zwzw, h31);
-            }
-            {
-            let b0 = xs[((tc + 16u) * 4u + (2u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 16u) * 4u + (2u ^ swc)) * 2u + 1u];
-            h02 = fma(t00xy, b0.xyxy, h02);
-            h12 = fma(t10xy, b0.xyxy, h12);
-            h22 = fma(t20xy, b0.xyxy, h22);
-            h32 = fma(t30xy, b0.xyxy, h32);
-            h02 = fma(t00zw, b0.zwzw, h02);
-            h12 = fma(t10zw, b0.zwzw, h12);
-            h22 = fma(t20zw, b0.zwzw, h22);
-            h32 = fma(t30zw, b0.zwzw, h32);
-            h02 = fma(t01xy, b1.xyxy, h02);
-            h12 = fma(t11xy, b1.xyxy, h12);
-            h22 = fma(t21xy, b1.xyxy, h22);
-            h32 = fma(t31xy, b1.xyxy, h32);
-            h02 = fma(t01zw, b1.zwzw, h02);
-            h12 = fma(t11zw, b1.zwzw, h12);
-            h22 = fma(t21zw, b1.zwzw, h22);
-            h32 = fma(t31zw, b1.zwzw, h32);
-            }
-            {
-            let b0 = xs[((tc + 24u) * 4u + (2u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 24u) * 4u + (2u ^ swc)) * 2u + 1u];
-            h03 = fma(t00xy, b0.xyxy, h03);
-            h13 = fma(t10xy, b0.xyxy, h13);
-            h23 = fma(t20xy, b0.xyxy, h23);
-            h33 = fma(t30xy, b0.xyxy, h33);
-            h03 = fma(t00zw, b0.zwzw, h03);
-            h13 = fma(t10zw, b0.zwzw, h13);
-            h23 = fma(t20zw, b0.zwzw, h23);
-            h33 = fma(t30zw, b0.zwzw, h33);
-            h03 = fma(t01xy, b1.xyxy, h03);
-            h13 = fma(t11xy, b1.xyxy, h13);
-            h23 = fma(t21xy, b1.xyxy, h23);
-            h33 = fma(t31xy, b1.xyxy, h33);
-            h03 = fma(t01zw, b1.zwzw, h03);
-            h13 = fma(t11zw, b1.zwzw, h13);
-            h23 = fma(t21zw, b1.zwzw, h23);
-            h33 = fma(t31zw, b1.zwzw, h33);
-            }
-            {
-            let b0 = xs[((tc + 32u) * 4u + (2u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 32u) * 4u + (2u ^ swc)) * 2u + 1u];
-            h04 = fma(t00xy, b0.xyxy, h04);
-            h14 = fma(t10xy, b0.xyxy, h14);
-            h24 = fma(t20xy, b0.xyxy, h24);
-            h34 = fma(t30xy, b0.xyxy, h34);
-            h04 = fma(t00zw, b0.zwzw, h04);
-            h14 = fma(t10zw, b0.zwzw, h14);
-            h24 = fma(t20zw, b0.zwzw, h24);
-            h34 = fma(t30zw, b0.zwzw, h34);
-            h04 = fma(t01xy, b1.xyxy, h04);
-            h14 = fma(t11xy, b1.xyxy, h14);
-            h24 = fma(t21xy, b1.xyxy, h24);
-            h34 = fma(t31xy, b1.xyxy, h34);
-            h04 = fma(t01zw, b1.zwzw, h04);
-            h14 = fma(t11zw, b1.zwzw, h14);
-            h24 = fma(t21zw, b1.zwzw, h24);
-            h34 = fma(t31zw, b1.zwzw, h34);
-            }
-            {
-            let b0 = xs[((tc + 40u) * 4u + (2u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 40u) * 4u + (2u ^ swc)) * 2u + 1u];
-            h05 = fma(t00xy, b0.xyxy, h05);
-            h15 = fma(t10xy, b0.xyxy, h15);
-            h25 = fma(t20xy, b0.xyxy, h25);
-            h35 = fma(t30xy, b0.xyxy, h35);
-            h05 = fma(t00zw, b0.zwzw, h05);
-            h15 = fma(t10zw, b0.zwzw, h15);
-            h25 = fma(t20zw, b0.zwzw, h25);
-            h35 = fma(t30zw, b0.zwzw, h35);
-            h05 = fma(t01xy, b1.xyxy, h05);
-            h15 = fma(t11xy, b1.xyxy, h15);
-            h25 = fma(t21xy, b1.xyxy, h25);
-            h35 = fma(t31xy, b1.xyxy, h35);
-            h05 = fma(t01zw, b1.zwzw, h05);
-            h15 = fma(t11zw, b1.zwzw, h15);
-            h25 = fma(t21zw, b1.zwzw, h25);
-            h35 = fma(t31zw, b1.zwzw, h35);
-            }
-            {
-            let b0 = xs[((tc + 48u) * 4u + (2u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 48u) * 4u + (2u ^ swc)) * 2u + 1u];
-            h06 = fma(t00xy, b0.xyxy, h06);
-            h16 = fma(t10xy, b0.xyxy, h16);
-            h26 = fma(t20xy, b0.xyxy, h26);
-            h36 = fma(t30xy, b0.xyxy, h36);
-            h06 = fma(t00zw, b0.zwzw, h06);
-            h16 = fma(t10zw, b0.zwzw, h16);
-            h26 = fma(t20zw, b0.zwzw, h26);
-            h36 = fma(t30zw, b0.zwzw, h36);
-            h06 = fma(t01xy, b1.xyxy, h06);
-            h16 = fma(t11xy, b1.xyxy, h16);
-            h26 = fma(t21xy, b1.xyxy, h26);
-            h36 = fma(t31xy, b1.xyxy, h36);
-            h06 = fma(t01zw, b1.zwzw, h06);
-            h16 = fma(t11zw, b1.zwzw, h16);
-            h26 = fma(t21zw, b1.zwzw, h26);
-            h36 = fma(t31zw, b1.zwzw, h36);
-            }
-            {
-            let b0 = xs[((tc + 56u) * 4u + (2u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 56u) * 4u + (2u ^ swc)) * 2u + 1u];
-            h07 = fma(t00xy, b0.xyxy, h07);
-            h17 = fma(t10xy, b0.xyxy, h17);
-            h27 = fma(t20xy, b0.xyxy, h27);
-            h37 = fma(t30xy, b0.xyxy, h37);
-            h07 = fma(t00zw, b0.zwzw, h07);
-            h17 = fma(t10zw, b0.zwzw, h17);
-            h27 = fma(t20zw, b0.zwzw, h27);
-            h37 = fma(t30zw, b0.zwzw, h37);
-            h07 = fma(t01xy, b1.xyxy, h07);
-            h17 = fma(t11xy, b1.xyxy, h17);
-            h27 = fma(t21xy, b1.xyxy, h27);
-            h37 = fma(t31xy, b1.xyxy, h37);
-            h07 = fma(t01zw, b1.zwzw, h07);
-            h17 = fma(t11zw, b1.zwzw, h17);
-            h27 = fma(t21zw, b1.zwzw, h27);
-            h37 = fma(t31zw, b1.zwzw, h37);
-            }
-
-        }
-        {
-            let a00 = ws[((tr + 0u) * 4u + (3u ^ swr)) * 2u + 0u];
-            let a01 = ws[((tr + 0u) * 4u + (3u ^ swr)) * 2u + 1u];
-            let a10 = ws[((tr + 8u) * 4u + (3u ^ swr)) * 2u + 0u];
-            let a11 = ws[((tr + 8u) * 4u + (3u ^ swr)) * 2u + 1u];
-            let a20 = ws[((tr + 16u) * 4u + (3u ^ swr)) * 2u + 0u];
-            let a21 = ws[((tr + 16u) * 4u + (3u ^ swr)) * 2u + 1u];
-            let a30 = ws[((tr + 24u) * 4u + (3u ^ swr)) * 2u + 0u];
-            let a31 = ws[((tr + 24u) * 4u + (3u ^ swr)) * 2u + 1u];
-            let a40 = ws[((tr + 32u) * 4u + (3u ^ swr)) * 2u + 0u];
-            let a41 = ws[((tr + 32u) * 4u + (3u ^ swr)) * 2u + 1u];
-            let a50 = ws[((tr + 40u) * 4u + (3u ^ swr)) * 2u + 0u];
-            let a51 = ws[((tr + 40u) * 4u + (3u ^ swr)) * 2u + 1u];
-            let a60 = ws[((tr + 48u) * 4u + (3u ^ swr)) * 2u + 0u];
-            let a61 = ws[((tr + 48u) * 4u + (3u ^ swr)) * 2u + 1u];
-            let a70 = ws[((tr + 56u) * 4u + (3u ^ swr)) * 2u + 0u];
-            let a71 = ws[((tr + 56u) * 4u + (3u ^ swr)) * 2u + 1u];
-            let t00xy = vec4<f16>(a00.xy, a10.xy);
-            let t00zw = vec4<f16>(a00.zw, a10.zw);
-            let t01xy = vec4<f16>(a01.xy, a11.xy);
-            let t01zw = vec4<f16>(a01.zw, a11.zw);
-            let t10xy = vec4<f16>(a20.xy, a30.xy);
-            let t10zw = vec4<f16>(a20.zw, a30.zw);
-            let t11xy = vec4<f16>(a21.xy, a31.xy);
-            let t11zw = vec4<f16>(a21.zw, a31.zw);
-            let t20xy = vec4<f16>(a40.xy, a50.xy);
-            let t20zw = vec4<f16>(a40.zw, a50.zw);
-            let t21xy = vec4<f16>(a41.xy, a51.xy);
-            let t21zw = vec4<f16>(a41.zw, a51.zw);
-            let t30xy = vec4<f16>(a60.xy, a70.xy);
-            let t30zw = vec4<f16>(a60.zw, a70.zw);
-            let t31xy = vec4<f16>(a61.xy, a71.xy);
-            let t31zw = vec4<f16>(a61.zw, a71.zw);
-            {
-            let b0 = xs[((tc + 0u) * 4u + (3u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 0u) * 4u + (3u ^ swc)) * 2u + 1u];
-            h00 = fma(t00xy, b0.xyxy, h00);
-            h10 = fma(t10xy, b0.xyxy, h10);
-            h20 = fma(t20xy, b0.xyxy, h20);
-            h30 = fma(t30xy, b0.xyxy, h30);
-            h00 = fma(t00zw, b0.zwzw, h00);
-            h10 = fma(t10zw, b0.zwzw, h10);
-            h20 = fma(t20zw, b0.zwzw, h20);
-            h30 = fma(t30zw, b0.zwzw, h30);
-            h00 = fma(t01xy, b1.xyxy, h00);
-            h10 = fma(t11xy, b1.xyxy, h10);
-            h20 = fma(t21xy, b1.xyxy, h20);
-            h30 = fma(t31xy, b1.xyxy, h30);
-            h00 = fma(t01zw, b1.zwzw, h00);
-            h10 = fma(t11zw, b1.zwzw, h10);
-            h20 = fma(t21zw, b1.zwzw, h20);
-            h30 = fma(t31zw, b1.zwzw, h30);
-            }
-            {
-            let b0 = xs[((tc + 8u) * 4u + (3u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 8u) * 4u + (3u ^ swc)) * 2u + 1u];
-            h01 = fma(t00xy, b0.xyxy, h01);
-            h11 = fma(t10xy, b0.xyxy, h11);
-            h21 = fma(t20xy, b0.xyxy, h21);
-            h31 = fma(t30xy, b0.xyxy, h31);
-            h01 = fma(t00zw, b0.zwzw, h01);
-            h11 = fma(t10zw, b0.zwzw, h11);
-            h21 = fma(t20zw, b0.zwzw, h21);
-            h31 = fma(t30zw, b0.zwzw, h31);
-            h01 = fma(t01xy, b1.xyxy, h01);
-            h11 = fma(t11xy, b1.xyxy, h11);
-            h21 = fma(t21xy, b1.xyxy, h21);
-            h31 = fma(t31xy, b1.xyxy, h31);
-            h01 = fma(t01zw, b1.zwzw, h01);
-            h11 = fma(t11zw, b1.zwzw, h11);
-            h21 = fma(t21zw, b1.zwzw, h21);
-            h31 = fma(t31zw, b1.zwzw, h31);
-            }
-            {
-            let b0 = xs[((tc + 16u) * 4u + (3u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 16u) * 4u + (3u ^ swc)) * 2u + 1u];
-            h02 = fma(t00xy, b0.xyxy, h02);
-            h12 = fma(t10xy, b0.xyxy, h12);
-            h22 = fma(t20xy, b0.xyxy, h22);
-            h32 = fma(t30xy, b0.xyxy, h32);
-            h02 = fma(t00zw, b0.zwzw, h02);
-            h12 = fma(t10zw, b0.zwzw, h12);
-            h22 = fma(t20zw, b0.zwzw, h22);
-            h32 = fma(t30zw, b0.zwzw, h32);
-            h02 = fma(t01xy, b1.xyxy, h02);
-            h12 = fma(t11xy, b1.xyxy, h12);
-            h22 = fma(t21xy, b1.xyxy, h22);
-            h32 = fma(t31xy, b1.xyxy, h32);
-            h02 = fma(t01zw, b1.zwzw, h02);
-            h12 = fma(t11zw, b1.zwzw, h12);
-            h22 = fma(t21zw, b1.zwzw, h22);
-            h32 = fma(t31zw, b1.zwzw, h32);
-            }
-            {
-            let b0 = xs[((tc + 24u) * 4u + (3u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 24u) * 4u + (3u ^ swc)) * 2u + 1u];
-            h03 = fma(t00xy, b0.xyxy, h03);
-            h13 = fma(t10xy, b0.xyxy, h13);
-            h23 = fma(t20xy, b0.xyxy, h23);
-            h33 = fma(t30xy, b0.xyxy, h33);
-            h03 = fma(t00zw, b0.zwzw, h03);
-            h13 = fma(t10zw, b0.zwzw, h13);
-            h23 = fma(t20zw, b0.zwzw, h23);
-            h33 = fma(t30zw, b0.zwzw, h33);
-            h03 = fma(t01xy, b1.xyxy, h03);
-            h13 = fma(t11xy, b1.xyxy, h13);
-            h23 = fma(t21xy, b1.xyxy, h23);
-            h33 = fma(t31xy, b1.xyxy, h33);
-            h03 = fma(t01zw, b1.zwzw, h03);
-            h13 = fma(t11zw, b1.zwzw, h13);
-            h23 = fma(t21zw, b1.zwzw, h23);
-            h33 = fma(t31zw, b1.zwzw, h33);
-            }
-            {
-            let b0 = xs[((tc + 32u) * 4u + (3u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 32u) * 4u + (3u ^ swc)) * 2u + 1u];
-            h04 = fma(t00xy, b0.xyxy, h04);
-            h14 = fma(t10xy, b0.xyxy, h14);
-            h24 = fma(t20xy, b0.xyxy, h24);
-            h34 = fma(t30xy, b0.xyxy, h34);
-            h04 = fma(t00zw, b0.zwzw, h04);
-            h14 = fma(t10zw, b0.zwzw, h14);
-            h24 = fma(t20zw, b0.zwzw, h24);
-            h34 = fma(t30zw, b0.zwzw, h34);
-            h04 = fma(t01xy, b1.xyxy, h04);
-            h14 = fma(t11xy, b1.xyxy, h14);
-            h24 = fma(t21xy, b1.xyxy, h24);
-            h34 = fma(t31xy, b1.xyxy, h34);
-            h04 = fma(t01zw, b1.zwzw, h04);
-            h14 = fma(t11zw, b1.zwzw, h14);
-            h24 = fma(t21zw, b1.zwzw, h24);
-            h34 = fma(t31zw, b1.zwzw, h34);
-            }
-            {
-            let b0 = xs[((tc + 40u) * 4u + (3u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 40u) * 4u + (3u ^ swc)) * 2u + 1u];
-            h05 = fma(t00xy, b0.xyxy, h05);
-            h15 = fma(t10xy, b0.xyxy, h15);
-            h25 = fma(t20xy, b0.xyxy, h25);
-            h35 = fma(t30xy, b0.xyxy, h35);
-            h05 = fma(t00zw, b0.zwzw, h05);
-            h15 = fma(t10zw, b0.zwzw, h15);
-            h25 = fma(t20zw, b0.zwzw, h25);
-            h35 = fma(t30zw, b0.zwzw, h35);
-            h05 = fma(t01xy, b1.xyxy, h05);
-            h15 = fma(t11xy, b1.xyxy, h15);
-            h25 = fma(t21xy, b1.xyxy, h25);
-            h35 = fma(t31xy, b1.xyxy, h35);
-            h05 = fma(t01zw, b1.zwzw, h05);
-            h15 = fma(t11zw, b1.zwzw, h15);
-            h25 = fma(t21zw, b1.zwzw, h25);
-            h35 = fma(t31zw, b1.zwzw, h35);
-            }
-            {
-            let b0 = xs[((tc + 48u) * 4u + (3u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 48u) * 4u + (3u ^ swc)) * 2u + 1u];
-            h06 = fma(t00xy, b0.xyxy, h06);
-            h16 = fma(t10xy, b0.xyxy, h16);
-            h26 = fma(t20xy, b0.xyxy, h26);
-            h36 = fma(t30xy, b0.xyxy, h36);
-            h06 = fma(t00zw, b0.zwzw, h06);
-            h16 = fma(t10zw, b0.zwzw, h16);
-            h26 = fma(t20zw, b0.zwzw, h26);
-            h36 = fma(t30zw, b0.zwzw, h36);
-            h06 = fma(t01xy, b1.xyxy, h06);
-            h16 = fma(t11xy, b1.xyxy, h16);
-            h26 = fma(t21xy, b1.xyxy, h26);
-            h36 = fma(t31xy, b1.xyxy, h36);
-            h06 = fma(t01zw, b1.zwzw, h06);
-            h16 = fma(t11zw, b1.zwzw, h16);
-            h26 = fma(t21zw, b1.zwzw, h26);
-            h36 = fma(t31zw, b1.zwzw, h36);
-            }
-            {
-            let b0 = xs[((tc + 56u) * 4u + (3u ^ swc)) * 2u + 0u];
-            let b1 = xs[((tc + 56u) * 4u + (3u ^ swc)) * 2u + 1u];
+            let b0 = xs[((tc + 56u) * 4u + (u ^ swc)) * 2u + 0u];
+            let b1 = xs[((tc + 56u) * 4u + (u ^ swc)) * 2u + 1u];
             h07 = fma(t00xy, b0.xyxy, h07);
             h17 = fma(t10xy, b0.xyxy, h17);
             h27 = fma(t20xy, b0.xyxy, h27);

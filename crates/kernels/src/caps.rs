@@ -1,7 +1,5 @@
 //! Capabilities and limits of a device that choose and size kernels.
 
-use crate::op::Value;
-
 /// Optional shader features that a kernel declares. It may use no others; naga checks this.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Features {
@@ -113,12 +111,6 @@ impl CoopShape {
     /// The shape for subgroups of this size, if there is one with these sides.
     pub fn find(lanes: u32, sides: &[u32]) -> Option<CoopShape> {
         Self::ALL.into_iter().find(|s| s.lanes == lanes && sides.contains(&s.side))
-    }
-
-    /// Variables of kernels; the first shape is the default in the templates.
-    pub(crate) fn values(self) -> impl Iterator<Item = (&'static str, Value)> {
-        let all = [("side", Value::Int(self.side)), ("lanes", Value::Int(self.lanes))];
-        all.into_iter().filter(move |_| self != Self::WARP)
     }
 }
 

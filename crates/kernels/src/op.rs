@@ -1,6 +1,6 @@
 //! An operation: a row of the table.
 
-use crate::caps::{FeatureSet, Features};
+use crate::caps::{CoopShape, FeatureSet, Features};
 use crate::case::Case;
 use crate::dispatch::DispatchError;
 use crate::grid::Grid;
@@ -17,6 +17,12 @@ pub enum Value {
     Text(&'static str, &'static str),
     /// A word that adds these features to the kernel.
     With(&'static str, Features),
+}
+
+/// Variables of kernels with cooperative matrices; the first shape is the default in the templates.
+pub(crate) fn shape_values(shape: CoopShape) -> impl Iterator<Item = (&'static str, Value)> {
+    let all = [("side", Value::Int(shape.side)), ("lanes", Value::Int(shape.lanes))];
+    all.into_iter().filter(move |_| shape != CoopShape::WARP)
 }
 
 impl std::fmt::Display for Value {

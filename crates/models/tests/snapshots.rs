@@ -5,7 +5,7 @@
 mod fixture;
 mod hollow;
 
-use chaski_runtime::kernels::Caps;
+use chaski_runtime::kernels::{Caps, CoopShape};
 use chaski_runtime::plan::{Fusions, Groups, PlanConfig, Planned, Stage, Streaming, fuse, plan_on};
 use ggml_format::GgmlType::{self, F16, Q4_0, Q4_K, Q6_K, Q8_0};
 

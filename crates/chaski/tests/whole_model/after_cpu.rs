@@ -18,8 +18,9 @@ use crate::common::{Failures, Timed, block_on, build, chain, full, greedy, nmse,
 use crate::serve::outcome;
 use crate::stages::gpus;
 
-/// Shared caches with AltUp, and recurrent state with experts; by default these families alone.
-const FIXTURES: [&str; 2] = ["gemma3n-dense", "qwen3next-moe"];
+/// By default these families alone, whose kernels the prompts of these tests need, too. [`crate::stages`] has shared caches
+/// and experts.
+const FIXTURES: [&str; 2] = ["gemma3-dense", "lfm2-full-attention"];
 
 /// Fixtures with recurrent state are no rows of [`FAMILIES`].
 const RECURRENT: [&str; 3] = ["lfm2-full-attention", "qwen3next-moe", "mamba2-dense"];

@@ -42,7 +42,7 @@ fn a_step_has_as_many_tokens_as_are_wanted_and_prompts_their_share() {
         let (rows, texts) = steps(Some(n));
         assert_eq!(rows[0], first, "{n}: {rows:?}");
         // Beside an answer, too.
-        assert!(rows.iter().all(|found| *found <= first.max(n).min(150).max(65)), "{n}: {rows:?}");
+        assert!(rows.iter().all(|found| *found <= first.max(n).clamp(65, 150)), "{n}: {rows:?}");
         assert_eq!(texts, expected);
     }
 }

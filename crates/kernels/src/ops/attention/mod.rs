@@ -24,7 +24,7 @@ use crate::caps::{Caps, CoopShape, FeatureSet, Features};
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::kv::{KV_TYPES, KvLayout, kv_format};
-use crate::op::{Op, Value, Variant};
+use crate::op::{Op, Value, Variant, shape_values};
 use crate::reduce::Teams;
 
 /// The row of this operation. Its grid uses whichever kernel fits a case.
@@ -149,7 +149,7 @@ const ENOUGH_GROUPS: u32 = 128;
 const TILE_ROWS: u32 = 32;
 /// Variables of kernels with cooperative matrices, after the types of the cache.
 fn coop_values(shape: CoopShape, tiles: u32) -> impl Iterator<Item = (&'static str, Value)> {
-    [("tiles", Value::Int(tiles))].into_iter().chain(shape.values())
+    [("tiles", Value::Int(tiles))].into_iter().chain(shape_values(shape))
 }
 
 /// Rows of a workgroup's cooperative matrices (measured on an H200). A multiprocessor has room for two workgroups of 64

@@ -10,7 +10,7 @@ pub use crate::kernel::Unit;
 use crate::call::dispatch;
 use crate::caps::{Caps, CoopShape, Features};
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value};
+use crate::op::{Op, Value, shape_values};
 
 /// Reading and copying memory.
 pub const STREAM: Op = Op {
@@ -39,7 +39,7 @@ pub const RATE: Op = Op {
 pub const COOP: Op = Op {
     name: "measure_coop",
     template: template!("measure/coop.wgsl.jinja"),
-    variants: || CoopShape::ALL.map(|shape| shape.values().collect()).into(),
+    variants: || CoopShape::ALL.map(|shape| shape_values(shape).collect()).into(),
     cases: Op::cases(cases::coop_cases),
     ggml: &[],
     grid: None,
@@ -175,7 +175,7 @@ impl Coop {
             return Err(DispatchError::Lacks { op: COOP.name, what: "cooperative matrices of this shape" });
         }
         let constants = vec![("LOOPS", self.loops.into())];
-        let values: Vec<Value> = self.shape.values().map(|(_, v)| v).collect();
+        let values: Vec<Value> = shape_values(self.shape).map(|(_, v)| v).collect();
         dispatch(&COOP, &values, constants, [self.n_group, 1, 1], "sums in registers".into())
     }
 }

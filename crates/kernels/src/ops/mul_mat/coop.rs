@@ -1,38 +1,31 @@
 //! The product with cooperative matrices: their tiles, by shape of the matrices, and the choice of one.
 
-use super::{MatExperts, MulMat, cases, expert_cases};
+use super::{COOP, MatExperts, MulMat};
 use crate::caps::{Caps, CoopShape};
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::{FORMATS, Format};
-use crate::op::{Op, Value, Variant};
+use crate::op::{Value, Variant, shape_values};
 
-/// The same product with cooperative matrices; a separate row because its template is separate.
-pub const COOP: Op = Op {
-    name: "mul_mat_coop",
-    template: template!("mul_mat/coop.wgsl.jinja"),
-    variants: || {
-        let mut out = Vec::new();
-        for shape in CoopShape::ALL {
-            for f in FORMATS {
-                for x in ["f32", "f16"] {
-                    let mut add = |epi, tile, ids, has_border| {
-                        let variant = coop_variant(f, x, epi, tile, ids, has_border);
-                        out.push(variant.into_iter().chain(shape.values()).collect());
-                    };
-                    for epi in ["store", "add"] {
-                        coop_tiles(shape).iter().for_each(|tile| add(epi, *tile, "none", true));
-                        whole_tiles(shape).iter().for_each(|tile| add(epi, *tile, "none", false));
-                    }
-                    EXPERT_TILES.into_iter().for_each(|tile| add("store", tile, "each", true));
+/// The variants of the operation, by shape, format and tile.
+pub(super) fn variants() -> Vec<Variant> {
+    let mut out = Vec::new();
+    for shape in CoopShape::ALL {
+        for f in FORMATS {
+            for x in ["f32", "f16"] {
+                let mut add = |epi, tile, ids, has_border| {
+                    let variant = coop_variant(f, x, epi, tile, ids, has_border);
+                    out.push(variant.into_iter().chain(shape_values(shape)).collect());
+                };
+                for epi in ["store", "add"] {
+                    coop_tiles(shape).iter().for_each(|tile| add(epi, *tile, "none", true));
+                    whole_tiles(shape).iter().for_each(|tile| add(epi, *tile, "none", false));
                 }
+                EXPERT_TILES.into_iter().for_each(|tile| add("store", tile, "each", true));
             }
         }
-        out
-    },
-    cases: Op::cases(|| cases::coop_cases().into_iter().chain(expert_cases::coop_cases()).collect()),
-    ggml: &["MUL_MAT", "MUL_MAT_ID"],
-    grid: None,
-};
+    }
+    out
+}
 
 fn coop_variant(
     f: &Format,
@@ -182,7 +175,7 @@ impl MulMat {
         let (bm, bn) = tile.or(whole).unwrap_or_else(|| self.coop_tile(caps, shape));
         let (x, epi) = (if self.x_f16 { "f16" } else { "f32" }, if self.add { "add" } else { "store" });
         let values = coop_variant(self.w.format, x, epi, (bm, bn), self.ids(), whole.is_none());
-        let values: Vec<Value> = values.into_iter().chain(shape.values()).map(|(_, v)| v).collect();
+        let values: Vec<Value> = values.into_iter().chain(shape_values(shape)).map(|(_, v)| v).collect();
         let more = [("BLOCKS", self.w.layout().blocks_per_row.into())];
         let why = format!("cooperative matrices in tiles of {bm} x {bn}");
         self.tiled(&COOP, &values, (bm, bn), &more, why)

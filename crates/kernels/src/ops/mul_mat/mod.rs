@@ -9,7 +9,6 @@ mod nd_cases;
 mod ranges;
 
 pub use alone::ALONE;
-pub use coop::COOP;
 use coop::EXPERT_TILES;
 pub use nd::MulMatNd;
 use ranges::range_len;
@@ -23,6 +22,16 @@ use crate::op::{Op, Value, Variant};
 use crate::ops::mul_mat_join::MulMatJoin;
 use crate::ops::mul_mat_vec::{ActivationPrecision, Epilogue, FewColumns, MulMatVec, few};
 use crate::route::Experts;
+
+/// The same product with cooperative matrices; a separate row because its template is separate.
+pub const COOP: Op = Op {
+    name: "mul_mat_coop",
+    template: template!("mul_mat/coop.wgsl.jinja"),
+    variants: coop::variants,
+    cases: Op::cases(|| cases::coop_cases().into_iter().chain(expert_cases::coop_cases()).collect()),
+    ggml: &["MUL_MAT", "MUL_MAT_ID"],
+    grid: None,
+};
 
 /// The row of this operation. Its reference is that of `mul_mat_vec`, column by column; its grid includes products of
 /// few columns, which `mul_mat_vec` computes.
