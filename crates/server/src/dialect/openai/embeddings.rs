@@ -36,6 +36,7 @@ pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAs
     let fields = Fields::of(body, "")?;
     let name = ["input", "content", "prompt"].into_iter().find(|name| fields.get(name).is_some());
     let name = name.unwrap_or("input");
+    let salt = cache_salt(&fields)?;
     let cut = fields.integer("truncate_prompt_tokens", -1..=i64::from(u32::MAX))?;
     let cut = cut.map(|n| usize::try_from(n).unwrap_or(facts.n_ctx).min(facts.n_ctx));
     let cut = cut.or(fields.flag("truncate")?.filter(|cut| *cut).map(|_| facts.n_ctx));
@@ -69,7 +70,7 @@ pub(crate) fn ask(body: &Value, facts: &std::sync::Arc<Facts>) -> Result<EmbedAs
         inputs.push(tokens);
     }
     let options = EmbedOptions { pooling: facts.pooling, norm };
-    Ok(EmbedAsk { inputs, options, salt: cache_salt(&fields)?, dimensions, is_base64 })
+    Ok(EmbedAsk { inputs, options, salt, dimensions, is_base64 })
 }
 
 impl EmbedAsk {

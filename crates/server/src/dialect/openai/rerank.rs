@@ -28,6 +28,7 @@ enum Kind {
 /// Reads the body of a request to sort documents.
 pub(crate) fn rerank(body: &Value) -> Result<ScoreAsk, ApiError> {
     let fields = Fields::of(body, "")?;
+    let salt = cache_salt(&fields)?;
     let query = fields.need("query", fields.text("query")?)?;
     let name = if fields.get("documents").is_some() { "documents" } else { "texts" };
     let list = match fields.list(name)? {
@@ -45,12 +46,13 @@ pub(crate) fn rerank(body: &Value) -> Result<ScoreAsk, ApiError> {
     }
     let top = fields.integer("top_n", 1..=i64::MAX)?.map_or(MOST, |n| usize::try_from(n).unwrap_or(MOST));
     let with_documents = fields.flag("return_documents")?.unwrap_or(false);
-    Ok(ScoreAsk { pairs, salt: cache_salt(&fields)?, kind: Kind::Rerank { top, with_documents } })
+    Ok(ScoreAsk { pairs, salt, kind: Kind::Rerank { top, with_documents } })
 }
 
 /// Reads the body of a request for scores: of one text with each of others, or of texts in pairs.
 pub(crate) fn score(body: &Value) -> Result<ScoreAsk, ApiError> {
     let fields = Fields::of(body, "")?;
+    let salt = cache_salt(&fields)?;
     let texts = |name: &str| match fields.texts(name, MOST)? {
         Some(texts) if texts.is_empty() => Err(fields.wrong(name, "a list of at least one text")),
         texts => fields.need(name, texts),
@@ -61,7 +63,7 @@ pub(crate) fn score(body: &Value) -> Result<ScoreAsk, ApiError> {
         return Err(fields.wrong("text_1", expected));
     }
     let pairs = first.iter().cycle().cloned().zip(second.iter().cloned()).collect();
-    Ok(ScoreAsk { pairs, salt: cache_salt(&fields)?, kind: Kind::Score })
+    Ok(ScoreAsk { pairs, salt, kind: Kind::Score })
 }
 
 impl ScoreAsk {
