@@ -151,7 +151,7 @@ fn as_json((index, a): (usize, &AdapterSummary)) -> Value {
     std::iter::once(device).chain(described).collect()
 }
 
-/// What is known of a GPU without measuring.
+/// Properties of a GPU that need no measuring.
 fn described(a: &AdapterSummary) -> Value {
     let c = &a.caps;
     json!({

@@ -72,8 +72,7 @@ fn direct3d_has_no_cooperative_matrices_because_naga_cannot_write_them() {
         Ok(Err(e)) => e.to_string(),
         Err(panic) => panic.downcast_ref::<&str>().map_or_else(String::new, ToString::to_string),
     };
-    eprintln!("REFUSED {refused}");
-    assert!(!refused.is_empty(), "a reason");
+    assert!(refused.contains("CooperativeMatrix"), "{refused}");
 }
 
 #[test]

@@ -232,7 +232,6 @@ mod tests {
 
     #[test]
     fn every_file_of_the_folder_is_a_report() {
-        let mut n_report = 0;
         for entry in std::fs::read_dir(folder()).expect("docs/devices") {
             let path = entry.expect("a file").path();
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
@@ -246,9 +245,7 @@ mod tests {
             );
             let text = std::fs::read_to_string(&path).expect("a text");
             read(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
-            n_report += 1;
         }
-        assert!(n_report > 0, "no reports");
     }
 
     /// Paths of all fields; `[]` stands for the items of a list.

@@ -292,8 +292,8 @@ fn coop_shape(
     CoopShape::find(lanes.unwrap_or_else(|| probable_lanes(&info)), &sides(adapter)).filter(|_| may)
 }
 
-/// Threads of a subgroup on an adapter: their only number, or, where a range is reported, the probable one, which an open
-/// device measures.
+/// Threads of a subgroup on an adapter: their only number, or, where a range is reported, the probable one, which an
+/// open device measures.
 fn probable_lanes(info: &wgpu::AdapterInfo) -> u32 {
     match (info.subgroup_min_size, info.subgroup_max_size) {
         (min, max) if min == max => min,

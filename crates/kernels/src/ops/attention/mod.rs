@@ -128,7 +128,8 @@ const HEADS: [u32; 4] = [1, 2, 4, 8];
 const RUNS: [u32; 3] = [1, 2, 4];
 /// Tiles of 16 channels per head with cooperative matrices.
 const COOP_TILES: [u32; 4] = [4, 6, 8, 16];
-/// Those that kernels of a shape have: with squares of 8, heads of more than 128 channels take more memory than Metal has.
+/// Those that kernels of a shape have: with squares of 8, heads of more than 128 channels take more memory than Metal
+/// has.
 fn coop_widths(shape: CoopShape) -> &'static [u32] {
     if shape.side == 8 { &COOP_TILES[..3] } else { &COOP_TILES }
 }
@@ -153,8 +154,8 @@ fn coop_values(shape: CoopShape, tiles: u32) -> impl Iterator<Item = (&'static s
 }
 
 /// Rows of a workgroup's cooperative matrices (measured on an H200). A multiprocessor has room for two workgroups of 64
-/// rows only if heads are small; larger heads take 128 in one, unless their keys leave too little memory. Not measured on
-/// others, where 64 rows of heads of 128 channels fit 32 KiB.
+/// rows only if heads are small; larger heads take 128 in one, unless their keys leave too little memory. Other devices
+/// were not measured: there 64 rows of heads of 128 channels fit 32 KiB.
 fn coop_rows(tiles: u32, shape: CoopShape) -> u32 {
     if matches!(tiles, 6 | 8) && shape == CoopShape::WARP { 128 } else { 64 }
 }

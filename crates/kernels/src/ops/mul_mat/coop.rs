@@ -52,8 +52,8 @@ pub(super) const EXPERT_TILES: [(u32, u32); 2] = [(64, 64), (64, 32)];
 /// Rows and columns of a workgroup's tile with cooperative matrices, large to small.
 pub(super) const COOP_TILES: [(u32, u32); 5] = [(128, 128), (64, 128), (64, 64), (32, 32), (32, 16)];
 
-/// Those that kernels of a shape have. The largest needs 38 KiB, and the second is a matter of multiprocessors that were
-/// measured.
+/// Those that kernels of a shape have. With squares of 8 the largest would need 38 KiB; the second fills the
+/// multiprocessors of the devices that were measured.
 fn coop_tiles(shape: CoopShape) -> Vec<(u32, u32)> {
     let [large, middle, small, few, narrow] = COOP_TILES;
     match shape {
