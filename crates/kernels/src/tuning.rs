@@ -49,8 +49,8 @@ struct Shipped {
 }
 
 /// Defaults by vendor and kind of device; the first match applies. Rows for AMD, Apple and Intel follow published
-/// facts, as none of these was here to measure: about a quarter of the threads that a device holds at once, as on the H200, and the
-/// teams of llama.cpp's kernels.
+/// facts, as none of these was here to measure: about a quarter of the threads that a device holds at once, as on the
+/// H200, and the teams of llama.cpp's kernels.
 static SHIPPED: &[Shipped] = &[
     Shipped {
         vendor: Some(vendor::NVIDIA),

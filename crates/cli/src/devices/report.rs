@@ -149,7 +149,7 @@ mod tests {
         let rules = [
             (r.schema == SCHEMA && p.version > 0, "another version"),
             (named.iter().all(|s| !s.is_empty()), "an empty name"),
-            (r.vendor.len() == 6 && r.vendor.starts_with("0x"), "vendor"),
+            (r.vendor.len() >= 6 && r.vendor.starts_with("0x"), "vendor"),
             (["base", "sg", "coop", "alone"].contains(&&*d.feature_set), "feature set"),
             (d.subgroup.as_ref().is_none_or(|s| 0 < s.min && s.min <= s.max), "subgroup"),
             (d.f16 || d.cooperative_shape.is_none(), "cooperative matrices without f16"),
@@ -162,7 +162,7 @@ mod tests {
             (d.features.iter().all(|f| !f.is_empty()) && d.limits.len() == 5, "limits"),
             (r.tuning.fill > 0 && r.tuning.team > 0, "tuning"),
             ((&p.adapter, &p.backend, &p.driver) == (&d.name, &d.backend, &d.driver), "two devices"),
-            (rates.into_iter().chain(times).all(|v| v > 0.0), "a rate or a time that is not positive"),
+            (rates.chain(times).all(|v| v > 0.0), "a rate or a time that is not positive"),
             (!r.formats.is_empty() && r.formats.iter().all(row), "formats"),
             (
                 r.formats.iter().all(|f| FORMATS.iter().any(|known| known.name == f.format)),
