@@ -196,7 +196,8 @@ impl Handle {
         Ok(Chat::new(self.generate_tokens(request)?, parser))
     }
 
-    /// Closes the reasoning that a prompt opens, if the request leaves no token for it; returns the text of that prompt.
+    /// Closes the reasoning that a prompt opens, if the request leaves no token for it; returns the text of that
+    /// prompt.
     #[cfg(not(target_arch = "wasm32"))]
     fn without_reasoning(
         &self,

@@ -18,8 +18,8 @@ use crate::common::{Failures, Timed, block_on, build, chain, full, greedy, nmse,
 use crate::serve::outcome;
 use crate::stages::gpus;
 
-/// By default these families alone, whose kernels the prompts of these tests need, too. [`crate::stages`] has shared caches
-/// and experts.
+/// By default these families alone, whose kernels the prompts of these tests need, too. [`crate::stages`] has shared
+/// caches and experts.
 const FIXTURES: [&str; 2] = ["gemma3-dense", "lfm2-full-attention"];
 
 /// Fixtures with recurrent state are no rows of [`FAMILIES`].

@@ -163,8 +163,8 @@ pub struct RunnerConfig {
     /// Capacity of the KV cache in tokens, shared by all sequences, in whole pages of 64; `None`: one context per
     /// sequence. With fewer, only a service ([`crate::serve`]) uses all sequences, since it can wait for pages.
     pub kv_tokens: Option<u32>,
-    /// The same in bytes of all devices together, without [`Self::kv_tokens`]: as many pages as fit, at least those of a
-    /// context. Without effect on encoders, and in browsers.
+    /// The same in bytes of all devices together, without [`Self::kv_tokens`]: as many pages as fit, at least those of
+    /// a context. Without effect on encoders, and in browsers.
     pub kv_memory: Option<u64>,
     /// CPU offload of experts: number of MoE layers, from the first, whose experts are offloaded; more than the model
     /// has means all. Each caches some of its experts on the device, and missing ones are read from the file. No effect

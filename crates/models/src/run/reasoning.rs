@@ -2,9 +2,9 @@
 
 use chaski_text::AnswerParser;
 
-/// The most tokens of reasoning in an answer of a chat. Behind them the model's marker for the end of reasoning follows,
-/// and the answer goes on from there. The tokens before it are those of an answer without a limit. A character that is
-/// incomplete there is completed first. An answer without reasoning stays as it is.
+/// The most tokens of reasoning in an answer of a chat. Behind them the model's marker for the end of reasoning
+/// follows, and the answer goes on from there. The tokens before it are those of an answer without a limit. A character
+/// that is incomplete there is completed first. An answer without reasoning stays as it is.
 #[derive(Clone, Debug)]
 pub struct ReasoningBudget {
     n_max: usize,

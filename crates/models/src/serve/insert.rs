@@ -42,7 +42,7 @@ impl<E: Executor> Service<E> {
     }
 
     /// Continues an answer with these tokens; false if its context has no room for them, or its grammar forbids them.
-    /// What is under way for it is dropped, and its sequence begins anew from its cached prefix.
+    /// Its chosen tokens under way are dropped, and its sequence begins anew from its cached prefix.
     fn force(&mut self, id: RequestId, tokens: &[u32]) -> bool {
         let limit = self.scheduler.limits().n_ctx;
         let Some(served) = self.served.get_mut(&id) else { return false };

@@ -287,8 +287,8 @@ impl Shape {
                 if by_column {
                     return Ok(one.dispatch(caps)?.into());
                 }
-                // Cooperative matrices round differently and take precedence. Software renderers run what GPUs do; their own
-                // form runs in whole models.
+                // Cooperative matrices round differently and take precedence. Software renderers run what GPUs do;
+                // their own form runs in whole models.
                 let coop = caps.coop.filter(|_| call.act != Some(ActivationPrecision::I8));
                 let caps = Caps { coop, software: false, ..caps.clone() };
                 let product = call.dispatch(&caps)?.0;
