@@ -6,6 +6,7 @@
 //! the hub computes. `plan` foretells, and `null` measures a hub without a model's own work.
 
 mod account;
+pub(crate) mod awake;
 mod catalogue;
 mod door;
 mod driver;
@@ -34,6 +35,7 @@ pub(crate) use catalogue::{SMALL, shape_of};
 pub(crate) use local::call_of;
 pub(crate) use remote::Remote;
 
+use self::awake::Awake;
 use self::catalogue::Catalogue;
 use self::driver::Core;
 use self::local::Locals;
@@ -168,7 +170,9 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
     let core = Arc::new(Core::new(config, local, args.swarm.experts_away));
     let hall =
         Hall { core: core.clone(), catalogue: catalogue.clone(), token, class: (!is_fast).then_some(class) };
+    let awake = Awake::new(is_fast && args.device != DeviceChoice::Cpu);
     let runtime = open(address, hall, ui)?;
+    runtime.spawn(awake.clone().keep());
     if let Some(n) = args.swarm.swarm_workers {
         ui.say(&format!("waiting for {}", counted(n as u64, "worker")));
         let unplaced = runtime.block_on(wait(&core, n, ui))?;
@@ -181,7 +185,7 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
             ui.note(&text);
         }
     }
-    Ok(Some(Remote::new(core, runtime, ui.clone())))
+    Ok(Some(Remote::new(core, awake, runtime, ui.clone())))
 }
 
 /// Threads for connections. Frames of single tokens are short, and a second thread wakes up for each only to find that

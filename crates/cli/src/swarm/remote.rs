@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chaski::experts::{ExpertCall, ExpertFuture, Experts, Home};
 use tokio::runtime::Runtime;
 
+use super::awake::Awake;
 use super::driver::Core;
 use super::status;
 use crate::ui::Ui;
@@ -12,14 +13,15 @@ use crate::ui::Ui;
 /// The workers of a hub, which runs until this is dropped.
 pub(crate) struct Remote {
     core: Arc<Core>,
+    awake: Arc<Awake>,
     runtime: Option<Runtime>,
     ui: Ui,
 }
 
 impl Remote {
-    /// Experts of a hub whose tasks are on `runtime`.
-    pub(super) fn new(core: Arc<Core>, runtime: Runtime, ui: Ui) -> Remote {
-        Remote { core, runtime: Some(runtime), ui }
+    /// Experts of a hub whose tasks are on `runtime`, kept awake by `awake`.
+    pub(super) fn new(core: Arc<Core>, awake: Arc<Awake>, runtime: Runtime, ui: Ui) -> Remote {
+        Remote { core, awake, runtime: Some(runtime), ui }
     }
 }
 
@@ -40,6 +42,7 @@ impl Experts for Remote {
     }
 
     fn call(&mut self, call: ExpertCall) -> ExpertFuture {
-        Box::pin(self.core.call(call).rows())
+        self.awake.touch();
+        Box::pin(self.awake.clone().wait(self.core.call(call).rows()))
     }
 }

@@ -1,6 +1,6 @@
 //! The thread that computes: it owns the experts.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use anyhow::{Context as _, ensure};
@@ -12,6 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::hollow::Pieces;
 use super::products::{Device, Products};
+use crate::swarm::awake::Awake;
 use crate::swarm::call_of;
 
 /// Work for the thread.
@@ -51,14 +52,15 @@ pub(crate) fn start(
     graph: &Graph,
     shape: ModelShape,
     pieces: Pieces,
-    events: UnboundedSender<WorkerEvent>,
+    (events, awake): (UnboundedSender<WorkerEvent>, Arc<Awake>),
 ) -> anyhow::Result<Computer> {
     let worker = Products::new(device, graph, &shape, memory)?;
     let (jobs, inbox) = mpsc::channel();
     let mut bench = Bench { worker, shape, pieces };
     let run = move || {
-        for job in inbox.into_iter().map_while(|job: Option<Job>| job) {
+        while let Some(job) = awake.receive(&inbox).flatten() {
             let event = bench.run(job);
+            awake.touch();
             if event.is_some_and(|event| events.send(event).is_err()) {
                 return;
             }

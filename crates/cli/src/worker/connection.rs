@@ -1,5 +1,6 @@
 //! A connection to the hub: handshake, then frames both ways.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -16,6 +17,8 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+
+use crate::swarm::awake::Awake;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -105,7 +108,11 @@ pub(crate) enum Out {
 
 impl Connection {
     /// Begins to pass frames: those of the hub become events, with [`WorkerEvent::Closed`] as the last one.
-    pub(crate) fn run(self, events: mpsc::UnboundedSender<WorkerEvent>) -> mpsc::UnboundedSender<Out> {
+    pub(crate) fn run(
+        self,
+        events: mpsc::UnboundedSender<WorkerEvent>,
+        awake: Arc<Awake>,
+    ) -> mpsc::UnboundedSender<Out> {
         let (out, outbox) = mpsc::unbounded_channel();
         let (sink, stream) = self.socket.split();
         let limits = self.welcome.limits;
@@ -115,7 +122,7 @@ impl Connection {
             }
         });
         tokio::spawn(async move {
-            read(stream, &events, limits).await;
+            read(stream, (&events, &awake), limits).await;
             writing.abort();
             // The worker has ended if nobody takes it.
             let _ = events.send(WorkerEvent::Closed);
@@ -124,13 +131,20 @@ impl Connection {
     }
 }
 
-async fn read(mut stream: SplitStream<Socket>, events: &mpsc::UnboundedSender<WorkerEvent>, limits: Limits) {
+async fn read(
+    mut stream: SplitStream<Socket>,
+    (events, awake): (&mpsc::UnboundedSender<WorkerEvent>, &Awake),
+    limits: Limits,
+) {
     let mut assembler = Assembler::new(limits);
     while let Some(Ok(message)) = stream.next().await {
         let event = match message {
             Message::Binary(bytes) => match assembler.push(&bytes) {
                 Ok(None) => continue,
-                Ok(Some(frame)) => WorkerEvent::Frame(frame),
+                Ok(Some(frame)) => {
+                    awake.touch();
+                    WorkerEvent::Frame(frame)
+                }
                 Err(error) => {
                     tracing::warn!("a frame of the hub: {error}");
                     let task = Header::read(&bytes, &limits).map_or(0, |header| header.task);

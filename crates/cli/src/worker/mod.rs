@@ -13,6 +13,7 @@ mod session;
 mod store;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -25,6 +26,7 @@ use self::products::Device;
 use self::session::End;
 use self::store::Store;
 use crate::options::ThreadArgs;
+use crate::swarm::awake::Awake;
 use crate::swarm_options::{TokenArgs, random};
 use crate::ui::{Ui, bytes};
 
@@ -79,6 +81,7 @@ struct Site {
     memory: u64,
     name: String,
     id: Hex<16>,
+    awake: Arc<Awake>,
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
@@ -89,6 +92,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("no threads for the network")?;
+    runtime.spawn(site.awake.clone().keep());
     let result = runtime.block_on(site.work(ui));
     // Fetches may be under way.
     runtime.shutdown_background();
@@ -111,7 +115,8 @@ impl Site {
         let url = if url.ends_with("/swarm") { url.to_owned() } else { format!("{url}/swarm") };
         let name = args.name.clone().or_else(System::host_name).unwrap_or_default();
         let id = store.id()?;
-        Ok(Site { url, token: args.token.read()?, store, device, memory, name, id })
+        let awake = Awake::new(matches!(device, Device::Gpu(_)));
+        Ok(Site { url, token: args.token.read()?, store, device, memory, name, id, awake })
     }
 
     /// HELLO for a new connection.

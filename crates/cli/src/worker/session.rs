@@ -1,6 +1,7 @@
 //! Work for a hub with one model: the state machine of a worker, and everything that it asks for.
 
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -110,6 +111,7 @@ pub(super) async fn run(
     let mut worker = Worker::new(config);
     let begin = Instant::now();
     let (mut event, mut is_leaving) = (WorkerEvent::Timer, false);
+    let mut keeping = pin!(site.awake.clone().keep());
     loop {
         session.note(&event);
         if has_failed(&event) {
@@ -139,6 +141,7 @@ pub(super) async fn run(
                 session.wake = None;
                 WorkerEvent::Timer
             }
+            never = &mut keeping => match never {},
             () = signals.next() => {
                 if std::mem::replace(&mut is_leaving, true) {
                     return Ok(End::Left);
@@ -173,8 +176,13 @@ impl<'a> Session<'a> {
         let shape = shape_of(&graph, &graph.experts(), block)?;
         let digests = Arc::new(Mutex::new(Digests::new()));
         let pieces = Pieces::new(site.store.clone(), digests.clone());
-        let computer =
-            compute::start((&site.device, site.memory), &graph, shape.clone(), pieces, events.clone())?;
+        let computer = compute::start(
+            (&site.device, site.memory),
+            &graph,
+            shape.clone(),
+            pieces,
+            (events.clone(), site.awake.clone()),
+        )?;
         let n_expert: u64 = shape.layers.iter().map(|l| u64::from(l.n_expert)).sum();
         let n_byte: u64 = shape.layers.iter().map(|l| u64::from(l.n_expert) * l.expert_bytes).sum();
         ui.say(&format!("joined: {} of {} in all", counted(n_expert, "expert"), bytes(n_byte)));
@@ -201,7 +209,7 @@ impl<'a> Session<'a> {
         if let Ok(hub) = Hub::new(&self.site.url, connection.welcome.key) {
             self.hub = hub;
         }
-        self.out = Some(connection.run(self.events.clone()));
+        self.out = Some(connection.run(self.events.clone(), self.site.awake.clone()));
         WorkerEvent::Connected
     }
 
