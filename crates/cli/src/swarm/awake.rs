@@ -117,9 +117,13 @@ mod tests {
     fn threads_are_awake_for_a_while_after_a_task() {
         let (on, off) = (Awake::with(true), Awake::with(false));
         assert!(!on.is_awake());
-        on.touch();
+        // A busy machine may need more time than that for the next line.
+        assert!((0..1000).any(|_| {
+            on.touch();
+            on.is_awake()
+        }));
         off.touch();
-        assert!(on.is_awake() && !off.is_awake());
+        assert!(!off.is_awake());
         std::thread::sleep(2 * AWAKE);
         assert!(!on.is_awake());
     }
