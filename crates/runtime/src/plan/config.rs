@@ -103,8 +103,8 @@ impl PlanConfig {
         graph.kv.iter().map(bytes).max()
     }
 
-    /// Bytes of the KV cache: those of layers that reuse a window of pages, and those of a page of the pool in all other
-    /// layers.
+    /// Bytes of the KV cache: those of layers that reuse a window of pages, and those of a page of the pool in all
+    /// other layers.
     pub fn cache_bytes(&self, graph: &Graph) -> (u64, u64) {
         let one = PlanConfig { pool: Some(1), ..self.clone() };
         let bytes = |l: &KvLayer| one.kv_layout(l).page_ranges(0).iter().map(|r| r.1).sum::<u64>();
