@@ -171,8 +171,13 @@ impl Coop {
     /// # Errors
     /// [`DispatchError::Lacks`] on a device without such matrices; [`DispatchError::NoKernel`].
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        if caps.coop != Some(self.shape) {
-            return Err(DispatchError::Lacks { op: COOP.name, what: "cooperative matrices of this shape" });
+        let lacks = match caps.coop {
+            None => Some("cooperative matrices"),
+            Some(shape) if shape != self.shape => Some("cooperative matrices of this shape"),
+            Some(_) => None,
+        };
+        if let Some(what) = lacks {
+            return Err(DispatchError::Lacks { op: COOP.name, what });
         }
         let constants = vec![("LOOPS", self.loops.into())];
         let values: Vec<Value> = shape_values(self.shape).map(|(_, v)| v).collect();
