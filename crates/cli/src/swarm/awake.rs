@@ -54,10 +54,11 @@ impl Awake {
 
     /// A task or an answer has come.
     pub(crate) fn touch(&self) {
-        if self.is_on && !self.is_awake() {
+        if self.is_on {
+            self.last.store(self.now().max(1), Ordering::Relaxed);
+            // Behind the store: who looks before it hears of it.
             self.notify.notify_waiters();
         }
-        self.last.store(self.now().max(1), Ordering::Relaxed);
     }
 
     /// Keeps the thread that polls it awake; never ends.

@@ -278,8 +278,8 @@ fn summary(
     }
 }
 
-/// The shape of cooperative matrices that kernels use on a device with these features, if there is one. Software
-/// renderers have them only for who asks: there they are slower, and round more.
+/// The shape of cooperative matrices that kernels use on a device with these features, if there is one. Shapes whose
+/// kernels ran on no GPU so far are only for who asks, as are those of software renderers, which are slower.
 fn coop_shape(
     adapter: &wgpu::Adapter,
     features: wgpu::Features,
@@ -288,8 +288,10 @@ fn coop_shape(
 ) -> Option<CoopShape> {
     let needed = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP;
     let info = adapter.get_info();
-    let may = features.contains(needed) && (!is_software(&info) || options.set == Some(FeatureSet::Coop));
-    CoopShape::find(lanes.unwrap_or_else(|| probable_lanes(&info)), &sides(adapter)).filter(|_| may)
+    let asked = options.set == Some(FeatureSet::Coop);
+    let may = |shape: &CoopShape| asked || (*shape == CoopShape::WARP && !is_software(&info));
+    let lanes = lanes.unwrap_or_else(|| probable_lanes(&info));
+    CoopShape::find(lanes, &sides(adapter)).filter(|shape| features.contains(needed) && may(shape))
 }
 
 /// Threads of a subgroup on an adapter: their only number, or, where a range is reported, the probable one, which an

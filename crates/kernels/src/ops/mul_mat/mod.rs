@@ -341,7 +341,7 @@ impl MulMat {
         };
         let values = [Value::Word(self.w.format.name), Value::Word(tile), Value::Word(self.ids())];
         let op = if self.experts.is_some() { &ID } else { &OP };
-        let why = format!("tiles of {SIDE} x {SIDE} in {tile}");
+        let why = format!("tiles of {SIDE} x {SIDE} in {}", if f16 { "f16" } else { "f32" });
         self.tiled(op, &values, (SIDE, SIDE), &more, why)
     }
 
