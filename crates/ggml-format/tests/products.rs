@@ -127,6 +127,35 @@ fn tiles_of_floats_give_what_rows_give() {
     }
 }
 
+/// Whichever part of the last tile has rows, and however many of them fit in a vector.
+#[test]
+fn the_last_tile_may_have_any_number_of_rows() {
+    let k = 32;
+    let mut n_packed = 0;
+    for info in TYPES.iter().filter(|info| info.block_len <= k && Packed::tile_lines(info.ty, k).is_some()) {
+        let Some(quantize) = info.quantize else { continue };
+        for rows in TILE_ROWS + 1..=2 * TILE_ROWS {
+            let mut bytes = vec![0; rows * k / info.block_len * info.block_bytes];
+            quantize(&noise(rows * k, 11), None, &mut bytes);
+            for (isa, n) in Isa::all().flat_map(|isa| [(isa, 1), (isa, 2), (isa, 9)]) {
+                let x = noise(n * k, 13);
+                let of_rows = multiply(isa, info.ty, &bytes, rows, &x, k);
+                let of_tiles = packed(isa, info.ty, &bytes, rows, &x, k).expect("it has tiles");
+                let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+                assert_eq!(
+                    bits(&of_tiles),
+                    bits(&of_rows),
+                    "{}, {}, {rows} rows, {n}",
+                    info.name,
+                    isa.name()
+                );
+                n_packed += 1;
+            }
+        }
+    }
+    assert!(n_packed > 0, "formats in tiles");
+}
+
 #[test]
 fn tiles_are_as_large_as_blocks() {
     for info in TYPES {

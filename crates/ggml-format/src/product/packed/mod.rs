@@ -216,9 +216,9 @@ macro_rules! compiled {
 use compiled;
 
 impl<'a> Job<'a> {
-    /// Vectors of `n` rows.
+    /// Vectors of `n` rows that have a row; the last tile may have fewer rows than its place.
     fn n_vector(&self, n: usize) -> usize {
-        self.tiles.len() / self.tile_bytes * (TILE_ROWS / n)
+        (self.out.len() / self.columns.len()).div_ceil(n)
     }
 
     /// The tile of a vector of `n` rows, and the vector's first row in it.
