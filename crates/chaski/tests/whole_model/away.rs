@@ -488,9 +488,7 @@ fn experts_on_devices_are_the_same_bits_elsewhere() {
         };
         let alone = results(&mut load(), &f.tokens);
         let ways = [(1, Division::Away), (2, Division::Mixed), (2, Division::Here)];
-        // By default one kind of family sees two ways, the others one each.
-        let some = if nth == 0 { &ways[..2] } else { &ways[nth % 2..][..1] };
-        for &(n, division) in if full() { &ways[..] } else { some } {
+        for (n, division) in in_turns(nth, &ways) {
             let others = Others::on_gpu(&model, n, division, (&gpu, &config));
             let seen = others.seen.clone();
             let mut r = load();

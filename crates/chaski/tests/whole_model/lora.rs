@@ -383,7 +383,7 @@ fn requests_of_several_lora_scales_do_not_change_each_other() {
         };
         let alone: Vec<Vec<u32>> = (0..8).map(|i| outcome(ask(i)).tokens).collect();
         assert!(alone[1] != alone[2] && alone[2] != alone[3], "{alone:?}");
-        for turn in 1..4 {
+        for turn in 1..if full() { 4 } else { 2 } {
             let order = || (0..16).map(move |i| (i * (2 * turn + 1)) % 16);
             let answers: Vec<_> = order().map(|i| (i, ask(i % 8))).collect();
             for (i, mut answer) in answers {
