@@ -81,6 +81,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Without [`Self::kv_tokens`] and [`Self::kv_memory`]: where a context per sequence is more than a binding or the
+    /// memory of a GPU holds, the KV cache has as many pages as fit, at least those of a context; default: off, which
+    /// is an error. [`Runner::kv_tokens`](crate::steps::Runner::kv_tokens) is its capacity then.
+    pub fn kv_fits(mut self, on: bool) -> Self {
+        self.loader.config.kv_fits = on;
+        self
+    }
+
     /// The most tokens of a step, answers and prompts together; no more than [`Self::chunk`], and on the CPU no more
     /// than 64. Prompts get at least 64 of a step, where it has room for them. Default: as many as run in a fraction of
     /// a second on the device.

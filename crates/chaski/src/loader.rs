@@ -91,6 +91,10 @@ impl Loader {
             }
             e => e,
         })?;
+        if self.config.kv_fits {
+            // A device that is lost and opened again may have other programs' memory on it, but the same pages.
+            self.config.kv_tokens = u32::try_from(runner.kv_tokens()).ok();
+        }
         Ok((runner, target, info))
     }
 }

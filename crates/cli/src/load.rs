@@ -84,7 +84,7 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
         }
     }
     if let Some(service) = args.service {
-        builder = builder.max_waiting(service.max_waiting);
+        builder = builder.max_waiting(service.max_waiting).kv_fits(true);
         if let Some(n) = service.kv_tokens {
             builder = builder.kv_tokens(n);
         }

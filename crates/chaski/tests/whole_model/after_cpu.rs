@@ -244,7 +244,7 @@ fn the_number_of_layers_on_a_gpu_decides_where_a_model_is_cut() {
     }
     // On devices with little room, the CPU has the rest.
     let told = |n_free| {
-        let free = [Some(DeviceMemory { n_byte: 1 << 30, n_free })];
+        let free = [Some(DeviceMemory { n_byte: 1 << 30, n_free, n_budget: 1 << 30 })];
         let all = block_on(config(1).memory_after_cpu(&model, &[gpus[0].caps()], &free)).expect("a plan");
         bytes_of(&all[1], "weights")
     };

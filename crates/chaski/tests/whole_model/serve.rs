@@ -11,7 +11,7 @@ use chaski_models::serve::Answer;
 use chaski_runtime::kernels::FeatureSet;
 
 use crate::archs::Fixture;
-use crate::common::{Timed, block_on, build, default_engine, full, greedy, in_turns, shared_gpu};
+use crate::common::{Timed, block_on, build, chain, default_engine, full, greedy, in_turns, shared_gpu};
 
 const PROMPTS: [&str; 5] =
     ["Once upon a time", "The little dog saw a", "One day, Lily", "Tom was sad because", "In the morning"];
@@ -205,6 +205,45 @@ fn many_sequences_share_a_small_pool() {
         .map(drop)
         .expect_err("a pool too small");
     assert!(error.to_string().contains("1000 bytes, but a context of 256 tokens takes"), "{error}");
+}
+
+/// A context per sequence would be more than a binding: the pool is what fits, if that is asked for.
+#[test]
+fn a_pool_fits_the_bindings_of_the_device() {
+    let _t = Timed::new("serve, a pool that fits");
+    let mut single = build(default_engine().context(256));
+    let prompts: Vec<Vec<u32>> = PROMPTS.iter().map(|p| tokens(&single, p)).take(3).collect();
+    let options = greedy(16);
+    let expected: Vec<String> = prompts.iter().map(|p| alone(&mut single, p, &options)).collect();
+    // A token has keys and values of 4 heads of 32 channels in f16: 512 bytes a layer.
+    let n_byte = 1024 * 512;
+    let limited = || {
+        let engine = default_engine().context(256).kv(KvType::F16).sequences(64);
+        engine.chunk(32).max_binding_bytes(n_byte)
+    };
+    let error = block_on(limited().build()).map(drop).expect_err("16,384 tokens");
+    let error = chain(&error);
+    assert!(error.contains("KV cache") && error.contains(&n_byte.to_string()), "{error}");
+    let handle = spawn(limited().kv_fits(true));
+    assert_eq!(handle.load().n_token(), 1024);
+    let answers: Vec<Answer> = (0..6).map(|i| ask(&handle, &prompts[i % 3], &options)).collect();
+    for (i, answer) in answers.into_iter().enumerate() {
+        assert_eq!(outcome(answer).text, expected[i % 3]);
+    }
+    // All contexts, where they fit, and where a number is given that does.
+    let all = build(default_engine().context(256).kv(KvType::F16).sequences(3).kv_fits(true));
+    assert_eq!(all.loaded().kv_tokens(), 768);
+    let given = build(limited().kv_fits(true).kv_tokens(512));
+    assert_eq!(given.loaded().kv_tokens(), 512);
+    // A number that does not fit, and a context that does not, are errors with both sizes.
+    for (engine, needed) in
+        [(limited().kv_tokens(2048), 2048), (limited().context(1088), 1088), (limited().context(8192), 8192)]
+    {
+        let error = block_on(engine.kv_fits(true).build()).map(drop).expect_err("too large");
+        let error = chain(&error);
+        let needed = (needed * 512).to_string();
+        assert!(error.contains(&needed) && error.contains(&n_byte.to_string()), "{error}");
+    }
 }
 
 /// Requests that end early, in every possible way.

@@ -101,7 +101,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 4)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) parallel: u32,
-    /// Tokens that the KV cache has room for, shared by all requests [default: a context for each of --parallel]
+    /// Tokens that the KV cache has room for, shared by all requests [default: a context for each of --parallel, or as
+    /// many as the device has room for]
     #[arg(long, value_name = "N")]
     kv_tokens: Option<u32>,
     /// The same in memory, such as 4GiB: as many tokens as fit, at least a context
@@ -266,6 +267,20 @@ impl Args {
             step_tokens: self.step_tokens,
             max_waiting: self.limits.max_waiting(self.parallel),
         }
+    }
+
+    /// The size of a KV cache, where neither an option nor the number of requests chose it, but the device.
+    pub(super) fn smaller_pool(&self, n_token: u64, n_ctx: u32) -> Option<String> {
+        let is_chosen = self.kv_tokens.is_some() || self.kv_memory.is_some();
+        let wanted = u64::from(self.parallel) * u64::from(n_ctx);
+        (!is_chosen && n_token < wanted).then(|| {
+            let n = n_token as f64 / f64::from(n_ctx);
+            format!(
+                "the device has no room for the contexts of all {} requests: the KV cache holds {n_token} tokens, \
+                 {n:.1} full contexts of {n_ctx}, which requests share",
+                self.parallel
+            )
+        })
     }
 
     /// Names of the model: the first is its id, the others are further names.

@@ -342,6 +342,11 @@ fn engine(
     engine_args.part = Some(options::Part(part));
     engine_args.metadata.more.extend(args.template.changes()?);
     let mut engine = load::load(source(path), &engine_args, ui)?.engine;
+    let (n_token, n_ctx) = (engine.loaded().kv_tokens(), engine.loaded().n_ctx());
+    if let Some(text) = args.smaller_pool(n_token, n_ctx) {
+        let name = path.map_or_else(|| "the built-in model".into(), |path| format!("`{}`", path.display()));
+        ui.note(&format!("{name}: {text}"));
+    }
     if let Some(file) = &args.model_draft {
         engine.set_draft(Some(load::draft(file, &engine_args, &engine, ui)?))?;
     }

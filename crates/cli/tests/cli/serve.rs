@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::chaski;
+use crate::gpu::has_gpu;
+use crate::{chaski, err, json, run};
 
 /// A server that is killed with this.
 pub(crate) struct Server {
@@ -516,4 +517,41 @@ fn options_of_dialects_proxies_and_the_log_reach_the_server() {
         let error = String::from_utf8_lossy(&o.stderr).into_owned();
         assert!(o.status.code() == Some(2) && error.contains(option), "{error}");
     }
+}
+
+/// More contexts than a binding of the device holds are shared pages, and a note says how many; a number that an option
+/// gives is not reduced.
+#[test]
+fn a_cache_fits_the_device_unless_an_option_gives_its_size() {
+    if !has_gpu() {
+        return;
+    }
+    let devices = json(&run(&["devices", "-o", "json"]));
+    let limit = devices[0]["limits"]["max_binding_bytes"].as_u64().unwrap();
+    // 512 bytes of each layer for a token of the built-in model, and twice a binding in all.
+    let n_ctx = (2 * limit / (512 * 256)).max(64).next_multiple_of(64);
+    let context = n_ctx.to_string();
+    let sizes = ["serve", "--device", "0", "--models-file", "none", "-c", &context, "--parallel", "256"];
+    let mut command = chaski(&sizes);
+    command.stdout(Stdio::null());
+    let mut server = started(command);
+    let note = server.line("which requests share");
+    assert!(note.starts_with("note: the built-in model: ") && note.contains("all 256 requests"), "{note}");
+    let words: Vec<&str> = note.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "tokens,").unwrap();
+    let (n_token, n_full): (u64, f64) = (words[at - 1].parse().unwrap(), words[at + 1].parse().unwrap());
+    assert!((n_ctx..=limit / 512).contains(&n_token), "{note}");
+    assert!((n_full - n_token as f64 / n_ctx as f64).abs() < 0.06, "{note}");
+    let info = ask(&server, "GET", "/server_info", "");
+    assert!(info.contains(&format!("\"max_total_num_tokens\":{n_token}")), "{info}");
+    let answer =
+        ask(&server, "POST", "/v1/completions", r#"{"prompt": "Once upon a time", "max_tokens": 4}"#);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let given = (n_ctx * 256).to_string();
+    let refused = run(&[&sizes[..], &["--kv-tokens", &given, "--port", "0"]].concat());
+    let said = err(&refused);
+    assert!(
+        !refused.status.success() && said.contains("KV cache") && said.contains(&limit.to_string()),
+        "{said}"
+    );
 }

@@ -46,7 +46,7 @@ pub enum KvType {
 }
 
 /// Tokens per page of the KV cache.
-const PAGE: u32 = 64;
+pub(super) const PAGE: u32 = 64;
 
 /// Texts that an encoder runs together.
 const ENCODED: u32 = 64;
@@ -166,6 +166,9 @@ pub struct RunnerConfig {
     /// The same in bytes of all devices together, without [`Self::kv_tokens`]: as many pages as fit, at least those of
     /// a context. Without effect on encoders, and in browsers.
     pub kv_memory: Option<u64>,
+    /// Without both: where a context per sequence is more than a binding or the memory of a device holds, as many pages
+    /// as fit, at least those of a context. Without effect on the CPU, encoders, and in browsers.
+    pub kv_fits: bool,
     /// CPU offload of experts: number of MoE layers, from the first, whose experts are offloaded; more than the model
     /// has means all. Each caches some of its experts on the device, and missing ones are read from the file. No effect
     /// on the CPU.
@@ -209,6 +212,7 @@ impl Default for RunnerConfig {
             n_seq: 1,
             kv_tokens: None,
             kv_memory: None,
+            kv_fits: false,
             experts_on_cpu: 0,
             expert_slots: 0,
             experts_away: false,
@@ -243,7 +247,8 @@ impl RunnerConfig {
     }
 
     /// Memory of a model on each of several devices with these capabilities, before loading. Without
-    /// [`Self::shares`], equal ones, since nothing is known of the devices' memory.
+    /// [`Self::shares`], equal ones, since nothing is known of the devices' memory, which does not bound a pool that
+    /// fits ([`Self::kv_fits`]) either.
     ///
     /// # Errors
     /// As [`Self::memory_on_device`].
@@ -255,7 +260,7 @@ impl RunnerConfig {
         let first = narrowest(devices.iter().copied()).ok_or(RuntimeError::Plan(PlanError::NoDevice))?;
         let config = self.plan_for(model, first);
         let graph = model.graph(config.n_ctx).await?;
-        let config = self.within_memory(config, &graph)?;
+        let config = self.pooled(config, &graph, devices)?;
         Ok(memory_need(&graph, devices, &config).map_err(RuntimeError::Plan)?.0)
     }
 
@@ -273,7 +278,7 @@ impl RunnerConfig {
         let first = narrowest(devices.iter().copied()).ok_or(RuntimeError::Plan(PlanError::NoDevice))?;
         let config = self.plan_for(model, first);
         let graph = model.graph(config.n_ctx).await?;
-        let config = self.after_cpu(self.within_memory(config, &graph)?, free);
+        let config = self.after_cpu(self.pooled(config, &graph, devices)?, free);
         let (memory, stage) = memory_need(&graph, devices, &config).map_err(RuntimeError::Plan)?;
         let sizes = CpuConfig { pool: config.pool, ..self.cpu_for(model) };
         let of_cpu = stage.map_or(0, |stage| sizes.n_byte(&graph.only(&stage.nodes)));
@@ -303,45 +308,6 @@ impl RunnerConfig {
         let graph = model.graph(self.n_ctx_for(model)).await?;
         let absent = self.absent_experts.layers(&graph)?;
         Ok(in_cpu_memory(self.cpu_within_memory(model, &graph)?.n_byte_without(&graph, &absent)))
-    }
-
-    /// A plan with the pool that [`Self::kv_memory`] has room for.
-    pub(super) fn within_memory(&self, plan: PlanConfig, graph: &Graph) -> Result<PlanConfig, ModelError> {
-        let pool = self.pool_within_memory(plan.n_ctx, || plan.cache_bytes(graph))?;
-        Ok(PlanConfig { pool: pool.or(plan.pool), ..plan })
-    }
-
-    /// The sizes of a model on the CPU with that pool.
-    pub(super) fn cpu_within_memory<S: ByteSource>(
-        &self,
-        model: &Model<S>,
-        graph: &Graph,
-    ) -> Result<CpuConfig, ModelError> {
-        let sizes = self.cpu_for(model);
-        let pool = self.pool_within_memory(sizes.n_ctx, || (0, sizes.page_bytes(graph)))?;
-        Ok(CpuConfig { pool: pool.or(sizes.pool), ..sizes })
-    }
-
-    /// Pages of a cache of the configured size, if there is one, whose layers without a pool and whose pages have this
-    /// many bytes.
-    fn pool_within_memory(
-        &self,
-        n_ctx: u32,
-        bytes: impl FnOnce() -> (u64, u64),
-    ) -> Result<Option<u32>, ModelError> {
-        let asked = self.kv_memory.filter(|_| self.kv_tokens.is_none() && !cfg!(target_arch = "wasm32"));
-        let Some(found) = asked else { return Ok(None) };
-        let (fixed, each) = bytes();
-        if each == 0 {
-            return Ok(None);
-        }
-        let n_page = found.saturating_sub(fixed) / each;
-        let per_seq = n_ctx.div_ceil(PAGE);
-        if n_page < per_seq.into() {
-            let needed = fixed.saturating_add(each.saturating_mul(per_seq.into()));
-            return Err(ModelError::SmallKvMemory { found, needed, n_ctx });
-        }
-        Ok(Some(u32::try_from(n_page).unwrap_or(u32::MAX).min(u32::MAX / PAGE)))
     }
 
     /// Number of sequences: texts of an encoder that run together cost no memory.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chaski_graph::Op;
 use chaski_runtime::cpu::{CpuConfig, CpuModel, Watch};
 use chaski_runtime::gpu::{Ablation, DeviceMemory, GpuModel, Memory, Profile, Progress, Stage, TuneStep};
-use chaski_runtime::kernels::{ActivationPrecision, Tuning};
+use chaski_runtime::kernels::{ActivationPrecision, Caps, Tuning};
 use chaski_runtime::plan::PlanError;
 use chaski_runtime::{Experts, RowInput, RuntimeError};
 use chaski_schedule::{Change, Input, Limits, Step, Want};
@@ -77,13 +77,18 @@ impl DeviceExecutor {
         };
         match narrowest(gpus.iter().map(|gpu| gpu.caps())) {
             Some(caps) => {
-                let mut plan = config.within_memory(config.plan_for(model, caps), &graph)?;
+                let all: Vec<&Caps> = gpus.iter().map(|gpu| gpu.caps()).collect();
+                let mut plan = config.pooled(config.plan_for(model, caps), &graph, &all)?;
                 let mut cpu = None;
                 if cfg!(not(target_arch = "wasm32")) && matches!(target, Target::AfterCpu(_)) {
                     cpu = Some(CpuConfig { pool: plan.pool, ..config.cpu_for(model) });
                     plan = config.after_cpu(plan, &memory_of(gpus));
-                } else if gpus.len() > 1 && plan.shares.is_empty() {
-                    plan.shares = DeviceMemory::shares(&memory_of(gpus));
+                } else {
+                    let memory = memory_of(gpus);
+                    if gpus.len() > 1 && plan.shares.is_empty() {
+                        plan.shares = DeviceMemory::shares(&memory);
+                    }
+                    plan = config.within_devices(plan, &graph, &all, &memory)?;
                 }
                 small(plan.n_page(), plan.pages_per_seq(), plan.page, plan.n_ctx)?;
                 let files = model.files().clone();

@@ -7,6 +7,7 @@ mod cpu;
 mod device;
 mod executor;
 mod gpu;
+mod pool;
 
 pub use config::{AbsentExperts, KvType, RunnerConfig, Target};
 pub(crate) use device::DeviceExecutor;

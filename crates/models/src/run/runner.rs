@@ -107,6 +107,12 @@ impl Runner {
         self.n_ctx
     }
 
+    /// Capacity of the KV cache in tokens, shared by all sequences.
+    pub fn kv_tokens(&self) -> u64 {
+        let limits = self.device.limits();
+        limits.n_page as u64 * limits.page as u64
+    }
+
     /// Size of the vocabulary.
     pub fn n_vocab(&self) -> u32 {
         self.n_vocab

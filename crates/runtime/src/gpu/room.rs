@@ -12,6 +12,8 @@ pub struct DeviceMemory {
     /// Bytes that this process can still allocate there, as the driver estimates it; [`Self::n_byte`] where it does
     /// not.
     pub n_free: u64,
+    /// Bytes that this process can have there in all, as the driver estimates it; [`Self::n_byte`] where it does not.
+    pub n_budget: u64,
 }
 
 impl DeviceMemory {
@@ -55,7 +57,11 @@ pub(super) fn of(adapter: &wgpu::Adapter) -> Option<DeviceMemory> {
         0 => heap.size,
         n_byte => n_byte.saturating_sub(budget.heap_usage[i]),
     };
-    Some(DeviceMemory { n_byte: heap.size, n_free: n_free.min(heap.size) })
+    let n_budget = match budget.heap_budget[i] {
+        0 => heap.size,
+        n_byte => n_byte.min(heap.size),
+    };
+    Some(DeviceMemory { n_byte: heap.size, n_free: n_free.min(heap.size), n_budget })
 }
 
 /// Unknown where there is no Vulkan.
@@ -70,7 +76,8 @@ mod tests {
 
     #[test]
     fn shares_follow_what_is_free() {
-        let of = |n_free: u64| Some(DeviceMemory { n_byte: 80 << 30, n_free: n_free << 30 });
+        let of =
+            |n_free: u64| Some(DeviceMemory { n_byte: 80 << 30, n_free: n_free << 30, n_budget: 80 << 30 });
         assert_eq!(DeviceMemory::shares(&[of(72), of(24)]), [48.0, 16.0]);
         assert_eq!(DeviceMemory::shares(&[of(79), of(80)]), [32.0, 32.0]);
         assert!(DeviceMemory::shares(&[of(72), None]).is_empty());
@@ -84,5 +91,6 @@ mod tests {
         let gpu = gpu.expect("a GPU");
         let before = gpu.memory().expect("Vulkan reports it");
         assert!(before.n_free <= before.n_byte && before.n_byte > 1 << 20, "{before:?}");
+        assert!((1 << 20..=before.n_byte).contains(&before.n_budget), "{before:?}");
     }
 }

@@ -113,6 +113,20 @@ impl PlanConfig {
         (fixed, whole.into_iter().map(bytes).sum())
     }
 
+    /// Pages of the pool that a binding of this size holds in every layer, and whose cells kernels can count; `None` if
+    /// no layer has the pool's pages.
+    pub fn most_pages(&self, graph: &Graph, max_binding_bytes: u64) -> Option<u32> {
+        let of = |l: &KvLayer| {
+            let sized = |n_page| KvLayout { n_page, ..self.kv_layout(l) };
+            let each: u64 = sized(1).page_ranges(0).iter().map(|r| r.1).sum();
+            let countable = u64::from(u32::MAX) / (u64::from(self.page) * u64::from(l.n_kv)).max(1);
+            let n_page = (max_binding_bytes / each.max(1)).min(countable) as u32;
+            // Planes are aligned, which takes a few bytes.
+            (0..=n_page).rev().find(|n| sized(*n).n_byte() <= max_binding_bytes).unwrap_or(0)
+        };
+        graph.kv.iter().filter(|l| self.wrap(l) == 0).map(of).min()
+    }
+
     /// Words of the step buffer.
     pub fn step_words(&self) -> usize {
         let words = step::n_word(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize);
@@ -201,5 +215,32 @@ impl PlanConfig {
             pages_at: step::pages_at(self.max_col as usize) as u32,
             wrap: self.wrap(layer),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_has_as_many_pages_as_a_binding_holds() {
+        let layer = |window| KvLayer { n_kv: 8, d: 128, d_v: 128, in_keys: false, window };
+        let graph = Graph { kv: vec![layer(0), layer(256), layer(0)], ..Graph::default() };
+        for kv in [(GgmlType::F16, GgmlType::F16), (GgmlType::Q8_0, GgmlType::Q4_0)] {
+            let config = |pool| PlanConfig { kv, pool, ..PlanConfig::new(8192, 64, 512) };
+            for limit in [1 << 20, (1 << 27) + 12_345, (1 << 31) - 4] {
+                let n_page = config(None).most_pages(&graph, limit).expect("two layers of the pool");
+                let bytes = |n_page| config(Some(n_page)).kv_layout(&graph.kv[0]).n_byte();
+                assert!(bytes(n_page) <= limit && bytes(n_page + 1) > limit, "{kv:?}, {limit}: {n_page}");
+            }
+        }
+        // 4 KiB a token in f16: 64 contexts of 8,192 tokens take 2 GiB.
+        let f16 = PlanConfig::new(8192, 64, 512);
+        assert_eq!(f16.n_page(), 8192);
+        assert_eq!(f16.most_pages(&graph, (1 << 31) - 4), Some(8191));
+        assert_eq!(f16.most_pages(&graph, 1 << 30), Some(4096));
+        // Cells are counted in 32 bits.
+        assert_eq!(f16.most_pages(&graph, u64::MAX), Some(u32::MAX / 512));
+        assert_eq!(f16.most_pages(&Graph { kv: vec![layer(256)], ..Graph::default() }, 1 << 20), None);
     }
 }
