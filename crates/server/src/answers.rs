@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use chaski::serve::{Answer, Event};
 use chaski::text::{Answer as Text, AnswerEvent, Logprobs};
@@ -164,8 +165,10 @@ pub(crate) struct Gathered {
     pub(crate) n_reasoning: usize,
     in_reasoning: bool,
     parts: Parts,
-    /// Statistics so far; times are there at the end.
+    /// Statistics so far. Times are those of the events here, until the end has those of the engine.
     pub(crate) stats: Stats,
+    /// Start of the prompt, and the first token.
+    since: [Option<Instant>; 2],
     pub(crate) outcome: Option<Outcome>,
 }
 
@@ -175,10 +178,12 @@ impl Gathered {
         match event {
             ChatEvent::Started { n_prompt, n_cached, .. } => {
                 (self.stats.n_prompt, self.stats.n_cached) = (*n_prompt, *n_cached);
+                self.since[0] = Some(Instant::now());
             }
             ChatEvent::Piece(piece) => {
                 if let Some(id) = piece.token {
                     self.stats.n_token += 1;
+                    self.time_token();
                     self.n_reasoning += usize::from(self.in_reasoning);
                     self.tokens.push(Token { id, logprobs: piece.logprobs.clone() });
                 }
@@ -198,6 +203,19 @@ impl Gathered {
                 });
             }
             _ => {}
+        }
+    }
+
+    /// Takes note of the time of a token.
+    fn time_token(&mut self) {
+        let now = Instant::now();
+        let [start, first] = &mut self.since;
+        match first {
+            Some(first) => self.stats.decode = now - *first,
+            None => {
+                self.stats.ttft = start.map_or(Duration::ZERO, |start| now - start);
+                *first = Some(now);
+            }
         }
     }
 

@@ -167,15 +167,16 @@ impl ApiError {
         error
     }
 
-    /// OpenAI's body; its `code` is the status where `number` is set, as llama-server has it.
-    pub(crate) fn openai(&self, number: bool) -> Value {
+    /// OpenAI's body; its `code` is the status where `is_llama` is set, and the type of a prompt that is too long its
+    /// own, as llama-server has them.
+    pub(crate) fn openai(&self, is_llama: bool) -> Value {
         let row = self.kind.row();
-        let code = match number {
-            true => json!(row.status),
-            false => json!(row.code),
+        let (kind, code) = match (is_llama, self.kind) {
+            (true, Kind::Context) => ("exceed_context_size_error", json!(row.status)),
+            (true, _) => (row.openai, json!(row.status)),
+            (false, _) => (row.openai, json!(row.code)),
         };
-        let mut error =
-            json!({"message": self.message, "type": row.openai, "param": self.param, "code": code});
+        let mut error = json!({"message": self.message, "type": kind, "param": self.param, "code": code});
         error
             .as_object_mut()
             .expect("it was made as an object")
@@ -266,7 +267,10 @@ mod tests {
         let body = error.openai(false);
         assert_eq!(body["error"]["code"], "context_length_exceeded");
         assert_eq!((&body["error"]["n_prompt_tokens"], &body["error"]["n_ctx"]), (&json!(900), &json!(512)));
-        assert_eq!(error.openai(true)["error"]["code"], 400);
+        assert_eq!(body["error"]["type"], "invalid_request_error");
+        let llama = error.openai(true);
+        assert_eq!(llama["error"]["code"], 400);
+        assert_eq!(llama["error"]["type"], "exceed_context_size_error");
         assert_eq!(
             error.anthropic("r")["error"]["message"],
             "prompt is too long: 900 tokens > 512 maximum; it exceeds the available context size"

@@ -192,3 +192,33 @@ fn reasoning_has_the_names_that_the_server_chose() {
         assert!(!silent.text.contains("\"reasoning"), "{}", silent.text);
     }
 }
+
+#[test]
+fn times_so_far_and_the_progress_of_a_prompt_are_in_streams_that_ask_for_them() {
+    let running = Setup::built_in(1).start();
+    for path in ["/v1/chat/completions", "/completion"] {
+        let asked = json!({
+            "prompt": "Once upon a time", "messages": [{"role": "user", "content": "Tell me a story."}],
+            "n_predict": 6, "max_tokens": 6, "temperature": 0, "ignore_eos": true,
+            "stream": true, "timings_per_token": true, "return_progress": true,
+        });
+        let answer = post(&running, path, json!({}), asked);
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let chunks: Vec<&Value> = answer.events.iter().map(|(_, chunk)| chunk).collect();
+        let number = |chunk: &Value, name: &str| chunk["timings"][name].as_f64();
+        let so_far: Vec<f64> = chunks.iter().filter_map(|chunk| number(chunk, "predicted_ms")).collect();
+        assert!(so_far.is_sorted(), "{path}: {so_far:?}");
+        let written = chunks.iter().filter(|chunk| number(chunk, "predicted_n") > Some(1.0));
+        let written: Vec<_> = written.collect();
+        assert!(written.len() > 2, "{}", answer.text);
+        for chunk in written {
+            for name in ["prompt_ms", "predicted_ms", "predicted_per_second"] {
+                assert!(number(chunk, name) > Some(0.0), "{path}: {name} of {chunk}");
+            }
+        }
+        let progress: Vec<&Value> =
+            chunks.iter().map(|chunk| &chunk["prompt_progress"]).filter(|p| p.is_object()).collect();
+        let last = progress.last().expect("the prompt has run");
+        assert!(progress.len() > 1 && last["processed"] == last["total"], "{path}: {progress:?}");
+    }
+}

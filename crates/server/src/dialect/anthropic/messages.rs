@@ -19,27 +19,26 @@ use crate::sampling;
 /// Reads a body.
 pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let fields = Fields::of(body, "")?;
-    let limit = fields.integer("max_tokens", 1..=i64::MAX)?.map(|limit| limit as usize);
-    limit.map_or(Ok(()), |limit| request::check_budget(&fields, limit))?;
-    let limit = fields.need("max_tokens", limit.or(facts.dialects.anthropic_max_tokens))?;
-    let mut ask = read(&fields, facts)?;
+    let given = fields.integer("max_tokens", 1..=i64::MAX)?.map(|limit| limit as usize);
+    let limit = fields.need("max_tokens", given.or(facts.dialects.anthropic_max_tokens))?;
+    let mut ask = read(&fields, facts, given)?;
     ask.options.max_tokens = Some(facts.max_tokens.map_or(limit, |most| most.min(limit)));
     let writer = Messages { stop: ask.options.stop.clone(), stream: Stream::default() };
     Ok((ask, Box::new(writer)))
 }
 
-/// Everything but the limit of the answer.
-fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
+/// Everything but the limit of the answer, if the request has one.
+fn read(fields: &Fields<'_>, facts: &Facts, limit: Option<usize>) -> Result<Ask, ApiError> {
     let messages = request::messages(fields, facts)?;
     let mut options = sampling::unconstrained(fields, "stop_sequences", facts)?;
-    let (template, calls) = request::template(fields, facts, &messages, &mut options)?;
+    let (template, calls) = request::template(fields, facts, &messages, limit, &mut options)?;
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
     Ok(Ask { stream: fields.flag("stream")?.unwrap_or(false), calls, ..Ask::new(prompt, options) })
 }
 
 /// Reads a body whose tokens are counted.
 pub(crate) fn counted(body: &Value, facts: &Facts) -> Result<Ask, ApiError> {
-    read(&Fields::of(body, "")?, facts)
+    read(&Fields::of(body, "")?, facts, None)
 }
 
 /// The number of tokens that a message with this body would report, cached or not.

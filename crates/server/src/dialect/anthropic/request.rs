@@ -196,38 +196,32 @@ fn output(
     Ok(())
 }
 
-/// The switch for reasoning, and the most tokens of it; without one the model does as it does by default.
-fn thinking(fields: &Fields<'_>) -> Result<(Option<bool>, Option<i64>), ApiError> {
+/// The switch for reasoning, and the most tokens of it, which leave some of this limit for the answer; without a switch
+/// the model does as it does by default.
+fn thinking(fields: &Fields<'_>, limit: Option<usize>) -> Result<(Option<bool>, Option<i64>), ApiError> {
     let Some(thinking) = fields.object("thinking")? else { return Ok((None, None)) };
     let budget = thinking.integer("budget_tokens", 0..=i64::MAX)?;
+    let is_less = |limit: usize| budget.is_none_or(|n| usize::try_from(n).is_ok_and(|n| n < limit));
     match thinking.need("type", thinking.text("type")?)? {
-        "enabled" | "adaptive" => Ok((Some(true), budget)),
+        "enabled" | "adaptive" if limit.is_none_or(is_less) => Ok((Some(true), budget)),
+        "enabled" | "adaptive" => Err(thinking.wrong("budget_tokens", "less than `max_tokens`")),
         "disabled" => Ok((Some(false), None)),
         _ => Err(thinking.wrong("type", "\"enabled\", \"adaptive\" or \"disabled\"")),
     }
 }
 
-/// Refuses a budget of reasoning that leaves nothing of this limit for the answer.
-pub(super) fn check_budget(fields: &Fields<'_>, limit: usize) -> Result<(), ApiError> {
-    let (_, budget) = thinking(fields)?;
-    match (budget, fields.object("thinking")?) {
-        (Some(budget), Some(thinking)) if usize::try_from(budget).map_or(true, |n| n >= limit) => {
-            Err(thinking.wrong("budget_tokens", "less than `max_tokens`"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The variables of the template, and everything else that tools and forms ask of the answer.
+/// The variables of the template, and everything else that tools and forms ask of the answer, which the request limits
+/// to so many tokens.
 pub(super) fn template(
     fields: &Fields<'_>,
     facts: &Facts,
     messages: &[Message],
+    limit: Option<usize>,
     options: &mut GenerateOptions,
 ) -> Result<(TemplateOptions, Option<CallChoice>), ApiError> {
     let (tools, choice, parallel) = chosen(fields, facts)?;
     let mut template = conversation::template(facts, messages, tools)?;
-    let (thinks, budget) = thinking(fields)?;
+    let (thinks, budget) = thinking(fields, limit)?;
     template.enable_thinking = thinks.or(template.enable_thinking);
     conversation::limit_reasoning(facts, budget, options, &mut template);
     output(fields, options, &mut template)?;
