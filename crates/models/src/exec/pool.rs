@@ -65,15 +65,8 @@ impl RunnerConfig {
             let needs = memory_need(graph, devices, &sized).map_err(RuntimeError::Plan)?.0;
             Ok::<_, RuntimeError>(needs.iter().map(|need| need.n_byte()).collect::<Vec<u64>>())
         };
-        let (least, most) = (plan.pages_per_seq(), plan.n_page());
-        let with_most = needs(most)?;
-        if least >= most || with_most.iter().zip(&rooms).all(|(need, room)| need <= room) {
-            return Ok(plan);
-        }
-        let with_least = needs(least)?;
-        let each = with_least.into_iter().zip(with_most).zip(rooms);
-        let pages = each.map(|(needs, room)| pages_within(room, (least, most), needs));
-        let pool = pages.min().and_then(|n_page| fewer(&plan, n_page));
+        let sizes = (plan.pages_per_seq(), plan.n_page());
+        let pool = pages_on(&rooms, sizes, needs)?.and_then(|n_page| fewer(&plan, n_page));
         Ok(PlanConfig { pool: pool.or(plan.pool), ..plan })
     }
 
@@ -112,6 +105,24 @@ fn fewer(plan: &PlanConfig, n_page: u32) -> Option<u32> {
     (n_page < plan.n_page()).then_some(n_page)
 }
 
+/// Pages, between two numbers, with which a model fits the rooms of all devices, by its bytes on each with so many
+/// pages; `None` if it fits with the second.
+fn pages_on<E>(
+    rooms: &[u64],
+    (least, most): (u32, u32),
+    needs: impl Fn(u32) -> Result<Vec<u64>, E>,
+) -> Result<Option<u32>, E> {
+    if least >= most {
+        return Ok(None);
+    }
+    let with_most = needs(most)?;
+    if with_most.iter().zip(rooms).all(|(need, room)| need <= room) {
+        return Ok(None);
+    }
+    let each = needs(least)?.into_iter().zip(with_most).zip(rooms);
+    Ok(each.map(|(needs, room)| pages_within(*room, (least, most), needs)).min())
+}
+
 /// Pages that fit `room` bytes of a device, at least the first of two numbers and at most the second, with which the
 /// model takes these bytes there.
 fn pages_within(room: u64, (least, most): (u32, u32), (with_least, with_most): (u64, u64)) -> u32 {
@@ -134,6 +145,23 @@ mod tests {
         assert_eq!(pages_within(5, (4, 16), (7, 7)), 16);
         let large = pages_within(80 << 30, (128, 1 << 25), (10 << 30, 10 << 50));
         assert!((128..1 << 25).contains(&large), "{large}");
+    }
+
+    #[test]
+    fn a_pool_fits_the_memory_of_every_device() {
+        // Weights and activations of 5 and 10 GiB, and 2 and 1 MiB of layers for each page.
+        let needs =
+            |n: u32| Ok::<_, ()>(vec![(5 << 30) + (u64::from(n) << 21), (10 << 30) + (u64::from(n) << 20)]);
+        let of = |rooms: [u64; 2]| pages_on(&rooms.map(|gib| gib << 30), (128, 8192), needs).unwrap();
+        // All pages take 21 and 18 GiB.
+        assert_eq!([of([21, 18]), of([100, u64::MAX >> 30])], [None, None]);
+        assert_eq!(of([13, 18]), Some(4096));
+        assert_eq!(of([21, 11]), Some(1024));
+        assert_eq!(of([13, 11]), Some(1024));
+        // Not even a context fits, which the device says.
+        assert_eq!(of([5, 18]), Some(128));
+        assert_eq!(pages_on(&[0], (128, 128), |_| Err("no need to ask")), Ok(None));
+        assert_eq!(pages_on(&[0], (1, 2), |_| Err("a plan that fails")), Err("a plan that fails"));
     }
 
     #[test]
