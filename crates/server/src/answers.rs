@@ -167,8 +167,9 @@ pub(crate) struct Gathered {
     parts: Parts,
     /// Statistics so far. Times are those of the events here, until the end has those of the engine.
     pub(crate) stats: Stats,
-    /// Start of the prompt, and the first token.
-    since: [Option<Instant>; 2],
+    /// When the prompt began to run, and when its first token came.
+    began: Option<Instant>,
+    answered: Option<Instant>,
     pub(crate) outcome: Option<Outcome>,
 }
 
@@ -178,7 +179,7 @@ impl Gathered {
         match event {
             ChatEvent::Started { n_prompt, n_cached, .. } => {
                 (self.stats.n_prompt, self.stats.n_cached) = (*n_prompt, *n_cached);
-                self.since[0] = Some(Instant::now());
+                self.began = Some(Instant::now());
             }
             ChatEvent::Piece(piece) => {
                 if let Some(id) = piece.token {
@@ -209,12 +210,11 @@ impl Gathered {
     /// Takes note of the time of a token.
     fn time_token(&mut self) {
         let now = Instant::now();
-        let [start, first] = &mut self.since;
-        match first {
-            Some(first) => self.stats.decode = now - *first,
+        match self.answered {
+            Some(first) => self.stats.decode = now - first,
             None => {
-                self.stats.ttft = start.map_or(Duration::ZERO, |start| now - start);
-                *first = Some(now);
+                self.stats.ttft = self.began.map_or(Duration::ZERO, |began| now - began);
+                self.answered = Some(now);
             }
         }
     }

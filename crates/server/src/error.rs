@@ -57,6 +57,8 @@ pub(crate) struct Row {
     anthropic_status: u16,
     /// `error.type` of OpenAI.
     openai: &'static str,
+    /// `error.type` on llama-server's own paths.
+    llama: &'static str,
     /// `error.code` of OpenAI.
     code: Option<&'static str>,
     /// `error.type` of Anthropic.
@@ -70,13 +72,17 @@ impl Kind {
             status,
             anthropic_status: status,
             openai,
+            llama: openai,
             code,
             anthropic,
         };
         let invalid = "invalid_request_error";
         match self {
             Kind::Invalid => same(400, invalid, None, invalid),
-            Kind::Context => same(400, invalid, Some("context_length_exceeded"), invalid),
+            Kind::Context => Row {
+                llama: "exceed_context_size_error",
+                ..same(400, invalid, Some("context_length_exceeded"), invalid)
+            },
             Kind::Grammar => same(400, invalid, Some("invalid_grammar"), invalid),
             Kind::Key => same(401, "authentication_error", Some("invalid_api_key"), "authentication_error"),
             Kind::Forbidden => same(403, "permission_error", None, "permission_error"),
@@ -167,14 +173,12 @@ impl ApiError {
         error
     }
 
-    /// OpenAI's body; its `code` is the status where `is_llama` is set, and the type of a prompt that is too long its
-    /// own, as llama-server has them.
+    /// OpenAI's body; with the type of llama-server's own paths, and the status as `code`, where `is_llama` is set.
     pub(crate) fn openai(&self, is_llama: bool) -> Value {
         let row = self.kind.row();
-        let (kind, code) = match (is_llama, self.kind) {
-            (true, Kind::Context) => ("exceed_context_size_error", json!(row.status)),
-            (true, _) => (row.openai, json!(row.status)),
-            (false, _) => (row.openai, json!(row.code)),
+        let (kind, code) = match is_llama {
+            true => (row.llama, json!(row.status)),
+            false => (row.openai, json!(row.code)),
         };
         let mut error = json!({"message": self.message, "type": kind, "param": self.param, "code": code});
         error

@@ -44,7 +44,7 @@ fn a_device_of_the_program_tells_the_golden_text() {
             && !least.has_timestamps()
     );
     assert_eq!(caps.max_binding_bytes, limits.max_storage_buffer_binding_size.min(limits.max_buffer_size));
-    // By default the one with which programs that ask for nothing come.
+    // By default the one with the fewest features.
     for gpu in one_in(2, [least, whole]) {
         let mut engine = build(default_engine().gpu(Arc::new(gpu)));
         let found = text(&mut engine, PROMPT, greedy(40)).expect("a text");
