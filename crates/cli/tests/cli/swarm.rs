@@ -210,11 +210,19 @@ fn two_workers_give_the_text_of_one_machine() {
     let _workers = folders.each_ref().map(|folder| worker(&address, folder.path(), &[]));
     let (code, text, seen) = hub.end();
     assert_eq!((code, text.trim_end()), (Some(0), EXPECTED.as_str()), "{seen}");
-    let line = seen.lines().find(|line| line.contains("swarm: ")).unwrap_or_else(|| panic!("{seen}"));
-    assert!(
-        line.contains(" calls, ") && line.contains(" 0 by the hub") && !line.contains(" 0 calls"),
-        "{line}"
-    );
+    assert_workers_computed(&seen);
+}
+
+/// Of the tasks that a hub tells at its end, most were computed by workers. On a busy machine an answer may be overdue,
+/// which the hub computes itself.
+fn assert_workers_computed(seen: &str) {
+    let number = |name: &str| {
+        let (before, _) = seen.split_once(name)?;
+        before.rsplit(' ').next()?.parse::<u64>().ok()
+    };
+    let numbers = number(" tasks: ").zip(number(" by the hub"));
+    let (tasks, by_hub) = numbers.unwrap_or_else(|| panic!("{seen}"));
+    assert!(2 * by_hub < tasks, "{seen}");
 }
 
 /// Logits of some tokens on a device, with workers on two others if `swarm` is not empty.
@@ -235,7 +243,9 @@ fn logits(device: &str, swarm: &[&str], devices: [&str; 2]) -> Vec<f32> {
     });
     let (code, _, seen) = hub.end();
     assert_eq!(code, Some(0), "{seen}");
-    assert!(workers.is_none() || seen.contains(" 0 by the hub") && !seen.contains(" 0 calls"), "{seen}");
+    if workers.is_some() {
+        assert_workers_computed(&seen);
+    }
     let bytes = std::fs::read(to).unwrap();
     bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
 }
@@ -305,10 +315,9 @@ fn a_gpu_with_room_for_a_part_gets_a_part() {
     let gpu = |address: &str, memory: &str| {
         worker(address, &folder.path().join("gpu"), &["--device", "gpu", "--memory", memory])
     };
-    let end = |hub: Process, line: &str| {
+    let end = |hub: Process| {
         let (code, _, seen) = hub.end();
         assert_eq!(code, Some(0), "{seen}");
-        assert!(seen.contains(line), "{seen}");
         seen
     };
 
@@ -316,14 +325,16 @@ fn a_gpu_with_room_for_a_part_gets_a_part() {
     let (two, address) = hub("2");
     let gpu_worker = gpu(&address, &quarter);
     let cpu_worker = worker(&address, &folder.path().join("cpu"), &["--memory", &most]);
-    let seen = end(two, " 0 by the hub");
+    let seen = end(two);
     assert!(!seen.contains("workers have room for"), "{seen}");
+    assert_workers_computed(&seen);
     drop((gpu_worker, cpu_worker));
 
     // Without it the hub says at once what nobody has.
     let (one, address) = hub("1");
     let gpu_worker = gpu(&address, &quarter);
-    end(one, "workers have room for 32 of 128 experts");
+    let seen = end(one);
+    assert!(seen.contains("workers have room for 32 of 128 experts"), "{seen}");
     drop(gpu_worker);
 
     // Less than a token uses is refused by the worker itself.
