@@ -98,11 +98,28 @@ pub struct Chat {
     answer: Answer,
     /// Events not yet delivered.
     ready: VecDeque<ChatEvent>,
+    /// The answer ends after its first tool call.
+    #[cfg(not(target_arch = "wasm32"))]
+    has_one_call: bool,
 }
 
 impl Chat {
     pub(crate) fn new(events: serve::Answer, parser: AnswerParser) -> Self {
-        Chat { events, parser, answer: Answer::default(), ready: VecDeque::new() }
+        Chat {
+            events,
+            parser,
+            answer: Answer::default(),
+            ready: VecDeque::new(),
+            #[cfg(not(target_arch = "wasm32"))]
+            has_one_call: false,
+        }
+    }
+
+    /// The same, with one tool call at most: after it the answer ends, and further text of the model is dropped.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn with_one_call(mut self) -> Self {
+        self.has_one_call = true;
+        self
     }
 
     /// The same, after the event that this many messages are not part of its prompt.
@@ -166,10 +183,20 @@ impl Chat {
             Event::Piece(piece) => {
                 let parts = self.parser.push(&piece.text);
                 self.ready.push_back(ChatEvent::Piece(piece));
+                #[cfg(not(target_arch = "wasm32"))]
+                if let Some(n_part) = self.end_of_one_call(&parts) {
+                    self.end_at(parts, n_part);
+                    return;
+                }
                 self.take_parts(parts);
             }
             Event::Finished { finish, stats } => {
                 let parts = self.last_parts(finish);
+                #[cfg(not(target_arch = "wasm32"))]
+                let parts = match self.end_of_one_call(&parts) {
+                    Some(n_part) => parts.into_iter().take(n_part).collect(),
+                    None => parts,
+                };
                 self.take_parts(parts);
                 let answer = std::mem::take(&mut self.answer);
                 self.ready.push_back(ChatEvent::Finished { answer, finish, stats });
@@ -178,6 +205,23 @@ impl Chat {
             // No other events exist here.
             _ => {}
         }
+    }
+
+    /// Number of parts up to the end of the first call, if it is the only one to come.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn end_of_one_call(&self, parts: &[AnswerEvent]) -> Option<usize> {
+        let end = |part: &AnswerEvent| matches!(part, AnswerEvent::CallEnd { .. });
+        parts.iter().position(end).filter(|_| self.has_one_call).map(|at| at + 1)
+    }
+
+    /// Ends the answer after so many of these parts.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn end_at(&mut self, mut parts: Vec<AnswerEvent>, n_part: usize) {
+        parts.truncate(n_part);
+        self.take_parts(parts);
+        self.events.cancel();
+        let (answer, stats) = (std::mem::take(&mut self.answer), self.events.stats().clone());
+        self.ready.push_back(ChatEvent::Finished { answer, finish: Finish::Stop, stats });
     }
 
     /// The parts for the text held back. Notation of a call that was cut before its name is no content.

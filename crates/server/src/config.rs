@@ -124,7 +124,7 @@ pub struct Bounds {
     pub max_body: usize,
     /// Time until the first token; `None` for no limit.
     pub request_timeout: Option<Duration>,
-    /// Time in which a request for answers waits for its first place; `None` for no limit.
+    /// Time in which a request waits for its first place; `None` for no limit.
     pub max_queue_time: Option<Duration>,
     /// Tokens of prompts that wait for a model; `None` for no limit. One request is taken whatever its prompt.
     pub max_queued_tokens: Option<usize>,

@@ -180,11 +180,16 @@ impl ApiError {
             true => (row.llama, json!(row.status)),
             false => (row.openai, json!(row.code)),
         };
-        let mut error = json!({"message": self.message, "type": kind, "param": self.param, "code": code});
-        error
-            .as_object_mut()
-            .expect("it was made as an object")
-            .extend(self.extra.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let mut error = Map::from_iter([
+            ("message".to_owned(), json!(self.message)),
+            ("type".to_owned(), json!(kind)),
+            ("code".to_owned(), code),
+        ]);
+        // llama-server has no such field.
+        if self.param.is_some() || !is_llama {
+            error.insert("param".into(), json!(self.param));
+        }
+        error.extend(self.extra.iter().map(|(name, value)| (name.clone(), value.clone())));
         json!({"error": error})
     }
 

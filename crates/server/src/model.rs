@@ -1,6 +1,6 @@
 //! A loaded model: how to reach it, and what dialects say about it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
@@ -34,6 +34,18 @@ pub(crate) struct Served {
     pub(crate) places: Arc<Places>,
     salts: Salts,
     handle: Handle,
+    /// Its counts when they were last taken.
+    taken: Mutex<Counts>,
+}
+
+/// Numbers that grow while a model is loaded.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct Counts {
+    pub(crate) n_preempted: u64,
+    pub(crate) n_recovered: u64,
+    pub(crate) n_step: u64,
+    /// Rows of answers in these steps.
+    pub(crate) n_row: u64,
 }
 
 /// Facts about a model: everything that a request is read with.
@@ -179,7 +191,17 @@ impl Served {
             speculation: options.speculation,
         };
         let (queue, pace, salts) = (Queue::default(), Pace::default(), Salts::default());
-        Ok(Served { facts: Arc::new(facts), n_byte, memory, queue, pace, places, salts, handle })
+        Ok(Served {
+            facts: Arc::new(facts),
+            n_byte,
+            memory,
+            queue,
+            pace,
+            places,
+            salts,
+            handle,
+            taken: Mutex::default(),
+        })
     }
 
     /// Ends its thread, and frees it; answers that run are waited for.
@@ -274,6 +296,19 @@ impl Served {
     /// Records of its steps since the last call.
     pub(crate) fn take_steps(&self) -> Vec<StepRecord> {
         self.handle.take_steps()
+    }
+
+    /// Its counts since the last call.
+    pub(crate) fn take_counts(&self) -> Counts {
+        let mut taken = self.taken.lock().unwrap_or_else(|e| e.into_inner());
+        let Load { n_preempted, n_recovered, n_step, n_row, .. } = self.load();
+        let before = std::mem::replace(&mut *taken, Counts { n_preempted, n_recovered, n_step, n_row });
+        Counts {
+            n_preempted: n_preempted - before.n_preempted,
+            n_recovered: n_recovered - before.n_recovered,
+            n_step: n_step - before.n_step,
+            n_row: n_row - before.n_row,
+        }
     }
 
     /// Its load.

@@ -230,7 +230,7 @@ async fn upkeep(app: Arc<App>) {
     let mut ticks = tokio::time::interval(Duration::from_secs(5));
     loop {
         ticks.tick().await;
-        app.metrics.steps(&app.models.loaded());
+        app.metrics.count(&app.models.loaded());
         app.metrics.upkeep();
     }
 }

@@ -275,6 +275,15 @@ impl Answer {
         });
     }
 
+    /// Ends it within a step, without a further event. Its statistics stay those of the events received so far.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn cancel(&mut self) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            // A driver that is gone has nothing to cancel.
+            let _ = self.commands.unbounded_send(Command::Cancel(self.id));
+        }
+    }
+
     /// The tokenizer of its tokens.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.shared.tokenizer

@@ -9,6 +9,9 @@ use crate::exec::Start;
 
 /// Takes the rows of a prompt, on the driver's thread: only the result goes to the caller.
 pub(super) trait Sink: MaybeSend + MaybeSync {
+    /// The prompt begins to run, after a preemption or a device loss again.
+    fn started(&mut self);
+
     /// Takes the row at a position. After a preemption or a device loss rows begin anew, at the first.
     fn row(&mut self, at: usize, values: &[f32]);
 

@@ -31,6 +31,8 @@ pub(super) trait Fold: MaybeSend + MaybeSync + 'static {
 /// Results so far.
 struct Inbox<T> {
     results: Vec<Option<T>>,
+    /// Prompts that have begun to run.
+    n_started: usize,
     /// The first failure.
     error: Option<ServeError>,
     waker: Waker,
@@ -45,10 +47,17 @@ fn lock<T>(inbox: &Mutex<Inbox<T>>) -> MutexGuard<'_, Inbox<T>> {
 struct Sender<F: Fold> {
     index: usize,
     fold: Option<F>,
+    is_started: bool,
     inbox: Arc<Mutex<Inbox<F::Out>>>,
 }
 
 impl<F: Fold> Sink for Sender<F> {
+    fn started(&mut self) {
+        if !std::mem::replace(&mut self.is_started, true) {
+            lock(&self.inbox).n_started += 1;
+        }
+    }
+
     fn row(&mut self, at: usize, values: &[f32]) {
         if let Some(fold) = &mut self.fold {
             fold.row(at, values);
@@ -119,10 +128,11 @@ impl Handle {
         let Shares { read, lora, priority, client, salt } = shares;
         let open = self.shared.open()?;
         let results = (0..prompts.len()).map(|_| None).collect();
-        let inbox = Arc::new(Mutex::new(Inbox { results, error: None, waker: Waker::noop().clone() }));
+        let inbox =
+            Arc::new(Mutex::new(Inbox { results, n_started: 0, error: None, waker: Waker::noop().clone() }));
         let reader = |(index, (prompt, rows, fold)): (usize, (_, Range<usize>, F))| {
             let id = self.shared.next_id();
-            let sink = Box::new(Sender { index, fold: Some(fold), inbox: inbox.clone() });
+            let sink = Box::new(Sender { index, fold: Some(fold), is_started: false, inbox: inbox.clone() });
             let (chooser, lora, open) =
                 (Chooser::Nobody { first: rows.start, end: rows.end, read }, lora.clone(), open.clone());
             Reader { id, prompt, chooser, priority, client, salt, sink, lora, open }
@@ -138,6 +148,11 @@ impl Handle {
 }
 
 impl<T> Readings<T> {
+    /// Number of prompts that have begun to run, out of all.
+    pub fn n_started(&self) -> usize {
+        lock(&self.inbox).n_started
+    }
+
     /// Submits prompts while few wait.
     fn submit(&mut self) {
         while self.running.len() < N_AHEAD * self.shared.sizes.n_seq

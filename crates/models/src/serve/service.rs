@@ -22,8 +22,8 @@ use crate::error::ModelError;
 use crate::exec::{Executor, Outputs};
 use crate::run::{Finish, Speculation};
 
-/// Maximum number of consecutive device losses without a token; more suggest that some request is the cause.
-const MAX_LOST: u32 = 3;
+/// Consecutive device losses without a token that end all open requests: some request may be the cause.
+const MAX_LOST: u32 = 2;
 
 /// Rows of a step that are left to prompts, where the number of its rows is given.
 const PROMPT_SHARE: usize = 64;
@@ -311,6 +311,7 @@ impl<E: Executor> Service<E> {
             return self.executor.change(change);
         };
         if let Some(nth) = self.reader(*id) {
+            self.readers[nth].sink.started();
             return self.executor.start(self.readers[nth].start(*seq));
         }
         let served = self.served.get_mut(id).expect("a request that has a slot has not ended");
@@ -501,7 +502,7 @@ impl<E: Executor> Service<E> {
         self.scheduler.restart();
         self.n_recovered += 1;
         self.n_lost += 1;
-        if self.n_lost > MAX_LOST {
+        if self.n_lost >= MAX_LOST {
             self.n_lost = 0;
             self.fail_all(&error);
         }

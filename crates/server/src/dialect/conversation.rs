@@ -70,7 +70,8 @@ fn local_time() -> LocalTime {
     LocalTime::from_unix(now.timestamp(), now.offset().local_minus_utc())
 }
 
-/// The calls that the answer has to consist of, where the choice requires them.
+/// The calls that the answer has to consist of, where the choice requires them. A model that has to call goes on
+/// calling, so several calls are for those who ask for them.
 ///
 /// # Errors
 /// A constraint of the content beside it.
@@ -78,7 +79,7 @@ pub(super) fn force(
     fields: &Fields<'_>,
     options: &GenerateOptions,
     choice: Choice,
-    parallel: bool,
+    parallel: Option<bool>,
 ) -> Result<Option<CallChoice>, ApiError> {
     let name = match choice {
         Choice::None | Choice::Auto => return Ok(None),
@@ -89,7 +90,7 @@ pub(super) fn force(
         let expected = "one that leaves the choice to the model beside a constraint of the content";
         return Err(fields.wrong("tool_choice", expected));
     }
-    Ok(Some(CallChoice { name, parallel, ..CallChoice::default() }))
+    Ok(Some(CallChoice { name, parallel: parallel.unwrap_or(false), ..CallChoice::default() }))
 }
 
 /// A tool in OpenAI's form, as templates expect it.

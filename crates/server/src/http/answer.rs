@@ -14,9 +14,9 @@ use tokio::sync::mpsc;
 
 use super::body;
 use super::guard::Caller;
-use super::readings::wait;
+use super::readings::{self, wait};
 use super::record::{Held, Record};
-use super::respond::{error_body, json, stream_headers};
+use super::respond::{error_body, json, model_header, stream_headers};
 use super::tasks::Tasks;
 use crate::answers::{Answers, Gathered};
 use crate::app::App;
@@ -75,18 +75,15 @@ pub(super) async fn queue(
     .await?;
     let n_token = || prompts.iter().map(|prompt| prompt.tokens.len());
     app.check_prompts(n_token())?;
-    // Where a place is free, nothing waits for long.
-    let load = served.load();
-    let is_busy = load.n_running + load.n_waiting >= served.facts.n_seq as usize;
-    let limit = app.bounds().max_queued_tokens.filter(|_| is_busy);
-    let waiting = served.queue.add(n_token(), ask.n, limit).map_err(|error| served.refusal(error))?;
+    let waiting = readings::queue(app, &served, n_token(), ask.n)?;
     if let Some(n_top) = ask.prompt_logprobs {
         let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
         let priority = ask.priority;
         let lora = ask.options.lora.clone();
         let salt = served.salt(client, ask.salt.as_deref());
         let request = PromptLogprobsRequest { prompts: tokens, n_top, lora, priority, client, salt };
-        let found = wait(app, &served, served.prompt_logprobs(request)?).await?;
+        // They wait with their answers.
+        let found = wait(app, &served, served.prompt_logprobs(request)?, Vec::new()).await?;
         prompts.iter_mut().zip(found).for_each(|(prompt, found)| prompt.logprobs = found);
     }
     let fingerprint = app.config.fingerprint.clone();
@@ -119,10 +116,7 @@ pub(crate) async fn answer(
 ) -> Result<Response<Body>, ApiError> {
     let start = Instant::now();
     let open = app.open(caller.limited())?;
-    let name = body::model(&body)?;
-    if dialect.needs_model && name.is_none() {
-        return Err(body::no_model());
-    }
+    let name = if dialect.needs_model { Some(body::named_model(&body)?) } else { body::model(&body)? };
     let served = app.model(name).await?;
     let real = served.facts.id.clone();
     caller.span.named(name);
@@ -143,11 +137,7 @@ pub(crate) async fn answer(
         true => stream(queued, record, dialect.wire, path).await?,
     };
     load_headers(response.headers_mut(), &load);
-    if called == Called::Other
-        && let Ok(name) = HeaderValue::from_str(&real)
-    {
-        response.headers_mut().insert(HeaderName::from_static("x-chaski-model"), name);
-    }
+    model_header(response.headers_mut(), called, &real);
     Ok(response)
 }
 

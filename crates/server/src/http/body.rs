@@ -87,9 +87,12 @@ pub(crate) fn model(body: &Value) -> Result<Option<&str>, ApiError> {
     }
 }
 
-/// The error of a body without the name of a model, where it has to have one.
-pub(crate) fn no_model() -> ApiError {
-    ApiError::field("model", "`model` is missing")
+/// The name of the model, where a body has to have one.
+///
+/// # Errors
+/// A name that is missing, or no string.
+pub(crate) fn named_model(body: &Value) -> Result<&str, ApiError> {
+    model(body)?.ok_or_else(|| ApiError::field("model", "`model` is missing"))
 }
 
 /// Reads a request on a thread that may take its time: templates, tokenizers and grammars do.

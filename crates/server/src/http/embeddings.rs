@@ -12,33 +12,57 @@ use serde_json::Value;
 
 use super::body;
 use super::guard::Caller;
-use super::readings::wait;
-use super::respond::json;
+use super::ollama::Stays;
+use super::readings;
+use super::respond::{json, model_header};
 use crate::app::App;
 use crate::dialect::openai::embeddings::{EmbedAsk, ask};
 use crate::error::{ApiError, Kind};
+use crate::model::Called;
 use crate::models::Lease;
 
-/// Reads a body and computes its embeddings, all at once.
-async fn embed(
-    app: &App,
-    caller: &Caller,
-    asked: Value,
-) -> Result<(Lease, EmbedAsk, Vec<Embedding>), ApiError> {
+/// Embeddings of a request, and the model that made them.
+struct Embedded {
+    lease: Lease,
+    called: Called,
+    ask: EmbedAsk,
+    found: Vec<Embedding>,
+}
+
+impl Embedded {
+    /// The id of the model.
+    fn model(&self) -> &str {
+        &self.lease.facts.id
+    }
+
+    fn respond(&self, body: &Value) -> Response<Body> {
+        let mut response = json(body);
+        model_header(response.headers_mut(), self.called, self.model());
+        response
+    }
+}
+
+/// Computes the embeddings that a body asks for, all at once.
+async fn embed(app: &App, caller: &Caller, asked: Value) -> Result<Embedded, ApiError> {
     let (mut open, start) = (app.open(caller.limited())?, Instant::now());
-    let served = app.model(body::model(&asked)?).await?;
+    let name = body::model(&asked)?;
+    let served = app.model(name).await?;
+    let called = served.facts.called(name);
+    caller.span.named(name);
     let facts = served.facts.clone();
-    let (asked, lora) = body::read(move || Ok((ask(&asked, &facts)?, facts.lora_scales(&asked)?))).await?;
-    app.check_prompts(asked.inputs.iter().map(Vec::len))?;
+    let (asked, lora) = body::read(move || Ok((ask(&asked, &facts)?, facts.scales(&asked, called)?))).await?;
+    let n_tokens = || asked.inputs.iter().map(Vec::len);
+    app.check_prompts(n_tokens())?;
     if app.config.log_prompts {
         let text = |tokens: &Vec<u32>| served.facts.text_of(tokens);
         let texts: Vec<String> = asked.inputs.iter().map(text).collect::<Result<_, _>>()?;
         caller.prompts(app, &served.facts.id, texts.into_iter());
     }
+    let waiting = readings::queue(app, &served, n_tokens(), 1)?;
     let salt = served.salt(caller.client, asked.salt.as_deref());
     let request = EmbedRequest::new(asked.inputs.clone(), asked.options);
-    let readings = served.embed(EmbedRequest { lora, client: caller.client, salt, ..request })?;
-    let found = wait(app, &served, readings).await?;
+    let running = served.embed(EmbedRequest { lora, client: caller.client, salt, ..request })?;
+    let found = readings::wait(app, &served, running, waiting).await?;
     // JSON has no other numbers.
     if found.iter().flat_map(|embedding| embedding.vectors.iter().flatten()).any(|value| !value.is_finite()) {
         return Err(ApiError::new(Kind::Internal, "the model's embedding is not finite"));
@@ -46,7 +70,7 @@ async fn embed(
     let n_token = found.iter().map(|embedding| embedding.n_token).sum();
     open.used(n_token);
     caller.read(app, "embeddings", &served.facts.id, n_token, start);
-    Ok((served, asked, found))
+    Ok(Embedded { lease: served, called, ask: asked, found })
 }
 
 pub(super) async fn openai(
@@ -55,8 +79,8 @@ pub(super) async fn openai(
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let body = body::json(request.into_body(), app.bounds().max_body).await?;
-    let (served, asked, found) = embed(&app, &caller, body).await?;
-    Ok(json(&asked.openai(&served.facts.id, &found)?))
+    let embedded = embed(&app, &caller, body).await?;
+    Ok(embedded.respond(&embedded.ask.openai(embedded.model(), &embedded.found)?))
 }
 
 pub(super) async fn llama(
@@ -65,8 +89,17 @@ pub(super) async fn llama(
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let body = body::json(request.into_body(), app.bounds().max_body).await?;
-    let (_, asked, found) = embed(&app, &caller, body).await?;
-    Ok(json(&asked.llama(&found)))
+    let embedded = embed(&app, &caller, body).await?;
+    Ok(embedded.respond(&embedded.ask.llama(&embedded.found)))
+}
+
+/// The embeddings of a body in ollama's form, which names its model and may say how long that stays.
+async fn of_ollama(app: &App, caller: &Caller, request: Request) -> Result<Embedded, ApiError> {
+    let body = body::json(request.into_body(), app.bounds().max_body).await?;
+    let stays = Stays::of(&body)?;
+    let id = app.model_id(Some(body::named_model(&body)?)).await?;
+    stays.keep(app, caller, &id);
+    embed(app, caller, body).await
 }
 
 pub(super) async fn ollama(
@@ -75,9 +108,8 @@ pub(super) async fn ollama(
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let start = Instant::now();
-    let body = body::json(request.into_body(), app.bounds().max_body).await?;
-    let (served, asked, found) = embed(&app, &caller, body).await?;
-    Ok(json(&asked.ollama(&served.facts.id, &found, start.elapsed())?))
+    let embedded = of_ollama(&app, &caller, request).await?;
+    Ok(embedded.respond(&embedded.ask.ollama(embedded.model(), &embedded.found, start.elapsed())?))
 }
 
 pub(super) async fn old_ollama(
@@ -85,7 +117,6 @@ pub(super) async fn old_ollama(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
-    let body = body::json(request.into_body(), app.bounds().max_body).await?;
-    let (_, asked, found) = embed(&app, &caller, body).await?;
-    Ok(json(&asked.old_ollama(&found)?))
+    let embedded = of_ollama(&app, &caller, request).await?;
+    Ok(embedded.respond(&embedded.ask.old_ollama(&embedded.found)?))
 }

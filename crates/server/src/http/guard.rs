@@ -154,7 +154,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         headers.append(header::VARY, HeaderValue::from_static("origin"));
         headers.insert(
             header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static("x-request-id, x-chaski-model, retry-after, traceparent"),
+            HeaderValue::from_static("x-request-id, request-id, x-chaski-model, x-chaski-queue, x-chaski-kv, retry-after, traceparent"),
         );
     }
     // Clients with connections that stay open go elsewhere; HTTP/2 says so by itself.

@@ -8,7 +8,7 @@ use axum::http::Response;
 use serde_json::{Value, json};
 
 use super::body;
-use super::respond::json as respond;
+use super::respond::{json as respond, model_header};
 use crate::app::App;
 use crate::ask::Read;
 use crate::dialect::anthropic;
@@ -33,9 +33,12 @@ pub(super) async fn answer(
     asked: Value,
     f: fn(&Served, &Value) -> Result<Value, ApiError>,
 ) -> Result<Response<Body>, ApiError> {
-    let lease = app.model(body::model(&asked)?).await?;
-    let served = Arc::clone(&lease);
-    Ok(respond(&body::read(move || f(&served, &asked)).await?))
+    let name = body::model(&asked)?;
+    let lease = app.model(name).await?;
+    let (served, called) = (Arc::clone(&lease), lease.facts.called(name));
+    let mut response = respond(&body::read(move || f(&served, &asked)).await?);
+    model_header(response.headers_mut(), called, &lease.facts.id);
+    Ok(response)
 }
 
 pub(super) async fn tokenize(
@@ -102,8 +105,6 @@ pub(super) async fn count_message(
     request: Request,
 ) -> Result<Response<Body>, ApiError> {
     let asked = body::json(request.into_body(), app.bounds().max_body).await?;
-    if body::model(&asked)?.is_none() {
-        return Err(body::no_model());
-    }
+    body::named_model(&asked)?;
     answer(app, asked, anthropic::messages::count_tokens).await
 }

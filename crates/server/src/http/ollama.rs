@@ -20,6 +20,7 @@ use crate::dialect::ollama::{Only, chat, generate, keep_alive, models};
 use crate::dialect::{Dialect, Wire};
 use crate::error::{ApiError, Kind};
 use crate::fields::Fields;
+use crate::models::KeepAlive;
 use crate::openapi as api;
 
 /// An endpoint that answers, or only loads the model.
@@ -63,6 +64,26 @@ pub(super) fn endpoints() -> Vec<endpoint::Endpoint> {
     ]
 }
 
+/// How long a model stays after a request, if that says so.
+pub(super) struct Stays(Option<KeepAlive>);
+
+impl Stays {
+    /// Reads `keep_alive`.
+    ///
+    /// # Errors
+    /// A value that is no time.
+    pub(super) fn of(body: &Value) -> Result<Stays, ApiError> {
+        Ok(Stays(keep_alive(&Fields::of(body, "")?)?))
+    }
+
+    /// Only an operator decides it.
+    pub(super) fn keep(self, app: &App, caller: &Caller, id: &str) {
+        if let Some(time) = self.0.filter(|_| caller.is_admin) {
+            app.models.keep(id, time);
+        }
+    }
+}
+
 async fn asked(
     endpoint: &'static Endpoint,
     State(app): State<Arc<App>>,
@@ -71,11 +92,8 @@ async fn asked(
 ) -> Result<Response<Body>, ApiError> {
     let path = request.uri().path().to_owned();
     let body = body::json(request.into_body(), app.bounds().max_body).await?;
-    let name = body::model(&body)?;
-    if name.is_none() {
-        return Err(body::no_model());
-    }
-    let stays = keep_alive(&Fields::of(&body, "")?)?;
+    let name = Some(body::named_model(&body)?);
+    let stays = Stays::of(&body)?;
     let only = (endpoint.only)(&body)?;
     let id = app.model_id(name).await?;
     match only {
@@ -89,9 +107,8 @@ async fn asked(
         Some(Only::Load) => drop(app.model(name).await?),
         None => {}
     }
-    // Only an operator decides how long a model stays.
-    if let Some(time) = stays.filter(|_| only != Some(Only::Unload) && caller.is_admin) {
-        app.models.keep(&id, time);
+    if only != Some(Only::Unload) {
+        stays.keep(&app, &caller, &id);
     }
     match only {
         None => answer(app, &endpoint.dialect, caller, path, body, None).await,

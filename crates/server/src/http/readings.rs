@@ -1,22 +1,47 @@
 //! Results of a model that come without tokens: embeddings, scores, probabilities of prompts.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chaski::embedding::Readings;
 
 use crate::app::App;
 use crate::error::{ApiError, Kind};
 use crate::model::Served;
+use crate::queue::Waiting;
 
 /// While texts run, steps of the model are looked for as often as this.
 const SIGN: Duration = Duration::from_secs(1);
 
+/// Counts prompts as waiting, each by its number of tokens.
+///
+/// # Errors
+/// [`Kind::Full`] if too many tokens wait already.
+pub(super) fn queue(
+    app: &App,
+    served: &Served,
+    prompts: impl Iterator<Item = usize>,
+    n: usize,
+) -> Result<Vec<Waiting>, ApiError> {
+    // Where a place is free, nothing waits for long.
+    let load = served.load();
+    let is_busy = load.n_running + load.n_waiting >= served.facts.n_seq as usize;
+    let limit = app.bounds().max_queued_tokens.filter(|_| is_busy);
+    served.queue.add(prompts, n, limit).map_err(|error| served.refusal(error))
+}
+
 /// Waits for results. Steps of the model are signs of life, since there are no tokens that could be.
 ///
 /// # Errors
-/// Those of the model; [`Kind::Timeout`] if they are not there in the time for a first token.
-pub(super) async fn wait<T>(app: &App, served: &Served, readings: Readings<T>) -> Result<Vec<T>, ApiError> {
-    let results = app.unless_cut(with_signs(served, readings));
+/// Those of the model; [`Kind::Timeout`] if they are not there in the time for a first token, [`Kind::Full`] if no
+/// prompt begins to run in the time for a place.
+pub(super) async fn wait<T>(
+    app: &App,
+    served: &Served,
+    readings: Readings<T>,
+    waiting: Vec<Waiting>,
+) -> Result<Vec<T>, ApiError> {
+    let place = app.bounds().max_queue_time;
+    let results = app.unless_cut(with_signs(served, readings, waiting, place));
     match app.bounds().request_timeout {
         None => results.await,
         Some(limit) => {
@@ -26,16 +51,31 @@ pub(super) async fn wait<T>(app: &App, served: &Served, readings: Readings<T>) -
     }
 }
 
-async fn with_signs<T>(served: &Served, mut readings: Readings<T>) -> Result<Vec<T>, ApiError> {
+async fn with_signs<T>(
+    served: &Served,
+    mut readings: Readings<T>,
+    mut waiting: Vec<Waiting>,
+    limit: Option<Duration>,
+) -> Result<Vec<T>, ApiError> {
+    let (begin, n_prompt) = (Instant::now(), waiting.len());
     let mut n_step = served.load().n_step;
     loop {
-        let results = tokio::time::timeout(SIGN, &mut readings).await;
+        let left =
+            limit.filter(|_| readings.n_started() == 0).map(|limit| limit.saturating_sub(begin.elapsed()));
+        let results = tokio::time::timeout(left.map_or(SIGN, |left| left.min(SIGN)), &mut readings).await;
         let before = std::mem::replace(&mut n_step, served.load().n_step);
         if n_step != before {
             served.pace.sign();
         }
         if let Ok(results) = results {
             return Ok(results?);
+        }
+        // Prompts begin in their order.
+        let n_left = n_prompt.saturating_sub(readings.n_started());
+        waiting.drain(..waiting.len() - n_left);
+        if let Some(limit) = limit.filter(|limit| readings.n_started() == 0 && begin.elapsed() >= *limit) {
+            let message = format!("the texts waited for {} seconds", limit.as_secs_f64());
+            return Err(served.refusal(ApiError::new(Kind::Full, message)));
         }
     }
 }

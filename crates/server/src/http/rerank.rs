@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::body;
 use super::guard::Caller;
-use super::readings::wait;
-use super::respond::json;
+use super::readings;
+use super::respond::{json, model_header};
 use crate::app::App;
 use crate::dialect::openai::rerank::{self, ScoreAsk};
 use crate::error::{ApiError, Kind};
@@ -45,7 +45,10 @@ async fn scores(
     let start = Instant::now();
     let asked = body::json(request.into_body(), app.bounds().max_body).await?;
     let mut open = app.open(caller.limited())?;
-    let served = app.model(body::model(&asked)?).await?;
+    let name = body::model(&asked)?;
+    let served = app.model(name).await?;
+    let called = served.facts.called(name);
+    caller.span.named(name);
     let unable = || ApiError::new(Kind::Unsupported, "this model does not rank documents");
     let ranker = served.facts.ranker.clone().ok_or_else(unable)?;
     let (facts, by) = (served.facts.clone(), ranker.by());
@@ -53,21 +56,24 @@ async fn scores(
         let ask = read(&asked)?;
         let prompt = |(query, document): &(String, String)| facts.tokens_of_pair(&ranker, query, document);
         let prompts = ask.pairs.iter().map(prompt).collect::<Result<Vec<_>, _>>()?;
-        Ok((ask, prompts, facts.lora_scales(&asked)?))
+        Ok((ask, prompts, facts.scales(&asked, called)?))
     })
     .await?;
     app.check_prompts(prompts.iter().map(Vec::len))?;
     let pair = |(query, document): &(String, String)| format!("{query}\n{document}");
     caller.prompts(app, &served.facts.id, ask.pairs.iter().map(pair));
     let n_token = prompts.iter().map(Vec::len).sum();
+    let waiting = readings::queue(app, &served, prompts.iter().map(Vec::len), 1)?;
     let (client, salt) = (caller.client, served.salt(caller.client, ask.salt.as_deref()));
-    let readings = served.rank(RankRequest { prompts, by, lora, priority: 0, client, salt })?;
-    let scores = wait(app, &served, readings).await?;
+    let running = served.rank(RankRequest { prompts, by, lora, priority: 0, client, salt })?;
+    let scores = readings::wait(app, &served, running, waiting).await?;
     if scores.iter().any(|score| !score.is_finite()) {
         return Err(ApiError::new(Kind::Internal, "the model's scores are not finite"));
     }
     open.used(n_token);
     caller.read(app, "rerank", &served.facts.id, n_token, start);
     let id = ids::new(prefix);
-    Ok(json(&ask.body((&id, clock::now(), &served.facts.id), &scores, n_token)))
+    let mut response = json(&ask.body((&id, clock::now(), &served.facts.id), &scores, n_token));
+    model_header(response.headers_mut(), called, &served.facts.id);
+    Ok(response)
 }

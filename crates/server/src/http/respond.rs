@@ -6,6 +6,7 @@ use axum::response::IntoResponse;
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::model::Called;
 use crate::openapi::{Errors, errors_of};
 
 /// The header with the name of a request that clients of this path read besides `x-request-id`.
@@ -68,6 +69,15 @@ pub(crate) fn told(mut response: Response<Body>, path: &str, request_id: &str, f
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     told
+}
+
+/// The name of the model that answers a request for another one.
+pub(super) fn model_header(headers: &mut HeaderMap, called: Called, id: &str) {
+    if called == Called::Other
+        && let Ok(name) = HeaderValue::from_str(id)
+    {
+        headers.insert(HeaderName::from_static("x-chaski-model"), name);
+    }
 }
 
 /// Headers of streams.

@@ -156,8 +156,8 @@ operations! {
 
     OLLAMA_CHAT = post(&["/api/chat"], Ollama, "The answer to a conversation; a stream by default", &ask::OLLAMA_CHAT_REQUEST, Stream(&told::OLLAMA_CHAT, LINES));
     OLLAMA_GENERATE = post(&["/api/generate"], Ollama, "The answer to a question; a stream by default", &ask::OLLAMA_GENERATE_REQUEST, Stream(&told::OLLAMA_GENERATE, LINES));
-    OLLAMA_EMBED = post(&["/api/embed"], Ollama, "Vectors of texts", &ask::EMBEDDING_REQUEST, Json(&told::OLLAMA_EMBEDDINGS));
-    OLLAMA_EMBEDDINGS = post(&["/api/embeddings"], Ollama, "The vector of a text; the older form", &ask::EMBEDDING_REQUEST, Json(&told::OLLAMA_EMBEDDING));
+    OLLAMA_EMBED = post(&["/api/embed"], Ollama, "Vectors of texts", &ask::OLLAMA_EMBEDDING_REQUEST, Json(&told::OLLAMA_EMBEDDINGS));
+    OLLAMA_EMBEDDINGS = post(&["/api/embeddings"], Ollama, "The vector of a text; the older form", &ask::OLLAMA_EMBEDDING_REQUEST, Json(&told::OLLAMA_EMBEDDING));
     OLLAMA_TAGS = get(&["/api/tags"], Ollama, "The models", Json(&told::OLLAMA_MODELS));
     OLLAMA_PS = get(&["/api/ps"], Ollama, "The loaded models", Json(&told::OLLAMA_MODELS));
     OLLAMA_SHOW = post(&["/api/show"], Ollama, "Everything about a model", &ask::SHOW_REQUEST, Json(&told::OLLAMA_SHOW));

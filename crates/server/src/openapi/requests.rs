@@ -20,8 +20,11 @@ const MAX_TOKENS: Field = may(
     Kind::Integer(-1, i64::MAX),
     "Most tokens of the answer; -1: to the end of the context",
 );
-const PARALLEL: Field =
-    may("parallel_tool_calls", Kind::Flag, "Allow several calls in an answer that must call");
+const PARALLEL: Field = may(
+    "parallel_tool_calls",
+    Kind::Flag,
+    "False: at most one call; true: several also in an answer that must call",
+);
 const TIMINGS: Field = may("timings_per_token", Kind::Flag, "Times and rates in each piece of a stream");
 const PROGRESS: Field = may("return_progress", Kind::Flag, "Progress of the prompt in a stream");
 const RETURN_TOKENS: Field = may("return_tokens", Kind::Flag, "Ids of the answer's tokens");
@@ -170,12 +173,13 @@ const BUDGET: Field = may(
     "Most tokens of reasoning, behind which it is ended; 0: none, -1: any number",
 );
 
-const CHAT: [Field; 14] = [
+const CHAT: [Field; 15] = [
     may("max_completion_tokens", Kind::Integer(-1, i64::MAX), "The same as `max_tokens`; it comes first"),
     MAX_TOKENS,
     N_PREDICT,
     may("logprobs", Kind::Flag, "Log probabilities of the answer's tokens"),
     may("top_logprobs", Kind::Integer(0, 20), "Those of so many other tokens in each place"),
+    may("n_probs", Kind::Integer(0, 20), "llama-server's name of both"),
     may("reasoning_effort", EFFORTS, "How much the model reasons, if its template knows that"),
     BUDGET,
     may("include_reasoning", Kind::Flag, "False: leave the reasoning out"),
@@ -188,13 +192,12 @@ const CHAT: [Field; 14] = [
 ];
 
 /// Fields of conversations whose values have to be what the server does.
-pub(crate) const CHAT_FIXED: [Field; 8] = [
+pub(crate) const CHAT_FIXED: [Field; 7] = [
     may("reasoning_format", Kind::Words(&["auto", "deepseek"]), "Reasoning goes beside the content"),
     may("modalities", Kind::List(&Kind::Words(&["text"])), "Answers are texts"),
     may("audio", Kind::Null, "Answers are texts"),
     may("functions", Kind::Null, "The older form of `tools`"),
     may("web_search_options", Kind::Null, "The server searches nothing"),
-    may("n_probs", Kind::Integer(0, 0), "Only 0: `logprobs` and `top_logprobs` ask for probabilities"),
     CACHE_PROMPT,
     SAFETY,
 ];
@@ -415,28 +418,33 @@ fn infill() -> Vec<Field> {
 const INPUT: Kind = Kind::Either(&[Kind::Text, ANY_LIST, Kind::Map]);
 
 fn embedding() -> Vec<Field> {
-    vec![
-        MODEL,
-        may("input", INPUT, "A text, tokens, or a list of them; this, `content` or `prompt`"),
-        may("content", INPUT, "llama-server's name of `input`"),
-        may("prompt", INPUT, "The name of `input` in ollama's older endpoint"),
-        may("dimensions", Kind::Integer(1, u32::MAX as i64), "Values of each vector; at most the model's"),
-        may("encoding_format", Kind::Words(&["float", "base64"]), "Numbers, or their bytes in base64"),
-        may(
-            "embd_normalize",
-            Kind::Integer(-1, 1000),
-            "Norm of the vectors: -1 none, 0 the largest value, 2 Euclid's",
-        ),
-        may(
-            "truncate_prompt_tokens",
-            Kind::Integer(-1, u32::MAX as i64),
-            "Cut texts to so many tokens; -1: to the context",
-        ),
-        may("truncate", Kind::Flag, "Cut texts to the context"),
-        CACHE_SALT,
-        LORA,
-    ]
+    join([&[MODEL], &EMBEDDING])
 }
+
+fn ollama_embedding() -> Vec<Field> {
+    join([&[MODEL_NEEDED, KEEP_ALIVE], &EMBEDDING])
+}
+
+const EMBEDDING: [Field; 10] = [
+    may("input", INPUT, "A text, tokens, or a list of them; this, `content` or `prompt`"),
+    may("content", INPUT, "llama-server's name of `input`"),
+    may("prompt", INPUT, "The name of `input` in ollama's older endpoint"),
+    may("dimensions", Kind::Integer(1, u32::MAX as i64), "Values of each vector; at most the model's"),
+    may("encoding_format", Kind::Words(&["float", "base64"]), "Numbers, or their bytes in base64"),
+    may(
+        "embd_normalize",
+        Kind::Integer(-1, 1000),
+        "Norm of the vectors: -1 none, 0 the largest value, 2 Euclid's",
+    ),
+    may(
+        "truncate_prompt_tokens",
+        Kind::Integer(-1, u32::MAX as i64),
+        "Cut texts to so many tokens; -1: to the context",
+    ),
+    may("truncate", Kind::Flag, "Cut texts to the context"),
+    CACHE_SALT,
+    LORA,
+];
 
 fn rerank() -> Vec<Field> {
     vec![
@@ -537,6 +545,12 @@ fn ollama_options() -> Vec<Field> {
     join([&own, &sampler()])
 }
 
+const KEEP_ALIVE: Field = may(
+    "keep_alive",
+    Kind::Either(&[Kind::Text, Kind::Number(f64::NEG_INFINITY, f64::INFINITY)]),
+    "How long the model stays: 5m, or seconds; 0 frees it, -1 keeps it",
+);
+
 const OLLAMA: [Field; 10] = [
     may("options", Kind::Object(ollama_options), "Options of the answer"),
     may("format", Kind::Either(&[Kind::Text, Kind::Map]), "`json`, or a JSON schema"),
@@ -546,11 +560,7 @@ const OLLAMA: [Field; 10] = [
         Kind::Either(&[Kind::Flag, Kind::Words(&["low", "medium", "high"])]),
         "Whether the model reasons, or how much",
     ),
-    may(
-        "keep_alive",
-        Kind::Either(&[Kind::Text, Kind::Number(f64::NEG_INFINITY, f64::INFINITY)]),
-        "How long the model stays: 5m, or seconds; 0 frees it, -1 keeps it",
-    ),
+    KEEP_ALIVE,
     may("logprobs", Kind::Flag, "Log probabilities of the answer's tokens"),
     may("top_logprobs", Kind::Integer(0, 20), "Those of so many other tokens in each place"),
     may("truncate", Kind::Flag, "Drop the oldest turns where the context is full"),
@@ -591,6 +601,7 @@ pub(super) static COUNT_REQUEST: Body = Body::new("CountTokensRequest", counted)
 pub(super) static NATIVE_REQUEST: Body = Body::new("LlamaCompletionRequest", native);
 pub(super) static INFILL_REQUEST: Body = Body::new("InfillRequest", infill);
 pub(super) static EMBEDDING_REQUEST: Body = Body::new("EmbeddingRequest", embedding);
+pub(super) static OLLAMA_EMBEDDING_REQUEST: Body = Body::new("OllamaEmbeddingRequest", ollama_embedding);
 pub(super) static RERANK_REQUEST: Body = Body::new("RerankRequest", rerank);
 pub(super) static SCORE_REQUEST: Body = Body::new("ScoreRequest", score);
 pub(super) static TOKENIZE_REQUEST: Body = Body::new("TokenizeRequest", tokenize);

@@ -220,8 +220,11 @@ fn with_rows(f: impl FnOnce(&[Row<'_>])) {
             native["prompt"] = "A".into();
             [errors([gap]), of(llama::completion::ask)(&native)].concat()
         }),
-        row(&ask::EMBEDDING_REQUEST, embeddings, |body| {
+        row(&ask::EMBEDDING_REQUEST, embeddings.clone(), |body| {
             errors([openai::embeddings::ask(body, &facts).map(drop), lora(body)])
+        }),
+        row(&ask::OLLAMA_EMBEDDING_REQUEST, embeddings, |body| {
+            errors([stays(body), openai::embeddings::ask(body, &facts).map(drop), lora(body)])
         }),
         row(&ask::RERANK_REQUEST, documents, |body| {
             errors([openai::rerank::rerank(body).map(drop), lora(body)])

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chaski::embedding::Pooling;
 use serde_json::{Value, json};
 
-use crate::operation::{begin, n_busy, wait_until};
+use crate::operation::{begin, long, n_busy, wait_until};
 use crate::serve::{Running, Setup};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -38,7 +38,7 @@ fn texts_are_as_long_as_a_prompt_may_be() {
     setup.config.bounds.max_prompt = Some(20);
     let running = setup.start();
     for path in ["/v1/embeddings", "/embedding", "/api/embed"] {
-        let embed = |text: &str| running.post(path, &json!({"input": ["A fox.", text]}));
+        let embed = |text: &str| running.post(path, &json!({"model": "golden", "input": ["A fox.", text]}));
         assert_eq!(embed("A dog.").status, 200, "{path}");
         let refused = embed(&"dog ".repeat(40));
         assert!(
@@ -47,6 +47,53 @@ fn texts_are_as_long_as_a_prompt_may_be() {
             refused.text
         );
     }
+}
+
+#[test]
+fn ollamas_embeddings_name_their_model_and_say_how_long_it_stays() {
+    let running = Setup::offering(&["a"]).start();
+    for (path, name) in [("/api/embed", "input"), ("/api/embeddings", "prompt")] {
+        let unnamed = running.post(path, &json!({name: "A fox."}));
+        assert_eq!(
+            (unnamed.status, unnamed.body["error"].as_str()),
+            (400, Some("`model` is missing")),
+            "{path}"
+        );
+        let wrong = running.post(path, &json!({"model": "a", name: "A fox.", "keep_alive": "soon"}));
+        assert_eq!(wrong.status, 400, "{}", wrong.text);
+        let embedded = running.post(path, &json!({"model": "a", name: "A fox.", "keep_alive": 0}));
+        assert_eq!(embedded.status, 200, "{}", embedded.text);
+        wait_until("it leaves", LIMIT, || running.get("/api/ps").body["models"] == json!([]));
+    }
+}
+
+#[test]
+fn texts_wait_no_longer_than_answers() {
+    let mut setup = Setup::built_in(1);
+    setup.options.pooling = Some(Pooling::Mean);
+    setup.config.bounds.max_queue_time = Some(Duration::from_millis(100));
+    setup.config.bounds.max_queued_tokens = Some(30);
+    let running = setup.start();
+    let busy = begin(&running, "/v1/completions", &long(true), 12);
+    let waited = running.post("/v1/embeddings", &json!({"input": "A fox."}));
+    assert_eq!(
+        (waited.status, &waited.body["error"]["code"]),
+        (429, &json!("server_overloaded")),
+        "{}",
+        waited.text
+    );
+    assert!(waited.text.contains("waited for 0.1 seconds"), "{}", waited.text);
+    // One request is taken whatever its length; it waits, and others are too many beside it.
+    let texts: Vec<String> = (0..8).map(|i| format!("Fox number {i} saw a dog.")).collect();
+    let statuses = thread::scope(|scope| {
+        let asked =
+            [0, 1].map(|_| scope.spawn(|| running.post("/v1/embeddings", &json!({"input": texts})).text));
+        asked.map(|one| one.join().expect("no client panics"))
+    });
+    assert!(statuses.iter().any(|text| text.contains("more than 30")), "{statuses:?}");
+    drop(busy);
+    wait_until("there is room", LIMIT, || n_busy(&running) == 0);
+    assert_eq!(running.post("/v1/embeddings", &json!({"input": texts})).status, 200);
 }
 
 #[test]
@@ -79,7 +126,9 @@ fn texts_run_beside_answers_and_neither_changes_the_other() {
         }
         assert_eq!(told.join().expect("an answer"), story);
     });
-    let other = running.post("/api/embed", &json!({"model": "x", "input": texts[..2]})).body;
+    let other = running.post("/api/embed", &json!({"model": "x", "input": texts[..2]}));
+    assert_eq!(other.headers["x-chaski-model"], "golden");
+    let other = other.body;
     assert_eq!(other["embeddings"], json!([alone[0]["embedding"], alone[1]["embedding"]]));
     let other = running.post("/embedding", &json!({"content": texts[3]})).body;
     assert_eq!(other[0]["embedding"], json!([alone[3]["embedding"]]));

@@ -1,5 +1,6 @@
 //! A server on a socket of this machine, and its clients.
 
+mod calls;
 mod cases;
 mod clients;
 mod compare;

@@ -99,6 +99,39 @@ fn an_operator_loads_and_frees_models() {
     }
 }
 
+/// The sum of the values of a metric, if it is there.
+fn metric(running: &Running, name: &str) -> Option<f64> {
+    let metrics = running.get("/metrics").text;
+    let lines = metrics
+        .lines()
+        .filter(|line| line.starts_with(&format!("{name}{{")) || line.starts_with(&format!("{name} ")));
+    let values: Vec<f64> = lines.filter_map(|line| line.rsplit(' ').next()?.parse().ok()).collect();
+    (!values.is_empty()).then(|| values.iter().sum())
+}
+
+#[test]
+fn measurements_of_a_model_go_with_it_and_counts_go_on() {
+    let running = Setup::offering(&["a"]).start();
+    let gauges = [
+        "chaski_model_loaded",
+        "vllm:num_requests_running",
+        "vllm:cache_config_info",
+        "vllm:lora_requests_info",
+    ];
+    let mut n_step = 0.0;
+    for _ in 0..2 {
+        assert_eq!(ask(&running, "a").status, 200);
+        assert!(gauges.iter().all(|name| metric(&running, name).is_some()));
+        let now = metric(&running, "llamacpp:n_decode_total").expect("a count");
+        assert!(now >= n_step + 8.0, "{now} after {n_step}");
+        n_step = now;
+        assert_eq!(running.post("/models/unload", &json!({"model": "a"})).status, 200);
+        wait_for(&running, "a", "unloaded");
+        assert_eq!(gauges.map(|name| metric(&running, name)), [None; 4]);
+        assert_eq!(metric(&running, "llamacpp:n_decode_total"), Some(n_step));
+    }
+}
+
 #[test]
 fn changes_are_events() {
     let running = Setup::offering(&["a", "broken"]).start();

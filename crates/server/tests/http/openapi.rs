@@ -293,8 +293,8 @@ fn responses_are_as_the_document_says() {
         ("/v1/embeddings", json!({"input": ["A", "B"]})),
         ("/v1/embeddings", json!({"input": "A", "encoding_format": "base64"})),
         ("/embedding", json!({"content": "A"})),
-        ("/api/embed", json!({"input": "A"})),
-        ("/api/embeddings", json!({"prompt": "A"})),
+        ("/api/embed", json!({"model": "golden", "input": "A"})),
+        ("/api/embeddings", json!({"model": "golden", "prompt": "A"})),
         (
             "/api/chat",
             json!({"model": "golden", "messages": messages, "stream": false, "logprobs": true, "options": {"num_predict": 3}}),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::serve::{Running, Setup};
 
 /// A request that takes long enough for others to come.
-fn long(stream: bool) -> Value {
+pub(crate) fn long(stream: bool) -> Value {
     json!({
         "prompt": "Once upon a time", "max_tokens": 480, "temperature": 0, "ignore_eos": true, "stream": stream,
     })

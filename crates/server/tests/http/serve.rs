@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use chaski::embedding::Pooling;
 use chaski::gguf::OwnedValue;
 use chaski::gpu::Gpu;
 use chaski::kernels::ActivationPrecision;
@@ -46,7 +47,8 @@ pub(crate) fn offer(id: &str) -> Offer {
         if is_broken {
             return Err(LoadError::Other("its file is broken".into()));
         }
-        let setup = Setup::built_in(2);
+        let mut setup = Setup::built_in(2);
+        setup.options.pooling = Some(Pooling::Mean);
         Ok((setup.engine(), setup.options))
     });
     Offer::new(id, Source::Default, loader)

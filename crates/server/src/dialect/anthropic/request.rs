@@ -151,12 +151,11 @@ fn tools(fields: &Fields<'_>, facts: &Facts) -> Result<Vec<Value>, ApiError> {
     fields.list("tools")?.unwrap_or_default().iter().enumerate().map(tool).collect()
 }
 
-/// The tools that are offered, the choice among them, and the permission of several calls.
-fn chosen(fields: &Fields<'_>, facts: &Facts) -> Result<(Vec<Value>, Choice, bool), ApiError> {
+/// The tools that are offered, the choice among them, and the permission of several calls, if it says so.
+fn chosen(fields: &Fields<'_>, facts: &Facts) -> Result<(Vec<Value>, Choice, Option<bool>), ApiError> {
     let tools = tools(fields, facts)?;
-    let Some(choice) = fields.object("tool_choice")? else { return Ok((tools, Choice::Auto, true)) };
-    // A model that has to call goes on calling: several calls are for those who ask for them.
-    let parallel = choice.flag("disable_parallel_tool_use")? == Some(false);
+    let Some(choice) = fields.object("tool_choice")? else { return Ok((tools, Choice::Auto, None)) };
+    let parallel = choice.flag("disable_parallel_tool_use")?.map(|is_one| !is_one);
     let found = match choice.need("type", choice.text("type")?)? {
         "auto" => return Ok((tools, Choice::Auto, parallel)),
         "none" => return Ok((Vec::new(), Choice::None, parallel)),
@@ -211,14 +210,14 @@ fn thinking(fields: &Fields<'_>, limit: Option<usize>) -> Result<(Option<bool>, 
 }
 
 /// The variables of the template, and everything else that tools and forms ask of the answer, which the request limits
-/// to so many tokens.
+/// to so many tokens: the calls that it has to consist of, and whether it has one at most.
 pub(super) fn template(
     fields: &Fields<'_>,
     facts: &Facts,
     messages: &[Message],
     limit: Option<usize>,
     options: &mut GenerateOptions,
-) -> Result<(TemplateOptions, Option<CallChoice>), ApiError> {
+) -> Result<(TemplateOptions, Option<CallChoice>, bool), ApiError> {
     let (tools, choice, parallel) = chosen(fields, facts)?;
     let mut template = conversation::template(facts, messages, tools)?;
     let (thinks, budget) = thinking(fields, limit)?;
@@ -226,5 +225,5 @@ pub(super) fn template(
     conversation::limit_reasoning(facts, budget, options, &mut template);
     output(fields, options, &mut template)?;
     let calls = conversation::force(fields, options, choice, parallel)?;
-    Ok((template, calls))
+    Ok((template, calls, parallel == Some(false)))
 }

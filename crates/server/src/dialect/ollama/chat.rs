@@ -21,7 +21,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     let mut template = conversation::template(facts, &messages, tools)?;
     options::think(&fields, &mut template)?;
     conversation::limit_reasoning(facts, None, &mut options, &mut template);
-    let calls = conversation::force(&fields, &options, choice, false)?;
+    let calls = conversation::force(&fields, &options, choice, None)?;
     let writer = Lines::new(Form::Chat, options.logprobs.is_some());
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
     let ask = Ask {

@@ -52,15 +52,16 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
     }
     let wants_logprobs = fields.flag("logprobs")?.unwrap_or(false);
     let top = fields.integer("top_logprobs", 0..=20)?;
+    let n_probs = fields.integer("n_probs", 0..=20)?.filter(|n| *n > 0);
+    let wants_logprobs = wants_logprobs || n_probs.is_some();
     if top.is_some_and(|top| top > 0) && !wants_logprobs {
         return Err(fields.wrong("logprobs", "true where `top_logprobs` is set"));
     }
-    options.logprobs = wants_logprobs.then_some(top.unwrap_or(0) as usize);
+    options.logprobs = wants_logprobs.then_some(top.or(n_probs).unwrap_or(0) as usize);
     if !tools.is_empty() && fields.text("grammar")?.is_some_and(|text| !text.is_empty()) {
         return Err(fields.wrong("grammar", "absent where there are tools"));
     }
-    // A model that has to call goes on calling: several calls are for those who ask for them.
-    let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(false);
+    let parallel = fields.flag("parallel_tool_calls")?;
     let calls = conversation::force(&fields, &options, choice, parallel)?;
     let mut template = template(&fields, facts, &messages, tools)?;
     let budget = fields.integer("reasoning_budget", -1..=i64::MAX)?;
@@ -72,6 +73,7 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         n: n_answers(&fields, facts)?,
         stream,
         calls,
+        one_call: parallel == Some(false),
         priority: priority(&fields)?,
         salt: cache_salt(&fields)?,
         slot: sampling::slot(&fields, facts)?,

@@ -61,8 +61,7 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     reasoning(fields, &mut template)?;
     let budget = fields.integer("reasoning_budget", -1..=i64::MAX)?;
     conversation::limit_reasoning(facts, budget, &mut options, &mut template);
-    // A model that has to call goes on calling: several calls are for those who ask for them.
-    let parallel = fields.flag("parallel_tool_calls")?.unwrap_or(false);
+    let parallel = fields.flag("parallel_tool_calls")?;
     let calls = conversation::force(fields, &options, choice, parallel)?;
     let truncate = match fields.text("truncation")? {
         None | Some("disabled") => false,
@@ -71,7 +70,8 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     };
     let stream = fields.flag("stream")?.unwrap_or(false);
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
-    Ok(Ask { stream, calls, truncate, salt: cache_salt(fields)?, ..Ask::new(prompt, options) })
+    let one_call = parallel == Some(false);
+    Ok(Ask { stream, calls, one_call, truncate, salt: cache_salt(fields)?, ..Ask::new(prompt, options) })
 }
 
 /// The tools, which are flat here, in the form of chats.
@@ -121,9 +121,11 @@ fn reasoning(fields: &Fields<'_>, template: &mut TemplateOptions) -> Result<(), 
 
 /// The part of a response that repeats the request.
 fn echo(fields: &Fields<'_>, options: &GenerateOptions) -> Value {
+    // As the answer is made without the field.
+    let is_free = fields.get("tool_choice").is_none_or(|choice| choice == "auto" || choice == "none");
     let given = |name: &str, default: Value| fields.get(name).cloned().unwrap_or(default);
     json!({
-        "parallel_tool_calls": given("parallel_tool_calls", true.into()),
+        "parallel_tool_calls": given("parallel_tool_calls", is_free.into()),
         "tool_choice": given("tool_choice", "auto".into()),
         "tools": given("tools", json!([])),
         "temperature": given("temperature", decimal(options.sampler.temp)),

@@ -1,15 +1,18 @@
 //! Measurements in Prometheus' format: those of vLLM and llama-server, so that dashboards and gateways work unchanged,
 //! and those that they lack.
 
+mod loaded;
+
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chaski::Stats;
-use chaski::serve::StepKind;
+use chaski::serve::{Load, StepKind};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use crate::model::Served;
+use crate::model::{Counts, Served};
 
 static METADATA: Metadata<'_> = Metadata::new(module_path!(), Level::INFO, None);
 
@@ -38,14 +41,43 @@ fn labels(name: &str, model: &str) -> Vec<Label> {
     }
 }
 
+/// A recorder by names and labels.
+struct Recorder(PrometheusRecorder);
+
+impl Recorder {
+    fn key(name: &'static str, labels: Vec<Label>) -> Key {
+        Key::from_parts(name, labels)
+    }
+
+    fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {
+        self.0.register_counter(&Recorder::key(name, labels), &METADATA)
+    }
+
+    fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
+        self.0.register_gauge(&Recorder::key(name, labels), &METADATA)
+    }
+
+    fn histogram(&self, name: &'static str, labels: Vec<Label>) -> Histogram {
+        self.0.register_histogram(&Recorder::key(name, labels), &METADATA)
+    }
+
+    /// Descriptions have no kind.
+    fn describe(&self, name: &'static str, text: &'static str) {
+        self.0.describe_counter(KeyName::from_const_str(name), None, text.into());
+    }
+}
+
 /// Measurements of a server.
 pub(crate) struct Metrics {
-    recorder: PrometheusRecorder,
+    recorder: Recorder,
     handle: PrometheusHandle,
     /// Seconds since 1970 at the start.
     started_at: u64,
     /// Most tokens of a prompt with its answer.
     most: AtomicU64,
+    /// Steps of all models, and rows of answers in them.
+    n_step: AtomicU64,
+    n_row: AtomicU64,
 }
 
 impl Metrics {
@@ -59,9 +91,11 @@ impl Metrics {
             .expect("the bounds of histograms are not empty")
             .build_recorder();
         let handle = recorder.handle();
-        let metrics = Metrics { recorder, handle, started_at: crate::clock::now(), most: AtomicU64::new(0) };
-        metrics.describe();
-        metrics
+        let recorder = Recorder(recorder);
+        HELP.into_iter().for_each(|(name, text)| recorder.describe(name, text));
+        let zero = AtomicU64::default;
+        let started_at = crate::clock::now();
+        Metrics { recorder, handle, started_at, most: zero(), n_step: zero(), n_row: zero() }
     }
 
     /// Seconds since 1970 at which they begin.
@@ -69,40 +103,29 @@ impl Metrics {
         self.started_at
     }
 
-    fn describe(&self) {
-        // Descriptions have no kind.
-        for (name, text) in HELP {
-            let (name, text) = (KeyName::from_const_str(name), text.into());
-            self.recorder.describe_counter(name, None, text);
-        }
-    }
-
-    fn key(name: &'static str, labels: Vec<Label>) -> Key {
-        Key::from_parts(name, labels)
-    }
-
     fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {
-        self.recorder.register_counter(&Metrics::key(name, labels), &METADATA)
+        self.recorder.counter(name, labels)
     }
 
     fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
-        self.recorder.register_gauge(&Metrics::key(name, labels), &METADATA)
+        self.recorder.gauge(name, labels)
     }
 
     fn histogram(&self, name: &'static str, model: &str) -> Histogram {
-        self.recorder.register_histogram(&Metrics::key(name, labels(name, model)), &METADATA)
+        self.recorder.histogram(name, labels(name, model))
     }
 
     fn add(&self, name: &'static str, model: &str, n: usize) {
         self.counter(name, labels(name, model)).increment(n as u64);
     }
 
-    /// A response. Paths of no endpoint share one label.
+    /// A response. Paths of no endpoint share one label. Those who ask about the state are told it, not refused.
     pub(crate) fn http(&self, route: Option<&str>, status: u16) {
         let route = route.unwrap_or("other").to_owned();
+        let is_probe = matches!(&*route, "/health" | "/v1/health" | "/readyz");
         let labels = vec![Label::new("path", route), Label::new("status", status.to_string())];
         self.counter("chaski_http_requests_total", labels).increment(1);
-        if matches!(status, 401 | 403 | 408 | 413 | 429 | 503) {
+        if matches!(status, 401 | 403 | 408 | 413 | 429 | 503 | 529) && !is_probe {
             let reason = vec![Label::new("reason", status.to_string())];
             self.counter("chaski_rejected_total", reason).increment(1);
         }
@@ -173,8 +196,8 @@ impl Metrics {
         self.ended(model, "stop");
     }
 
-    /// The steps of models since the last call.
-    pub(crate) fn steps(&self, models: &[std::sync::Arc<Served>]) {
+    /// Everything that models have counted since the last call.
+    pub(crate) fn count(&self, models: &[Arc<Served>]) {
         for served in models {
             let id = &served.facts.id;
             for step in served.take_steps() {
@@ -184,14 +207,20 @@ impl Metrics {
                     StepKind::Mixed => "mixed",
                 };
                 let labels = vec![Label::new("model", id.clone()), Label::new("kind", kind)];
-                let key = Metrics::key("chaski_step_seconds", labels);
-                let times = self.recorder.register_histogram(&key, &METADATA);
+                let times = self.recorder.histogram("chaski_step_seconds", labels);
                 let tokens = self.histogram(ITERATION, id);
                 for _ in 0..step.n_repeat {
                     times.record(step.time.as_secs_f64());
                     tokens.record(step.n_row as f64);
                 }
             }
+            let Counts { n_preempted, n_recovered, n_step, n_row } = served.take_counts();
+            self.n_step.fetch_add(n_step, Ordering::Relaxed);
+            self.n_row.fetch_add(n_row, Ordering::Relaxed);
+            let name = "vllm:num_preemptions_total";
+            self.counter(name, labels(name, id)).increment(n_preempted);
+            let model = vec![Label::new("model", id.clone())];
+            self.counter("chaski_device_losses_total", model).increment(n_recovered);
         }
     }
 
@@ -209,69 +238,24 @@ impl Metrics {
     }
 
     /// All of them as text, with the load of the models at this time.
-    pub(crate) fn text(&self, models: &[std::sync::Arc<Served>]) -> String {
-        self.steps(models);
-        let (mut running, mut waiting, mut steps, mut rows) = (0, 0, 0, 0);
-        for served in models {
-            let (load, facts) = (served.load(), &served.facts);
-            let labels = |name| labels(name, &facts.id);
-            let set = |name, value: f64| self.gauge(name, labels(name)).set(value);
-            set("vllm:num_requests_running", load.n_running as f64);
-            set("vllm:num_requests_waiting", load.n_waiting as f64);
-            set("vllm:kv_cache_usage_perc", load.n_used() as f64 / load.n_token().max(1) as f64);
-            let name = "vllm:num_preemptions_total";
-            self.counter(name, labels(name)).absolute(load.n_preempted);
-            let model = || vec![Label::new("model", facts.id.clone())];
-            self.counter("chaski_device_losses_total", model()).absolute(load.n_recovered);
-            let name = "vllm:cache_config_info";
-            let mut cache = labels(name);
-            cache.push(Label::new("block_size", load.page.to_string()));
-            cache.push(Label::new("num_gpu_blocks", load.pages.n_page.to_string()));
-            cache.push(Label::new("enable_prefix_caching", "True"));
-            self.gauge(name, cache).set(1.0);
-            self.gauge("chaski_model_loaded", model()).set(1.0);
-            self.gauge("chaski_queue_tokens", model()).set(served.queue.n_token() as f64);
-            for (what, n_byte) in &served.memory {
-                let labels = [model(), vec![Label::new("kind", *what)]].concat();
-                self.gauge("chaski_gpu_memory_bytes", labels).set(*n_byte as f64);
-            }
-            (running, waiting) = (running + load.n_running, waiting + load.n_waiting);
-            (steps, rows) = (steps + load.n_step, rows + load.n_row);
-        }
-        self.gauge("llamacpp:requests_processing", Vec::new()).set(running as f64);
-        self.gauge("llamacpp:requests_deferred", Vec::new()).set(waiting as f64);
+    pub(crate) fn text(&self, models: &[Arc<Served>]) -> String {
+        self.count(models);
+        let loads: Vec<Load> = models.iter().map(|served| served.load()).collect();
+        let sum = |of: fn(&Load) -> usize| loads.iter().map(of).sum::<usize>() as f64;
+        self.gauge("llamacpp:requests_processing", Vec::new()).set(sum(|load| load.n_running));
+        self.gauge("llamacpp:requests_deferred", Vec::new()).set(sum(|load| load.n_waiting));
+        let [steps, rows] = [&self.n_step, &self.n_row].map(|n| n.load(Ordering::Relaxed));
         self.counter("llamacpp:n_decode_total", Vec::new()).absolute(steps);
         self.gauge("llamacpp:n_busy_slots_per_decode", Vec::new()).set(rows as f64 / steps.max(1) as f64);
         let version = vec![Label::new("version", env!("CARGO_PKG_VERSION"))];
         self.gauge("chaski_build_info", version).set(1.0);
         self.upkeep();
         // Counters of the recorder are whole numbers that grow by steps.
-        let text = self.handle.render() + &loras_in_use(models);
+        let text = self.handle.render() + &loaded::text(models);
         COUNTERS.iter().fold(text, |text, name| {
             text.replace(&format!("# TYPE {name} gauge"), &format!("# TYPE {name} counter"))
         })
     }
-}
-
-/// vLLM's metric of LoRAs in use: its labels are the value, so it is not one of the recorder, which keeps all labels.
-fn loras_in_use(models: &[std::sync::Arc<Served>]) -> String {
-    let line = |served: &std::sync::Arc<Served>| {
-        let [running, waiting] = served.facts.loras.in_use().map(|names| names.join(","));
-        let labels = [
-            ("model_name", &*served.facts.id),
-            ("engine", "0"),
-            ("max_lora", &served.facts.loras.len().to_string()),
-            ("running_lora_adapters", &running),
-            ("waiting_lora_adapters", &waiting),
-        ];
-        let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let label = |(name, value): (&str, &str)| format!("{name}=\"{}\"", escaped(value));
-        let labels: Vec<String> = labels.into_iter().map(label).collect();
-        format!("vllm:lora_requests_info{{{}}} {}\n", labels.join(","), crate::clock::now())
-    };
-    let lines: String = models.iter().map(line).collect();
-    let help = "# HELP vllm:lora_requests_info LoRAs that requests use, by name; the value is the time.";
-    format!("{help}\n# TYPE vllm:lora_requests_info gauge\n{lines}\n")
 }
 
 /// The same measurements as OpenMetrics has them: a counter is called by its name without `_total`, and what is one
@@ -295,7 +279,7 @@ pub(crate) fn openmetrics(text: &str) -> String {
 }
 
 /// Descriptions of all of them.
-const HELP: [(&str, &str); 46] = [
+const HELP: [(&str, &str); 47] = [
     ("chaski_build_info", "The version of the server."),
     ("chaski_device_losses_total", "Devices that were lost and recovered."),
     ("chaski_gpu_memory_bytes", "Memory of a loaded model by kind."),
@@ -325,6 +309,7 @@ const HELP: [(&str, &str); 46] = [
     ("vllm:inter_token_latency_seconds", "Time between tokens."),
     ("vllm:iteration_tokens_total", "Tokens in a step."),
     ("vllm:kv_cache_usage_perc", "Part of the KV cache in use, from 0 to 1."),
+    ("vllm:lora_requests_info", "LoRAs that requests use, by name; the value is the time."),
     ("vllm:num_preemptions_total", "Requests that gave up their place for a while."),
     ("vllm:num_requests_running", "Requests that run."),
     ("vllm:num_requests_waiting", "Requests that wait."),
