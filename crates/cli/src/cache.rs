@@ -3,7 +3,7 @@
 //!
 //! There is one file per adapter and driver. Which one a start needs is known only after the device is open, which is
 //! too late. So a second, tiny file remembers the adapter of the last start for each `--device`. A wrong guess does no
-//! harm: wgpu checks what the data was made for. No error here fails a command.
+//! harm: data of another device or driver are not used. No error here fails a command.
 
 use std::path::{Path, PathBuf};
 

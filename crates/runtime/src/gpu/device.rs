@@ -412,9 +412,11 @@ impl Gpu {
             None => reported,
             lanes => summary(adapter, features, &limits, options, lanes),
         };
+        let info = adapter.get_info();
+        let (of, cache) = ([info.vendor, info.device], options.pipeline_cache.as_deref());
         Gpu {
             reports,
-            pipelines: Pipelines::new(&device, features, options.pipeline_cache.as_deref()),
+            pipelines: Pipelines::new(&device, of, features, cache),
             caps: summary.caps.clone(),
             summary,
             adapter: adapter.clone(),

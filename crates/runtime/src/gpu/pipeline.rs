@@ -22,7 +22,11 @@ pub(crate) struct Pipelines {
     pub(super) modules: Mutex<HashMap<&'static str, wgpu::ShaderModule>>,
     pub(super) layouts: Mutex<HashMap<&'static str, wgpu::BindGroupLayout>>,
     pub(super) cache: Option<wgpu::PipelineCache>,
+    of: DeviceId,
 }
+
+/// Ids of a vendor and of its device.
+pub(crate) type DeviceId = [u32; 2];
 
 pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(|e| e.into_inner())
@@ -37,55 +41,69 @@ pub(super) fn key(d: &Dispatch) -> Key {
     (d.kernel.name, constants)
 }
 
-fn hash(data: &[u8]) -> [u8; 8] {
+fn hash(data: &[u8], of: DeviceId) -> [u8; 8] {
     let mut h = DefaultHasher::new();
-    data.hash(&mut h);
+    (data, of).hash(&mut h);
     h.finish().to_le_bytes()
 }
 
-/// Data followed by their hash.
-fn sealed(mut data: Vec<u8>) -> Vec<u8> {
-    data.extend(hash(&data));
+/// Data of a device, followed by the hash of both.
+fn sealed(mut data: Vec<u8>, of: DeviceId) -> Vec<u8> {
+    data.extend(hash(&data, of));
     data
 }
 
-/// Data whose hash matches.
-fn unsealed(data: &[u8]) -> Option<&[u8]> {
+/// Data of this device whose hash matches.
+fn unsealed(data: &[u8], of: DeviceId) -> Option<&[u8]> {
     let (data, end) = data.split_last_chunk::<8>()?;
-    (hash(data) == *end).then_some(data)
+    (hash(data, of) == *end).then_some(data)
 }
 
 #[cfg(test)]
 #[test]
-fn damaged_pipeline_data_are_not_used() {
-    let file = sealed(b"what a driver gave".to_vec());
-    assert_eq!(unsealed(&file), Some(&b"what a driver gave"[..]));
+fn damaged_pipeline_data_and_those_of_other_devices_are_not_used() {
+    let of = [0x10de, 1];
+    let file = sealed(b"what a driver gave".to_vec(), of);
+    assert_eq!(unsealed(&file, of), Some(&b"what a driver gave"[..]));
+    assert_eq!([[0x10de, 2], [0x1002, 1]].map(|other| unsealed(&file, other)), [None; 2]);
     for n in 0..file.len() {
         let mut wrong = file.clone();
         wrong[n] ^= 1;
-        assert!(unsealed(&wrong).is_none() && unsealed(&file[..n]).is_none(), "byte {n}");
+        assert!(unsealed(&wrong, of).is_none() && unsealed(&file[..n], of).is_none(), "byte {n}");
     }
 }
 
 impl Pipelines {
-    pub(crate) fn new(device: &wgpu::Device, features: wgpu::Features, data: Option<&[u8]>) -> Self {
+    pub(crate) fn new(
+        device: &wgpu::Device,
+        of: DeviceId,
+        features: wgpu::Features,
+        data: Option<&[u8]>,
+    ) -> Self {
         let cache = features.contains(wgpu::Features::PIPELINE_CACHE).then(|| {
-            // SAFETY: the hash proves that the data are what `cache_data` returned; damaged or truncated files are
-            // rejected. wgpu checks vendor, device and driver version, and with `fallback` ignores data that do not
-            // match. Anyone who can forge a file with its hash can write to the user's own files.
+            // SAFETY: the hash proves that the data are what `cache_data` returned for this device; damaged or truncated
+            // files are rejected, as are those of other devices, which wgpu takes for errors even with `fallback`. wgpu
+            // ignores those of other drivers. Anyone who can forge a file with its hash can write to the user's own
+            // files.
             unsafe {
                 device.create_pipeline_cache(&wgpu::PipelineCacheDescriptor {
                     label: Some("chaski"),
-                    data: data.and_then(unsealed),
+                    data: data.and_then(|data| unsealed(data, of)),
                     fallback: true,
                 })
             }
         });
-        Pipelines { compiled: Mutex::default(), modules: Mutex::default(), layouts: Mutex::default(), cache }
+        Pipelines {
+            compiled: Mutex::default(),
+            modules: Mutex::default(),
+            layouts: Mutex::default(),
+            cache,
+            of,
+        }
     }
 
     pub(crate) fn cache_data(&self) -> Option<Vec<u8>> {
-        self.cache.as_ref().and_then(wgpu::PipelineCache::get_data).map(sealed)
+        self.cache.as_ref().and_then(wgpu::PipelineCache::get_data).map(|data| sealed(data, self.of))
     }
 }
 
