@@ -29,7 +29,7 @@ fn file(config: &Value, weights: &[u8]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Small checkpoints: those of fixtures/classes, and the golden ones where they are.
+/// Small checkpoints: those of fixtures/classes and of fixtures/weights.
 fn checkpoints() -> Vec<(Value, Vec<u8>)> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(common::classes()).unwrap() {
@@ -39,13 +39,11 @@ fn checkpoints() -> Vec<(Value, Vec<u8>)> {
             out.push((config, common::safetensors(&tensors)));
         }
     }
-    if let Some(golden) = common::data("weights/checkpoints") {
-        for entry in std::fs::read_dir(golden).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                let weights = common::read(&path.join("model.safetensors"));
-                out.push((common::json(&path.join("config.json")), weights));
-            }
+    for entry in std::fs::read_dir(common::weights("checkpoints")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            let weights = common::read(&path.join("model.safetensors"));
+            out.push((common::json(&path.join("config.json")), weights));
         }
     }
     out

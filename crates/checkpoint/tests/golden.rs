@@ -99,7 +99,7 @@ fn differences(weights: &Path, name: &str) -> Vec<String> {
 
 #[test]
 fn files_are_those_of_the_converter() {
-    let Some(weights) = common::data("weights") else { return };
+    let weights = common::weights("");
     let index = common::json(&weights.join("checkpoints/index.json"));
     let names: Vec<&String> = index.as_object().unwrap().keys().collect();
     assert_eq!(names.len(), 28);
@@ -109,7 +109,7 @@ fn files_are_those_of_the_converter() {
 
 #[test]
 fn proofs_of_classes_are_checkpoints() {
-    let Some(weights) = common::data("weights") else { return };
+    let weights = common::weights("");
     let index = common::json(&weights.join("checkpoints/index.json"));
     let models: Vec<&str> =
         index.as_object().unwrap().values().map(|v| v["model"].as_str().unwrap()).collect();

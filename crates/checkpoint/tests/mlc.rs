@@ -10,7 +10,7 @@ use std::path::Path;
 use chaski_checkpoint::hf::{self, OpenOptions, Opened};
 use chaski_checkpoint::mlc::{self, MlcError};
 use chaski_checkpoint::{Folder, Types};
-use common::{data, json, read, say};
+use common::{json, read, say, weights};
 use ggml_format::{ByteSource, FileType, GgmlType, Gguf, MemorySource, dequantize};
 use mlc_folder::files;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ fn names(weights: &Path) -> Vec<String> {
 
 #[test]
 fn folders_are_their_checkpoints_but_for_rounding() {
-    let Some(weights) = data("weights") else { return };
+    let weights = weights("");
     let names = names(&weights);
     assert_eq!(names.len(), 8);
     for name in names {
@@ -191,7 +191,7 @@ fn fused(mut tensors: BTreeMap<String, Plain>, model_type: &str) -> BTreeMap<Str
 
 #[test]
 fn plain_folders_of_all_families_are_their_checkpoints() {
-    let Some(weights) = data("weights") else { return };
+    let weights = weights("");
     for (checkpoint, model_type) in FAMILIES {
         let folder = weights.join("checkpoints").join(checkpoint);
         let mut model = json(&folder.join("config.json"));
@@ -243,7 +243,7 @@ fn plain_folders_of_all_families_are_their_checkpoints() {
 
 #[test]
 fn hashes_are_compared_on_request() {
-    let Some(weights) = data("weights") else { return };
+    let weights = weights("");
     let mut files = files(&weights, "qwen3-q4f16_1");
     pollster::block_on(mlc::verify(&folder(&files))).unwrap();
     files.get_mut("params_shard_0.bin").unwrap()[77] ^= 1;
@@ -254,7 +254,7 @@ fn hashes_are_compared_on_request() {
 
 #[test]
 fn the_template_of_the_configuration_is_used_where_there_is_no_other() {
-    let Some(weights) = data("weights") else { return };
+    let weights = weights("");
     let opened = open(&files(&weights, "llama-gqa-q4f16_1")).unwrap();
     let (gguf, _) = contents(&opened);
     let template = gguf.metadata().str("tokenizer.chat_template").unwrap();
@@ -267,7 +267,7 @@ fn the_template_of_the_configuration_is_used_where_there_is_no_other() {
 
 #[test]
 fn damage_is_told() {
-    let Some(weights) = data("weights") else { return };
+    let weights = weights("");
     let good = files(&weights, "llama-gqa-q4f16_1");
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut files = good.clone();
@@ -319,7 +319,7 @@ fn damage_is_told() {
 
 #[test]
 fn words_become_q4_0_bit_by_bit() {
-    let Some(golden) = data("weights/mlc/q4f16_1-blocks.json") else { return };
+    let golden = weights("mlc/q4f16_1-blocks.json");
     let golden = json(&golden);
     let numbers = |value: &Value| -> Vec<u64> {
         value

@@ -216,7 +216,7 @@ fn change(config: &mut Value, changes: &str) {
 
 #[test]
 fn configurations_that_gguf_cannot_say_are_refused() {
-    let Some(checkpoints) = common::data("weights/checkpoints") else { return };
+    let checkpoints = common::weights("checkpoints");
     let mut wrong = Vec::new();
     for (name, changes, expected) in CONFIGS {
         let mut edited = Edited::new(&checkpoints.join(name));
@@ -231,7 +231,7 @@ fn configurations_that_gguf_cannot_say_are_refused() {
 
 #[test]
 fn tensors_that_are_missing_or_superfluous_are_named() {
-    let Some(checkpoints) = common::data("weights/checkpoints") else { return };
+    let checkpoints = common::weights("checkpoints");
     let rename = |name: &str, from: &str, to: &str| {
         let mut edited = Edited::new(&checkpoints.join(name));
         let header = edited.header.as_object_mut().unwrap();
@@ -272,7 +272,7 @@ fn tensors_that_are_missing_or_superfluous_are_named() {
 
 #[test]
 fn shapes_that_do_not_fit_are_refused() {
-    let Some(checkpoints) = common::data("weights/checkpoints") else { return };
+    let checkpoints = common::weights("checkpoints");
     let reshape = |name: &str, tensor: &str, shape: &[u64]| {
         let mut edited = Edited::new(&checkpoints.join(name));
         edited.header[tensor]["shape"] = json!(shape);
@@ -309,7 +309,7 @@ fn bytes(edited: &Edited) -> Vec<u8> {
 /// Multipliers of a module's input belong to its matrix alone, those of its result to its bias, too.
 #[test]
 fn biases_of_falcon_h1_have_the_multipliers_of_results_only() {
-    let Some(checkpoints) = common::data("weights/checkpoints") else { return };
+    let checkpoints = common::weights("checkpoints");
     let mut edited = Edited::new(&checkpoints.join("falcon-h1"));
     change(&mut edited.config, r#"{"attention_in_multiplier": 4.0, "key_multiplier": 0.5}"#);
     for (name, value) in [("q_proj", 3.0f32), ("k_proj", 3.0)] {
@@ -331,7 +331,7 @@ fn biases_of_falcon_h1_have_the_multipliers_of_results_only() {
 
 #[test]
 fn spellings_of_other_versions_give_the_same_file() {
-    let Some(checkpoints) = common::data("weights/checkpoints") else { return };
+    let checkpoints = common::weights("checkpoints");
     let cases = [
         (
             "llama-gqa",
@@ -378,7 +378,7 @@ fn spellings_of_other_versions_give_the_same_file() {
 
 #[test]
 fn shards_are_read_by_their_index() {
-    let Some(checkpoints) = common::data("weights/checkpoints") else { return };
+    let checkpoints = common::weights("checkpoints");
     let edited = Edited::new(&checkpoints.join("llama-gqa"));
     let expected = bytes(&edited);
     let tensors: Vec<(&String, &Value)> =

@@ -5,7 +5,7 @@ mod common;
 
 use chaski_checkpoint::{PreTokenizer, TokenizerFiles, TokenizerKeys, TokenizerOptions};
 use chaski_text::{AddSpecial, ParseSpecial};
-use common::{data, read, say, tokenizer, tokenizer_files};
+use common::{data, read, say, tokenizer, tokenizer_files, weights};
 use ggml_format::{Gguf, OwnedValue, Value as Ggml};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -42,7 +42,7 @@ const USER_DEFINED: &[&str] = &["gemma", "gemma2", "gemma3"];
 
 #[test]
 fn keys_are_those_of_the_converter() {
-    let (Some(checkpoints), Some(gguf)) = (data("weights/checkpoints"), data("weights/gguf")) else { return };
+    let (checkpoints, gguf) = (weights("checkpoints"), weights("gguf"));
     let index = common::json(&checkpoints.join("index.json"));
     let mut n_checkpoint = 0;
     for entry in std::fs::read_dir(&gguf).unwrap() {
@@ -78,7 +78,7 @@ fn keys_are_those_of_the_converter() {
 
 #[test]
 fn rules_are_known_by_their_expressions() {
-    let Some(checkpoints) = data("weights/checkpoints") else { return };
+    let checkpoints = weights("checkpoints");
     let cases = [("llama-gqa", "dbrx"), ("qwen3", "qwen2"), ("granite", "gpt-2"), ("gpt-oss", "dbrx")];
     for (checkpoint, expected) in cases {
         let files = tokenizer_files(&checkpoints.join(checkpoint));
@@ -93,9 +93,7 @@ fn rules_are_known_by_their_expressions() {
 
 #[test]
 fn ids_are_those_of_the_reference() {
-    let (Some(checkpoints), Some(tokens)) = (data("weights/checkpoints"), data("weights/tokens.json")) else {
-        return;
-    };
+    let (checkpoints, tokens) = (weights("checkpoints"), weights("tokens.json"));
     for (name, cases) in common::json(&tokens).as_object().unwrap() {
         let files = tokenizer_files(&checkpoints.join(name));
         let keys = TokenizerKeys::read(&files, TokenizerOptions::default()).unwrap();

@@ -1,7 +1,6 @@
-//! Tools of the tests of dialects: events of answers, and recorded streams outside the repository.
+//! Tools of the tests of dialects: events of answers, and recorded streams.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use chaski::text::{Answer, AnswerEvent};
@@ -113,26 +112,18 @@ pub(crate) fn stream(writer: &mut dyn Writer, told: &Told, events: &[ChatEvent])
     frames.into_iter().map(value).collect()
 }
 
-/// A recorded stream or body. Without the files the test counts as skipped.
-pub(crate) fn contract(name: &str) -> Option<Value> {
-    let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let file = base.unwrap_or_else(|| root.join("../shared/data")).join("server/contract").join(name);
-    let Ok(text) = std::fs::read(&file) else {
-        let thread = std::thread::current();
-        let test = thread.name().unwrap_or("a test");
-        // Only macros are captured.
-        writeln!(std::io::stderr(), "SKIPPED {test}: for want of server (set CHASKI_TEST_DATA)").unwrap();
-        return None;
-    };
-    Some(serde_json::from_slice(&text).expect("recorded streams are JSON"))
+/// A recorded stream or body, of fixtures/server/contract.
+pub(crate) fn contract(name: &str) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/server/contract");
+    let text = std::fs::read(folder.join(name)).expect("the fixture is there");
+    serde_json::from_slice(&text).expect("recorded streams are JSON")
 }
 
 /// The data of a recorded stream of events.
-pub(crate) fn contract_events(name: &str) -> Option<Vec<Value>> {
-    let mut recorded = contract(name)?;
+pub(crate) fn contract_events(name: &str) -> Vec<Value> {
+    let mut recorded = contract(name);
     let events = recorded["events"].as_array_mut().expect("a stream has events");
-    Some(events.iter_mut().map(|event| event["data"].take()).collect())
+    events.iter_mut().map(|event| event["data"].take()).collect()
 }
 
 /// Values that differ each time.

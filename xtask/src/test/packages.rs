@@ -24,6 +24,8 @@ pub(super) struct Packages(BTreeMap<String, Package>);
 const READERS: &[(&str, &[&str])] = &[
     ("fixtures/archs", &["chaski", "xtask"]),
     ("fixtures/quants", &["ggml-format", "chaski-runtime"]),
+    ("fixtures/server", &["chaski-server"]),
+    ("fixtures/weights", &["chaski", "chaski-checkpoint", "chaski-cli", "chaski-hub", "chaski-web"]),
     ("fixtures/expressions.json", &["chaski-text", "chaski-web"]),
     ("docs/ops.md", &["chaski-kernels", "xtask"]),
     ("docs", &["xtask"]),

@@ -9,7 +9,7 @@ use chaski_models::{RunnerConfig, Target};
 use ggml_format::FileType;
 use serde_json::Value;
 
-use crate::common::{Failures, Timed, block_on, chain, nmse, read, read_json, say, test_data};
+use crate::common::{Failures, Timed, block_on, chain, fixture, nmse, read, read_json, say};
 
 /// Relative difference: only sums are in another order.
 const SUMS: f64 = 1e-5;
@@ -47,7 +47,7 @@ fn expected(folder: &Path) -> Vec<f32> {
 #[test]
 fn logits_of_checkpoints_match_those_of_transformers() {
     let _t = Timed::new("checkpoints");
-    let Some(weights) = test_data("weights/checkpoints") else { return };
+    let weights = fixture("weights/checkpoints");
     let index = read_json(&weights.join("index.json"));
     let mut failures = Failures::default();
     for (name, case) in index.as_object().unwrap() {
@@ -69,7 +69,7 @@ fn logits_of_checkpoints_match_those_of_transformers() {
 #[test]
 fn logits_of_checkpoints_in_their_own_types_are_near() {
     let _t = Timed::new("checkpoints, own types");
-    let Some(weights) = test_data("weights/checkpoints") else { return };
+    let weights = fixture("weights/checkpoints");
     let index = read_json(&weights.join("index.json"));
     let mut failures = Failures::default();
     for name in ["llama-gqa", "llama-ct-int4", "llama-fp8", "gpt-oss-mxfp4", "falcon-h1"] {

@@ -10,7 +10,7 @@ use chaski_models::{Model, RunnerConfig, Target};
 use ggml_format::{MemorySource, SourceError};
 use serde_json::Value;
 
-use crate::common::{Failures, Timed, block_on, chain, nmse, read, read_json, say, test_data};
+use crate::common::{Failures, Timed, block_on, chain, fixture, nmse, read, read_json, say};
 
 #[path = "../../../checkpoint/tests/common/mlc_folder.rs"]
 mod mlc_folder;
@@ -44,7 +44,7 @@ fn choices(logits: &[f32], n_vocab: usize) -> Vec<usize> {
 #[test]
 fn logits_of_mlc_folders_match_those_of_transformers() {
     let _t = Timed::new("folders of MLC");
-    let Some(weights) = test_data("weights") else { return };
+    let weights = fixture("weights");
     let index = read_json(&weights.join("checkpoints/index.json"));
     let mut failures = Failures::default();
     let mut n_compared = 0;

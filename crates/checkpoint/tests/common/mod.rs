@@ -1,4 +1,4 @@
-//! Golden data outside of the tree, and tokenizers of folders.
+//! Golden data, and tokenizers of folders.
 
 #![allow(dead_code, reason = "each test file uses a part of this module")]
 
@@ -21,6 +21,11 @@ pub(crate) fn data(name: &str) -> Option<PathBuf> {
         say(&format!("SKIPPED {test}: for want of {name} (set CHASKI_TEST_DATA)"));
     }
     found
+}
+
+/// A file or folder of fixtures/weights.
+pub(crate) fn weights(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/weights").join(name)
 }
 
 /// A file's bytes.

@@ -100,14 +100,8 @@ mod tests {
     }
 
     /// The golden checkpoints.
-    fn checkpoints() -> Option<PathBuf> {
-        let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
-        let base = base.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
-        let found = Some(base.join("weights/checkpoints")).filter(|path| path.is_dir());
-        if found.is_none() {
-            eprintln!("SKIPPED: for want of weights (set CHASKI_TEST_DATA)");
-        }
-        found
+    fn checkpoints() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/weights/checkpoints")
     }
 
     /// Name, type and bytes of all tensors.
@@ -129,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_converted_file_is_the_folder() {
-        let Some(checkpoints) = checkpoints() else { return };
+        let checkpoints = checkpoints();
         let dir = tempfile::tempdir().unwrap();
         let cases = [
             ("llama-rope3-tied", None, Types::Auto),
@@ -154,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_set_of_files_has_the_same_tensors() {
-        let Some(checkpoints) = checkpoints() else { return };
+        let checkpoints = checkpoints();
         let dir = tempfile::tempdir().unwrap();
         let folder = checkpoints.join("qwen3");
         let out = dir.path().join("set.gguf");
@@ -165,7 +159,7 @@ mod tests {
 
     #[test]
     fn files_of_the_folder_are_not_overwritten_and_other_folders_are_refused() {
-        let Some(checkpoints) = checkpoints() else { return };
+        let checkpoints = checkpoints();
         let dir = tempfile::tempdir().unwrap();
         for entry in std::fs::read_dir(checkpoints.join("llama-gqa")).unwrap() {
             let path = entry.unwrap().path();

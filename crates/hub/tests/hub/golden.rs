@@ -1,30 +1,21 @@
 //! Recorded exchanges of huggingface_hub with the hub's protocol, and the cache that it left.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use chaski_hub::{Digest, RepoId, read_page, strong_etag};
 use serde_json::Value;
 
-use crate::{Client, skipped, tiny};
+use crate::{Client, tiny};
 
-/// A file of golden data, if it is here.
-fn golden(test: &str, name: &str) -> Option<String> {
-    let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
-    let base = base.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
-    let text = std::fs::read_to_string(base.join("weights/hub").join(name)).ok();
-    if text.is_none() {
-        skipped(test, "for want of weights/hub (set CHASKI_TEST_DATA)");
-    }
-    text
+/// A file of fixtures/weights/hub.
+fn golden(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/weights/hub");
+    std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
 #[test]
 fn recorded_answers_are_understood() {
-    let test = "recorded_answers_are_understood";
-    let (Some(transcript), Some(ranges)) = (golden(test, "transcript.jsonl"), golden(test, "ranges.jsonl"))
-    else {
-        return;
-    };
+    let (transcript, ranges) = (golden("transcript.jsonl"), golden("ranges.jsonl"));
     let (mut n_digest, mut n_listed, mut n_strong) = (0, 0, 0);
     for line in transcript.lines().chain(ranges.lines()) {
         let exchange: Value = serde_json::from_str(line).unwrap();
@@ -53,7 +44,7 @@ fn recorded_answers_are_understood() {
 
 #[test]
 fn our_cache_has_the_form_of_theirs() {
-    let Some(theirs) = golden("our_cache_has_the_form_of_theirs", "cache-tree.txt") else { return };
+    let theirs = golden("cache-tree.txt");
     let hub = tiny();
     let client = Client::of(&hub);
     for name in ["tiny-Q4_0.gguf", "tiny-f32.gguf", "README.md"] {

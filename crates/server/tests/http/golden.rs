@@ -1,6 +1,6 @@
 //! Answers of a server to requests that llama-server answered, compared by meaning.
 //!
-//! The recorded cases, their models and templates are golden data outside of the tree (`CHASKI_TEST_DATA`).
+//! The recorded cases are in fixtures/server; their models and templates are outside of the tree (`CHASKI_TEST_DATA`).
 
 use crate::cases::{Case, all};
 use crate::compare;

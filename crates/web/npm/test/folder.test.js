@@ -6,8 +6,7 @@ import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { REPOSITORY, open } from "./page.js";
 
-const DATA = `${process.env.CHASKI_TEST_DATA ?? `${REPOSITORY}../shared/data`}/weights`;
-const skip = !existsSync(DATA) && "for want of the golden data of weights (CHASKI_TEST_DATA)";
+const DATA = `${REPOSITORY}fixtures/weights`;
 const json = async (path) => JSON.parse(await readFile(path, "utf8"));
 
 /** The configuration that MLC's `gen_config` writes for a checkpoint. */
@@ -47,7 +46,6 @@ const fileOf = async (folder, name) => {
 };
 
 before(async () => {
-  if (skip) return;
   config = await chatConfig(CHECKPOINT, QUANTIZATION);
   t = await open(async (request, response, { pathname }) => {
     const inHub = /^\/hub\/api\/models\/org\/(hf|mlc)\/tree\/main$/.exec(pathname)?.[1];
@@ -103,7 +101,7 @@ for (const [kind, logits, type] of [
   ["hf", `${DATA}/checkpoints/${CHECKPOINT}/logits.f32`, null],
   ["mlc", `${DATA}/mlc/${CHECKPOINT}-${QUANTIZATION}/logits.f32`, "Q4_0"],
 ]) {
-  test(`a folder of ${kind} at an address writes the tokens of the golden logits, on the CPU and by WebGPU`, { skip }, async () => {
+  test(`a folder of ${kind} at an address writes the tokens of the golden logits, on the CPU and by WebGPU`, async () => {
     const found = await golden(logits);
     for (const device of ["cpu", "gpu"]) {
       const { chosen, expected, info, kind: ran } = await compare(`${t.server.origin}/${kind}/`, found, { device });
@@ -114,7 +112,7 @@ for (const [kind, logits, type] of [
     }
   });
 
-  test(`a repository that is a folder of ${kind} is stored, and works offline`, { skip }, async () => {
+  test(`a repository that is a folder of ${kind} is stored, and works offline`, async () => {
     const found = await golden(logits);
     const options = { device: "cpu", hub: `${t.server.origin}${HUB}` };
     const { chosen, expected } = await compare(`org/${kind}`, found, options);
@@ -130,7 +128,7 @@ for (const [kind, logits, type] of [
     assert.deepEqual(removed, [true, true, false]);
   });
 
-  test(`files of a folder of ${kind} that a user has chosen are a model`, { skip }, async () => {
+  test(`files of a folder of ${kind} that a user has chosen are a model`, async () => {
     const found = await golden(logits);
     const files = [...NAMES[`/${kind}/`].map((name) => [name, `/${kind}/${name}`])];
     const { chosen, expected } = await compare(files, found, { device: "cpu" });
@@ -138,7 +136,7 @@ for (const [kind, logits, type] of [
   });
 }
 
-test("weights that are converted are a note", { skip }, async () => {
+test("weights that are converted are a note", async () => {
   const converted = `${CHECKPOINT}-q3f16_1`;
   const [places, before] = [folders["/mlc/"], config];
   folders["/mlc/"] = [`${DATA}/mlc/${converted}`, places[1]];
@@ -156,14 +154,14 @@ test("weights that are converted are a note", { skip }, async () => {
   }
 });
 
-test("its head is enough to say what it is", { skip }, async () => {
+test("its head is enough to say what it is", async () => {
   asked = [];
   const told = await t.page.evaluate((model) => chaski.inspect(model, { device: "cpu", contextLength: 64 }), `${t.server.origin}/mlc/`);
   assert.equal(told.model?.architecture ?? told.architecture, "llama");
   assert.ok(told.memory.total > 0 && told.fits, JSON.stringify(told));
 });
 
-test("folders that are no model are refused, and say why", { skip }, async () => {
+test("folders that are no model are refused, and say why", async () => {
   const refused = (model) => t.page.evaluate(async (model) => failure(chaski.Engine.create({ model, device: "cpu", cache: "none" })), model);
   const nothing = await refused(`${t.server.origin}/nothing/`);
   assert.deepEqual([nothing.code, nothing.engine], ["not_found", true]);

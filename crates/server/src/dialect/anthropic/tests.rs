@@ -137,7 +137,7 @@ fn parts() -> Vec<AnswerEvent> {
 
 #[test]
 fn a_stream_of_reasoning_text_and_a_call_is_as_clients_expect_it() {
-    let Some(expected) = testing::contract_events("anthropic-thinking-text-tool.json") else { return };
+    let expected = testing::contract_events("anthropic-thinking-text-tool.json");
     let (_, mut writer) = testing::ask(ask, &body(json!({"stream": true})));
     let events = events(&parts(), Finish::Stop, stats(20, 16, 30));
     let found = testing::stream(&mut *writer, &told("msg_", 36), &events);
@@ -146,7 +146,7 @@ fn a_stream_of_reasoning_text_and_a_call_is_as_clients_expect_it() {
 
 #[test]
 fn the_head_of_a_stream_that_fails_is_as_clients_expect_it() {
-    let Some(expected) = testing::contract_events("anthropic-error-in-stream.json") else { return };
+    let expected = testing::contract_events("anthropic-error-in-stream.json");
     let (_, mut writer) = testing::ask(ask, &body(json!({})));
     let events = events(&[], Finish::Stop, stats(20, 16, 0));
     let found = testing::stream(&mut *writer, &told("msg_", 36), &events);
