@@ -1,8 +1,12 @@
 //! Compile-time test: every public future, and everything that a server passes between threads, is `Send`.
 
+use std::path::Path;
+
 use chaski::errors::ModelError;
+use chaski::experts::{ExpertWorker, GpuExpertWorker};
+use chaski::gpu::{Gpu, GpuModel, GpuOptions};
 use chaski::serve::{Answer, Event, Request};
-use chaski::source::OpenModel;
+use chaski::source::{AnySource, OpenModel};
 use chaski::steps::{Driver, Runner, RunnerConfig};
 use chaski::text::Tokenizer;
 use chaski::tools::ImatrixOptions;
@@ -10,7 +14,10 @@ use chaski::{
     Chat, ChatEvent, Conversation, EmbedOptions, Engine, EngineBuilder, Error, GenerateOptions, Generation,
     Handle, Source,
 };
-use chaski_models::Target;
+use chaski_models::{Lora, Model, Target};
+use chaski_runtime::Tensors;
+use chaski_runtime::cpu::CpuModel;
+use chaski_runtime::gpu::{ReadyCase, run_case};
 
 fn is_send<T: Send>(_: T) {}
 fn goes_anywhere<T: Send + 'static>() {}
@@ -33,15 +40,26 @@ fn values_go_to_any_thread() {
     goes_anywhere::<GenerateOptions>();
 }
 
+/// A value of any type, for calls that never happen.
+fn any<T>() -> T {
+    unreachable!("only its type matters")
+}
+
 /// Never called.
 #[allow(dead_code, reason = "only its types matter")]
-fn futures_of_engines(source: &Source, builder: EngineBuilder, mut engine: Engine, driver: Driver) {
+fn futures_of_engines(source: &Source, builder: EngineBuilder, mut engine: Engine, mut driver: Driver) {
     is_send(source.open());
+    is_send(source.open_with(any()));
     is_send(builder.build());
     is_send(engine.rebuild());
+    is_send(engine.turn());
     is_send(engine.save());
     is_send(engine.restore(&[]));
     is_send(engine.embed(&["a"], &EmbedOptions::default()));
+    is_send(engine.embed_tokens(any(), any()));
+    is_send(engine.rank("a", &["b"]));
+    is_send(driver.turn());
+    is_send(driver.results::<f64>(any()));
     is_send(driver.run());
 }
 
@@ -52,6 +70,7 @@ fn futures_of_answers(
     mut conversation: Conversation<'_>,
     mut chat: Chat,
     mut answer: Answer,
+    handle: &Handle,
 ) {
     is_send(generation.prompt());
     is_send(generation.next());
@@ -60,6 +79,10 @@ fn futures_of_answers(
     is_send(chat.next());
     is_send(chat.whole());
     is_send(answer.next());
+    is_send(handle.flush_cache());
+    is_send(handle.save_slot(0));
+    is_send(handle.restore_slot(0, None, Vec::new()));
+    is_send(handle.erase_slot(0));
 }
 
 /// Never called.
@@ -72,16 +95,120 @@ fn futures_of_models(
     tokenizer: &Tokenizer,
     options: &ImatrixOptions,
 ) {
+    is_send(Lora::<AnySource>::open(any()));
+    is_send(Model::<AnySource>::open(any(), |_| any()));
+    is_send(Model::<AnySource>::open_with(any(), |_| any(), any()));
+    is_send(model.graph(1));
+    is_send(model.unread());
+    is_send(config.memory_on_device(model, any()));
+    is_send(config.memory_on_devices(model, any()));
+    is_send(config.memory_after_cpu(model, any(), any()));
+    is_send(config.memory_on_cpu(model));
+    is_send(chaski::tools::memory_need(model, config, None));
+    is_send(chaski::tools::memory_need_on(model, config, &[]));
+    is_send(chaski::tools::memory_need_after_cpu(model, config, &[], &[]));
     is_send(Runner::load(model, target, config, |_| {}));
     is_send(runner.prefill(&[]));
     is_send(runner.feed(&[]));
+    is_send(runner.feed_watched(&[], false, any()));
+    is_send(runner.eval(&[], 1, |_| any()));
     is_send(runner.eval_all(&[], 1));
+    is_send(runner.eval_columns(&[]));
     is_send(runner.eval_hidden(&[]));
     is_send(runner.greedy(1));
     is_send(runner.logits());
+    is_send(runner.settle());
+    is_send(runner.profile(1, 0, 1));
+    is_send(runner.tune(any(), |_| {}));
+    is_send(runner.finish());
     is_send(runner.save());
     is_send(runner.restore(&[]));
     is_send(chaski::tools::perplexity(runner, tokenizer, "", 2, None, |_, _, _| {}));
     let progress = |_: &chaski::tools::ImatrixProgress<'_>| Ok::<(), ModelError>(());
     is_send(chaski::tools::imatrix(runner, tokenizer, "", options, &|_| 1, progress));
+}
+
+/// Never called.
+#[allow(dead_code, reason = "only its types matter")]
+fn futures_of_devices(gpu: &Gpu, model: &mut GpuModel, case: &ReadyCase<'_>) {
+    let options = GpuOptions::default();
+    is_send(chaski::gpu::adapters());
+    is_send(chaski::gpu::adapters_with(&options));
+    is_send(chaski::gpu::adapter_with(&options));
+    is_send(chaski::gpu::self_test(gpu));
+    is_send(chaski_runtime::gpu::self_test(gpu, &[]));
+    is_send(run_case(gpu, any()));
+    is_send(ReadyCase::new(gpu, any()));
+    is_send(case.time(1));
+    is_send(case.check());
+    is_send(Gpu::open(&options));
+    is_send(gpu.measure(any()));
+    is_send(gpu.measure_format(any(), None, any()));
+    is_send(model.finish());
+    is_send(model.profile(1, 0, 1));
+    is_send(model.tune(any(), |_| {}));
+    is_send(model.snapshot(0, &[]));
+    is_send(model.put_back(0, &[], 0, &[]));
+    is_send(model.read_step());
+    is_send(model.flush());
+}
+
+/// Never called.
+#[allow(dead_code, reason = "only its types matter")]
+fn futures_of_weights<T: Tensors + Send + Sync + 'static>(
+    tensors: &T,
+    model: &mut CpuModel,
+    worker: &mut ExpertWorker,
+    gpu_worker: &mut GpuExpertWorker,
+) {
+    is_send(GpuModel::load(any(), any(), any(), any::<T>(), |_| {}));
+    is_send(GpuModel::load_on(any(), any(), any(), any::<T>(), |_| {}));
+    is_send(GpuModel::load_after_cpu(any(), any(), any(), any(), any::<T>(), |_| {}));
+    is_send(CpuModel::load(any(), any(), tensors, |_, _| {}));
+    is_send(CpuModel::load_without(any(), any(), any(), tensors, |_, _| {}));
+    is_send(model.run_step_away(&[], &[], 1, any()));
+    is_send(model.add_expert(0, 0, tensors));
+    is_send(worker.add(0, 0, tensors));
+    is_send(GpuExpertWorker::new(any(), any(), any()));
+    is_send(gpu_worker.add(0, 0, tensors));
+    is_send(gpu_worker.compute(any()));
+    is_send(gpu_worker.canary(0, 0));
+}
+
+/// Public functions that other crates do not see, or by another name, by the lines that declare them.
+const INSIDE: [&str; 3] = [
+    "pub async fn open(path: &Path, options: &OpenOptions)",
+    "pub async fn read<S: ByteSource>(",
+    "pub async fn self_test_of(gpu: &Gpu)",
+];
+
+/// The lines of a folder's files that declare public asynchronous functions.
+fn declared(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            declared(&path, found);
+        } else {
+            let text = std::fs::read_to_string(&path).expect("a source");
+            let lines = text.lines().map(str::trim).filter(|line| line.starts_with("pub async fn "));
+            found.extend(lines.map(String::from));
+        }
+    }
+}
+
+#[test]
+fn every_public_future_is_here() {
+    let this = include_str!("send.rs");
+    let mut found = Vec::new();
+    for name in ["chaski", "models", "runtime"] {
+        declared(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"), &mut found);
+    }
+    assert!(found.len() > 80, "{found:#?}");
+    let is_here = |line: &&String| {
+        let name = line["pub async fn ".len()..].split(['(', '<']).next().unwrap_or_default();
+        let is_called = |end: &str| this.contains(&format!("{name}{end}"));
+        is_called("(") || is_called("::<") || INSIDE.iter().any(|inside| line.starts_with(inside))
+    };
+    let missing: Vec<&String> = found.iter().filter(|line| !is_here(line)).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
 }

@@ -28,7 +28,7 @@ pub enum ModelError {
         needed: u32,
     },
     /// Memory for a KV cache that is too small for one context.
-    #[error("the KV cache has {found} bytes, but a context of {n_ctx} tokens takes {needed}")]
+    #[error("the KV cache has {found} bytes, but a context of {n_ctx} tokens takes {needed}: {} are missing", needed - found)]
     SmallKvMemory {
         /// Bytes of the cache.
         found: u64,

@@ -10,7 +10,7 @@ use chaski_kernels::{Format, MatVecTune, Matrix};
 
 use super::device::Gpu;
 use super::measure::{Bound, ENOUGH, Measure, storage};
-use super::tune::climb;
+use super::tune::Climb;
 use crate::error::RuntimeError;
 
 /// Speed of products in a format.
@@ -88,8 +88,11 @@ impl Gpu {
         let time = products.time(self, shipped, budget).await?;
         let mut tuned = time;
         if !self.caps().software {
-            let try_one = async |tune| Ok(Some(products.time(self, tune, budget.mul_f64(TRY)).await?));
-            let (chosen, tried) = climb(&call, self.caps(), time, try_one).await?;
+            let mut climb = Climb::new(&call, self.caps(), time);
+            while let Some(tune) = climb.next() {
+                climb.measured(tune, products.time(self, tune, budget.mul_f64(TRY)).await?);
+            }
+            let (chosen, tried) = climb.end();
             let again = products.time(self, chosen, budget).await?;
             tuned = tried.iter().map(|(_, time)| *time).fold(again, Duration::min);
         }

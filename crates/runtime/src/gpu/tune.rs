@@ -3,6 +3,7 @@
 //! Timing a kernel alone is misleading: its cost depends on what runs before and after it. So each candidate is put
 //! into the loaded model, which then generates some tokens.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use chaski_kernels::ops::mul_mat_vec::MulMatVec;
@@ -51,16 +52,15 @@ impl GpuModel {
         }
         let caps = self.gpu().caps().clone();
         for (class, call) in self.products() {
-            let start = self.token_time().await?;
-            let (chosen, tried) = climb(&call, &caps, start, async |candidate| {
-                if clock.elapsed() > budget {
-                    return Ok(None);
-                }
+            let mut climb = Climb::new(&call, &caps, self.token_time().await?);
+            while clock.elapsed() <= budget
+                && let Some(candidate) = climb.next()
+            {
                 tuning.set(class.clone(), candidate);
                 self.retune(&tuning)?;
-                Ok(Some(self.token_time().await?))
-            })
-            .await?;
+                climb.measured(candidate, self.token_time().await?);
+            }
+            let (chosen, tried) = climb.end();
             tuning.set(class.clone(), chosen);
             self.retune(&tuning)?;
             report(&TuneStep { class, tried, chosen });
@@ -85,30 +85,51 @@ impl GpuModel {
     }
 }
 
-/// Hill climbing from the current parameters to the best neighbour, as long as it improves: returns the best, and all
-/// measurements. `start` is the current time; `time` measures a candidate, `None` if the time is up.
-pub(super) async fn climb(
-    call: &MulMatVec,
-    caps: &Caps,
-    start: Duration,
-    mut time: impl AsyncFnMut(MatVecTune) -> Result<Option<Duration>, RuntimeError>,
-) -> Result<(MatVecTune, Vec<(MatVecTune, Duration)>), RuntimeError> {
-    let mut best = (call.tune.unwrap_or(MatVecTune::shipped(caps).0), start);
-    let mut tried = vec![best];
-    loop {
-        let from = best.0;
-        for candidate in call.neighbours(from, caps) {
-            if tried.iter().any(|t| t.0 == candidate) {
-                continue;
+/// Hill climbing from the current parameters to the best neighbour, as long as it improves.
+pub(super) struct Climb<'a> {
+    call: &'a MulMatVec,
+    caps: &'a Caps,
+    /// The parameters whose neighbours are tried.
+    from: Option<MatVecTune>,
+    /// Neighbours to try.
+    left: VecDeque<MatVecTune>,
+    best: (MatVecTune, Duration),
+    tried: Vec<(MatVecTune, Duration)>,
+}
+
+impl<'a> Climb<'a> {
+    /// Begins with the current parameters and their time.
+    pub(super) fn new(call: &'a MulMatVec, caps: &'a Caps, time: Duration) -> Self {
+        let best = (call.tune.unwrap_or(MatVecTune::shipped(caps).0), time);
+        Climb { call, caps, from: None, left: VecDeque::new(), best, tried: vec![best] }
+    }
+
+    /// The next candidate to measure; `None` if no neighbour of the best one is better.
+    pub(super) fn next(&mut self) -> Option<MatVecTune> {
+        loop {
+            while let Some(candidate) = self.left.pop_front() {
+                if self.tried.iter().all(|tried| tried.0 != candidate) {
+                    return Some(candidate);
+                }
             }
-            let Some(time) = time(candidate).await? else { return Ok((best.0, tried)) };
-            tried.push((candidate, time));
-            if time.as_secs_f64() < best.1.as_secs_f64() * GAIN {
-                best = (candidate, time);
+            if self.from == Some(self.best.0) {
+                return None;
             }
+            self.from = Some(self.best.0);
+            self.left = self.call.neighbours(self.best.0, self.caps).into_iter().collect();
         }
-        if best.0 == from {
-            return Ok((from, tried));
+    }
+
+    /// Takes the time of a candidate.
+    pub(super) fn measured(&mut self, candidate: MatVecTune, time: Duration) {
+        self.tried.push((candidate, time));
+        if time.as_secs_f64() < self.best.1.as_secs_f64() * GAIN {
+            self.best = (candidate, time);
         }
+    }
+
+    /// The best candidate, and all measurements.
+    pub(super) fn end(self) -> (MatVecTune, Vec<(MatVecTune, Duration)>) {
+        (self.best.0, self.tried)
     }
 }
