@@ -330,7 +330,7 @@ pub(crate) struct EngineArgs {
     /// On the CPU, read the file into memory instead of mapping it; a GPU's files are always read
     #[arg(long)]
     pub(crate) no_mmap: bool,
-    /// On the CPU, multiply from the file's own layout: slower answers, but the weights are only those that are mapped
+    /// On the CPU, do not repack weights: slower answers, but weights stay in the mapped file
     #[arg(long)]
     pub(crate) no_repack: bool,
     /// Check bounds in shaders (slower)

@@ -33,7 +33,7 @@ pub(crate) struct SwarmArgs {
     /// Never compute experts here: what no worker holds is an error after 30 s, and what was read of a text stays
     #[arg(long, requires = "experts_away")]
     pub(crate) swarm_only: bool,
-    /// Use no answer that a second worker, or the hub, has not confirmed: twice the work, and no wrong token
+    /// Verify every result with a second worker, or the hub: twice the work, and no wrong token
     #[arg(long, requires = "swarm")]
     pub(crate) swarm_verify: bool,
     /// Ask a second worker for the same products: never, auto (when an answer is late, or where it costs nothing),

@@ -99,7 +99,7 @@ pub enum RuntimeError {
     },
     /// Recurrent state at another position than a sequence continues from.
     #[error(
-        "the recurrent state is {}, and cannot go on at position {pos}: bring a copy back or begin at 0",
+        "the recurrent state is {}, and cannot continue at position {pos}: restore a copy, or start at position 0",
         found.map_or("unknown".to_owned(), |n| format!("that of {n} tokens"))
     )]
     State {

@@ -174,7 +174,7 @@ pub enum ExpertError {
         expected: u64,
     },
     /// Pairs are not in ascending order, or one is there twice.
-    #[error("layer {layer} of experts: pair {at} does not follow the one before")]
+    #[error("layer {layer} of experts: pairs must be in ascending order, and pair {at} is not")]
     Order {
         /// The layer.
         layer: u16,

@@ -284,7 +284,10 @@ fn the_cpu_is_named_in_a_list_of_devices() {
         |builder: EngineBuilder| chain(&block_on(builder.build()).map(drop).expect_err("no such devices"));
     for names in [&["cpu"][..], &["cpu", "0", "cpu"]] {
         let e = error(builder(names));
-        assert!(e.ends_with("a list of devices has the CPU at most once, beside a GPU"), "{e}");
+        assert!(
+            e.ends_with("the CPU may appear only once in a list of devices, beside at least one GPU"),
+            "{e}"
+        );
     }
     let e = error(builder(&["0", "cpu"]).shares(vec![1.0, 1.0, 1.0]));
     assert!(e.contains("the shares of 2 devices are"), "{e}");

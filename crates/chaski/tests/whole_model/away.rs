@@ -452,7 +452,7 @@ fn experts_are_added_and_removed_one_by_one() {
         "layer 0 of experts, columns that pairs name: found 2, expected 1",
         "layer 0 of experts, experts that pairs name: found 9, expected 8",
         "layer 0 of experts, slots that pairs name: found 3, expected 2",
-        "layer 0 of experts: pair 1 does not follow the one before",
+        "layer 0 of experts: pairs must be in ascending order, and pair 1 is not",
     ];
     for (found, start) in errors.iter().zip(starts) {
         assert!(found.starts_with(start), "{found}");

@@ -39,7 +39,7 @@ pub(crate) struct ModelsArgs {
     /// Offer the models of a TOML file: a table for each name, with `model` for its file, and options of this command
     #[arg(long = "models-preset", value_name = "FILE")]
     pub(crate) preset: Option<PathBuf>,
-    /// File that keeps the models that clients fetch, and the names that they give; none: until the server ends
+    /// File that stores the models that clients pull, and their names; none: keep them until the server ends
     /// [default: served-models.json in the user's data folder]
     #[arg(long = "models-file", value_name = "FILE")]
     file: Option<PathBuf>,
@@ -108,8 +108,8 @@ pub(crate) struct Args {
     /// The same in memory, such as 4GiB: as many tokens as fit, at least a context
     #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "kv_tokens")]
     kv_memory: Option<u64>,
-    /// Most tokens of a step, answers and prompts together, within --chunk, on the CPU 64; prompts get at least 64 of
-    /// them, where there is room [default: as many as run in a fraction of a second]
+    /// Maximum number of tokens in a step, of answers and prompts together, up to --chunk (64 on the CPU); prompts get
+    /// at least 64 where they fit [default: as many as run in a fraction of a second]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     step_tokens: Option<u32>,
@@ -136,7 +136,7 @@ pub(crate) struct Args {
     /// When the context is full, drop its older half and go on
     #[arg(long)]
     pub(crate) context_shift: bool,
-    /// Put the text after a gap before the one in front of it, for models that were made so
+    /// Fill-in-the-middle: put the suffix before the prefix, for models that were trained so
     #[arg(long)]
     pub(crate) spm_infill: bool,
     /// Make embeddings only, and refuse to answer

@@ -124,9 +124,9 @@ pub struct Stats {
     pub n_submit: usize,
     /// Drafts that were verified ([`GenerateOptions::speculate`]).
     pub n_draft: usize,
-    /// Their tokens.
+    /// Number of drafted tokens.
     pub n_drafted: usize,
-    /// Those of them that were accepted.
+    /// Number of drafted tokens that were accepted.
     pub n_accepted: usize,
     /// Tokens dropped by context shifts ([`GenerateOptions::shift`]).
     pub n_dropped: usize,

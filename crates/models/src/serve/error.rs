@@ -15,7 +15,7 @@ pub enum ServeError {
     #[error(transparent)]
     Refused(#[from] Refused),
     /// The service is full; retry later.
-    #[error("{found} requests run or wait already, and at most {limit} can")]
+    #[error("the queue is full: {found} requests are running or waiting, and the limit is {limit}")]
     Busy {
         /// Open requests.
         found: usize,

@@ -314,7 +314,7 @@ fn requests_that_cannot_be_served_are_refused_with_both_numbers() {
     let second = handle.generate(Request::new(vec![4], greedy())).expect("room for one that waits");
     assert_eq!((handle.load().n_waiting, handle.load().n_running), (2, 0));
     let (text, e) = refused(Request::new(vec![4], greedy()));
-    assert_eq!(text, "2 requests run or wait already, and at most 2 can");
+    assert_eq!(text, "the queue is full: 2 requests are running or waiting, and the limit is 2");
     assert!(matches!(e, ServeError::Busy { .. }));
     let caller = async move {
         let text = read(first).await;

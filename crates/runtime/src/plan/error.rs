@@ -13,7 +13,7 @@ pub enum PlanError {
     Format(#[from] FormatError),
     /// Rows too large for a binding.
     #[error(
-        "tensor `{tensor}`: rows of {n_col} values are no whole blocks, or larger than a binding of the device"
+        "tensor `{tensor}`: a row of {n_col} values is not a multiple of the block size, or exceeds a binding of the device"
     )]
     Row {
         /// The tensor.
@@ -57,7 +57,7 @@ pub enum PlanError {
     },
     /// Expert offload of a model whose first layers are on the CPU.
     #[error(
-        "experts cannot be offloaded if the CPU has layers of its own, whose experts it computes: choose one of both"
+        "experts cannot be offloaded to the CPU while it has layers of its own, whose experts it computes: use one of the two"
     )]
     OffloadAfterCpu,
     /// Several devices in a browser.
@@ -73,7 +73,7 @@ pub enum PlanError {
         n_place: usize,
     },
     /// A list of devices with the CPU twice, or with nothing else.
-    #[error("a list of devices has the CPU at most once, beside a GPU")]
+    #[error("the CPU may appear only once in a list of devices, beside at least one GPU")]
     CpuAlone,
     /// No device.
     #[error("a model needs at least one device")]
