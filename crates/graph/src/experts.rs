@@ -86,8 +86,8 @@ impl Graph {
         let nodes = nodes.into_iter().collect();
         let found = ExpertLayer { layer, route, x: inputs.pop_first()?, y, nodes, reduce, n_expert, n_used };
         let is_whole = |id: &WeightId| part_of(&self.weights[id.0], n_expert, 0).is_some();
-        let changes = |id: &WeightId| self.scales.iter().any(|s| s.weight == *id);
-        found.weights(self).iter().all(|id| is_whole(id) && !changes(id)).then_some(found)
+        let is_lora = |id: &WeightId| self.lora_scale(*id).is_some();
+        found.weights(self).iter().all(|id| is_whole(id) && !is_lora(id)).then_some(found)
     }
 }
 

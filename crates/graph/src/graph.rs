@@ -303,10 +303,10 @@ pub struct KvLayer {
     pub window: u32,
 }
 
-/// A scale that can change after the model is loaded: that of a LoRA's products.
+/// The scale of a LoRA's products, of which each sequence has its own.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct LoraScale {
-    /// `[n]`, all equal: the scale of products without bias.
+    /// `[1]`: names the scale in products without bias. It stands for a factor of every column of a step.
     pub weight: WeightId,
     /// Index of the caller's scale.
     pub of: usize,
@@ -329,7 +329,7 @@ pub struct Graph {
     pub kv: Vec<KvLayer>,
     /// Layers of recurrent state.
     pub states: Vec<StateLayer>,
-    /// Scales that can change; their values in the file are ignored.
+    /// LoRA scales; the values of their weights are ignored.
     pub scales: Vec<LoraScale>,
     /// Layers of the model.
     pub n_layer: usize,
@@ -366,6 +366,11 @@ impl Graph {
         self.slots.push(slots);
         self.nodes.push(Node { op, out });
         out
+    }
+
+    /// The LoRA scale for which a weight stands, if it does.
+    pub fn lora_scale(&self, weight: WeightId) -> Option<&LoraScale> {
+        self.scales.iter().find(|s| s.weight == weight)
     }
 
     /// Slots of a value; 0 if it has none.

@@ -14,6 +14,7 @@
 mod templates;
 
 mod act;
+mod affine;
 mod call;
 mod caps;
 mod case;
@@ -48,6 +49,7 @@ mod values;
 #[cfg(feature = "check")]
 pub mod check;
 
+pub use affine::{Affine, AffineBy};
 pub use caps::{Caps, CoopShape, FeatureSet, Features};
 pub use case::{Case, CaseBuffer, CaseSteps, PlacedStep};
 pub use catalogue::OPS;

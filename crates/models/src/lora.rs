@@ -2,8 +2,8 @@
 //!
 //! For some matrices W of a model, a LoRA has two matrices A and B of low rank; with a scale s the model then
 //! multiplies by W + s B A. Base and LoRA stay separate: the graph computes y = W x + B (s (A x)), and the scales can
-//! be changed at any time. Sequences with different scales run in different steps; A x has only a few values per
-//! column, so per-column scales would only need a factor there.
+//! be changed at any time. Every sequence has its own, also beside others in a step: A x has only a few values per
+//! column, and s is a factor of the column there.
 
 use std::collections::BTreeMap;
 

@@ -75,9 +75,9 @@ pub struct Request {
     pub max_tokens: usize,
     /// The party that chooses its tokens.
     pub chooser: Chooser,
-    /// Group of LoRA scales, less than 2^32: only rows of one group share a step, and only its prefixes are shared.
+    /// Group of LoRA scales, less than 2^32: only its requests share prefixes.
     pub group: u64,
-    /// Only requests of a group with the same salt share prefixes; all of them share steps.
+    /// Only requests of a group with the same salt share prefixes.
     pub salt: Salt,
     /// Of one client's requests, those of a higher priority are admitted first, and preempted last.
     pub priority: i32,

@@ -46,7 +46,7 @@ fn adapted(name: &str, ne: &[u64], tied: bool) -> bool {
 }
 
 /// Shapes of the target tensors of a fixture.
-fn targets(model: &Model<MemorySource>) -> BTreeMap<String, Vec<u64>> {
+pub(crate) fn targets(model: &Model<MemorySource>) -> BTreeMap<String, Vec<u64>> {
     let tied = model.tensors().iter().all(|t| t.name != "output.weight");
     let shape = |t: &chaski::gguf::TensorInfo| {
         let mut ne: Vec<u64> = t.shape();
@@ -64,7 +64,7 @@ type Shapes = Vec<(String, Vec<u64>)>;
 
 /// A synthetic LoRA: matrices derived from their names and a seed.
 #[derive(Copy, Clone)]
-struct Synthetic {
+pub(crate) struct Synthetic {
     rank: u64,
     alpha: f32,
     seed: u64,
@@ -95,7 +95,7 @@ impl Synthetic {
     }
 
     /// The file for tensors of these names and shapes.
-    fn gguf(&self, arch: &str, tensors: &BTreeMap<String, Vec<u64>>) -> Vec<u8> {
+    pub(crate) fn gguf(&self, arch: &str, tensors: &BTreeMap<String, Vec<u64>>) -> Vec<u8> {
         self.gguf_of(arch, tensors, |_, _| {})
     }
 
@@ -157,8 +157,8 @@ impl Synthetic {
     }
 }
 
-const FIRST: Synthetic = Synthetic { rank: 8, alpha: 16.0, seed: 11, ty: GgmlType::F32 };
-const SECOND: Synthetic = Synthetic { rank: 5, alpha: 0.0, seed: 12, ty: GgmlType::F16 };
+pub(crate) const FIRST: Synthetic = Synthetic { rank: 8, alpha: 16.0, seed: 11, ty: GgmlType::F32 };
+pub(crate) const SECOND: Synthetic = Synthetic { rank: 5, alpha: 0.0, seed: 12, ty: GgmlType::F16 };
 
 /// The fixture with LoRAs merged into its weights.
 fn merged(f: &Fixture, tensors: &BTreeMap<String, Vec<u64>>, all: &[(Synthetic, f32)]) -> Vec<u8> {
@@ -170,7 +170,7 @@ fn merged(f: &Fixture, tensors: &BTreeMap<String, Vec<u64>>, all: &[(Synthetic, 
     })
 }
 
-fn attach(model: &mut Model<MemorySource>, bytes: Vec<u8>, scale: f32) -> Result<(), String> {
+pub(crate) fn attach(model: &mut Model<MemorySource>, bytes: Vec<u8>, scale: f32) -> Result<(), String> {
     let lora = block_on(Lora::open(MemorySource::new("lora.gguf", bytes)));
     let lora = lora.map_err(|e| chain(&e))?;
     model.attach(lora, scale).map_err(|e| chain(&e))

@@ -4,6 +4,7 @@
 
 mod archs;
 mod lora;
+mod loras_together;
 
 mod after_cpu;
 mod away;

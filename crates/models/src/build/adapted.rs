@@ -12,8 +12,8 @@ use crate::lora::{Beside, EMBEDDINGS, Pair, ZEROS, graph_name};
 #[derive(Default)]
 pub(crate) struct Loras<'a> {
     all: Vec<Beside<'a>>,
-    /// Scales by LoRA, rank and number of matrices.
-    scales: BTreeMap<(usize, u32, u32), WeightId>,
+    /// Scales by LoRA and rank.
+    scales: BTreeMap<(usize, u32), WeightId>,
     /// A x by LoRA, tensor and input; several matrices may be parts of one tensor.
     inner: BTreeMap<(usize, String, ValueId), ValueId>,
     /// The same by expert; the last value is the route.
@@ -38,10 +38,10 @@ impl<'a> Loras<'a> {
         all.filter_map(|(i, of)| of(tensor).map(|(pair, factor)| (i, pair, factor))).collect()
     }
 
-    /// The scale of LoRA `i`, for each of `n` matrices.
-    fn scale(&mut self, graph: &mut Graph, i: usize, rank: u32, n: u32, factor: f32) -> WeightId {
-        *self.scales.entry((i, rank, n)).or_insert_with(|| {
-            let weight = graph.weight(Weight::new(ZEROS.to_owned(), GgmlType::F32, 1, n));
+    /// The scale of LoRA `i` for matrices of this rank.
+    fn scale(&mut self, graph: &mut Graph, i: usize, rank: u32, factor: f32) -> WeightId {
+        *self.scales.entry((i, rank)).or_insert_with(|| {
+            let weight = graph.weight(Weight::new(ZEROS.to_owned(), GgmlType::F32, 1, 1));
             graph.scales.push(LoraScale { weight, of: i, by: factor });
             weight
         })
@@ -120,7 +120,7 @@ impl Builder<'_> {
             let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, base.n_row, pair.rank);
             let table = self.graph.weight(a);
             let u = self.graph.push(Op::Embed { table }, pair.rank);
-            let scale = self.loras.scale(&mut self.graph, i, pair.rank, 1, factor);
+            let scale = self.loras.scale(&mut self.graph, i, pair.rank, factor);
             let b = Weight::new(graph_name(i, &pair.b.name), pair.b.ty, base.n_col, pair.rank);
             let b = self.graph.weight(b);
             let d = Op::MulMat { x: u, weight: b, bias: None, scale: Some(scale) };
@@ -145,7 +145,7 @@ impl Builder<'_> {
             return *u;
         }
         let n = base.n_expert;
-        let scale = self.loras.scale(&mut self.graph, i, pair.rank, n, factor);
+        let scale = self.loras.scale(&mut self.graph, i, pair.rank, factor);
         let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, n * pair.rank, base.n_col);
         let a = Weight { n_expert: n, run: pair.rank, stride: pair.rank, ..a };
         let weight = self.graph.weight(a);
@@ -162,7 +162,7 @@ impl Builder<'_> {
         if let Some(u) = self.loras.inner.get(&key) {
             return *u;
         }
-        let scale = self.loras.scale(&mut self.graph, i, pair.rank, 1, factor);
+        let scale = self.loras.scale(&mut self.graph, i, pair.rank, factor);
         let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, pair.rank, base.n_col);
         let weight = self.graph.weight(a);
         let u = self.graph.push(Op::MulMat { x, weight, bias: None, scale: Some(scale) }, pair.rank);

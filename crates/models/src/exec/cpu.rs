@@ -33,9 +33,8 @@ enum Work {
 /// A model on the CPU, and the requests in its slots. Sampling is greedy, or the caller samples from logits.
 pub(crate) struct CpuExecutor {
     model: CpuModel,
-    /// LoRA scales of each slot, and those set in the model.
+    /// LoRA scales of each slot.
     loras: Vec<Vec<f32>>,
-    lora: Vec<f32>,
     steps: VecDeque<Work>,
     /// Columns of the next piece, if pieces are bounded.
     piece: usize,
@@ -46,10 +45,8 @@ pub(crate) struct CpuExecutor {
 impl CpuExecutor {
     pub(super) fn new(model: CpuModel, lora: Vec<f32>) -> Self {
         let n_seq = model.config().n_seq as usize;
-        let loras = vec![lora.clone(); n_seq];
-        // Models start with zeros.
-        let (lora, steps) = (vec![0.0; lora.len()], VecDeque::new());
-        CpuExecutor { model, loras, lora, steps, piece: PIECE.0, experts: None }
+        let (loras, steps) = (vec![lora; n_seq], VecDeque::new());
+        CpuExecutor { model, loras, steps, piece: PIECE.0, experts: None }
     }
 
     pub(super) fn set_experts(&mut self, experts: Option<Box<dyn Experts>>) {
@@ -144,6 +141,7 @@ impl CpuExecutor {
 
     #[allow(clippy::unnecessary_wraps, reason = "it fails on a GPU")]
     pub(super) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
+        self.take_scales(step);
         self.steps.push_back(Work::Submitted(Arc::new(step.clone()), Arc::default()));
         Ok(())
     }
@@ -186,24 +184,16 @@ impl CpuExecutor {
         Ok(())
     }
 
-    /// Sets LoRA scales and embeddings of a step.
-    fn prepare(&mut self, step: &Step) -> Result<(), ModelError> {
-        self.take_scales(step);
-        Ok(self.model.set_rows(&step.embeddings)?)
-    }
-
+    /// Sets the LoRA scales of the sequences of a step.
     fn take_scales(&mut self, step: &Step) {
-        let Some(first) = step.rows.first() else { return };
-        let lora = &self.loras[first.seq as usize];
-        if *lora != self.lora {
-            self.model.set_lora_scales(lora);
-            self.lora.clone_from(lora);
+        for run in step.rows.chunk_by(|a, b| a.seq == b.seq) {
+            self.model.set_lora_scales(run[0].seq, &self.loras[run[0].seq as usize]);
         }
     }
 
     /// Runs a step, in a browser with pauses for other tasks.
     async fn run(&mut self, step: &Step, mut masks: &[u32]) -> Result<Outputs, ModelError> {
-        self.prepare(step)?;
+        self.model.set_rows(&step.embeddings)?;
         let (columns, outputs): (Vec<Column>, Vec<ColumnOutput>) = step.rows.iter().map(column).unzip();
         let is_whole = cfg!(not(target_arch = "wasm32")) || step.repeat > 1 || self.model.is_encoder();
         let n_masked = |outputs: &[ColumnOutput]| {
@@ -239,7 +229,8 @@ impl CpuExecutor {
     }
 
     pub(super) fn run_watched(&mut self, step: &Step, watch: Watch<'_>) -> Result<(), ModelError> {
-        self.prepare(step)?;
+        self.take_scales(step);
+        self.model.set_rows(&step.embeddings)?;
         let (columns, outputs): (Vec<Column>, Vec<ColumnOutput>) = step.rows.iter().map(column).unzip();
         self.model.run_watched(&columns, &outputs, watch)?;
         Ok(())

@@ -27,16 +27,13 @@ struct Slot {
 pub(crate) struct GpuExecutor {
     model: GpuModel,
     slots: Vec<Slot>,
-    /// LoRA scales on the device.
-    lora: Vec<f32>,
 }
 
 impl GpuExecutor {
     pub(super) fn new(model: GpuModel, lora: Vec<f32>) -> Self {
         let n_seq = model.config().n_seq as usize;
-        let slot = Slot { choose: SampleMode::Greedy, draws: None, lora: lora.clone() };
-        // Devices start with zeros.
-        GpuExecutor { model, slots: vec![slot; n_seq], lora: vec![0.0; lora.len()] }
+        let slot = Slot { choose: SampleMode::Greedy, draws: None, lora };
+        GpuExecutor { model, slots: vec![slot; n_seq] }
     }
 
     pub(super) fn model(&self) -> &GpuModel {
@@ -139,10 +136,9 @@ impl GpuExecutor {
     }
 
     pub(super) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
-        let lora = &self.slots[step.rows[0].seq as usize].lora;
-        if *lora != self.lora {
-            self.model.set_lora_scales(lora);
-            self.lora.clone_from(lora);
+        // Not before: columns of an earlier step may wait.
+        for run in step.rows.chunk_by(|a, b| a.seq == b.seq) {
+            self.model.set_lora_scales(run[0].seq, &self.slots[run[0].seq as usize].lora);
         }
         if !step.embeddings.is_empty() {
             self.model.set_rows(&step.embeddings)?;

@@ -146,8 +146,7 @@ impl Runner {
     /// Runs tokens of several sequences, one or more each, after their histories: (sequence, token). Returns all
     /// logits: `[n, n_vocab]`.
     ///
-    /// A batch takes little longer than a single token, except for sequences with different LoRA scales, which run in
-    /// groups.
+    /// A batch takes little longer than a single token.
     ///
     /// # Errors
     /// As [`Self::eval`].
@@ -157,16 +156,15 @@ impl Runner {
         let mut out = vec![0.0; columns.len() * n_vocab];
         let at_once = self.device.max_logits().min(self.device.limits().max_row);
         let selected = self.at;
-        for mut group in self.alike(columns) {
-            // Recurrent state processes the columns of a sequence in order.
-            group.sort_by_key(|i| columns[*i].0);
-            for part in group.chunks(at_once) {
-                let placed: Vec<(usize, u32)> = part.iter().map(|i| columns[*i]).collect();
-                let made = self.eval_rows(&placed).await;
-                self.select(selected);
-                for (i, row) in part.iter().zip(made?.chunks_exact(n_vocab)) {
-                    out[i * n_vocab..][..n_vocab].copy_from_slice(row);
-                }
+        // Recurrent state processes the columns of a sequence in order.
+        let mut order: Vec<usize> = (0..columns.len()).collect();
+        order.sort_by_key(|i| columns[*i].0);
+        for part in order.chunks(at_once) {
+            let placed: Vec<(usize, u32)> = part.iter().map(|i| columns[*i]).collect();
+            let made = self.eval_rows(&placed).await;
+            self.select(selected);
+            for (i, row) in part.iter().zip(made?.chunks_exact(n_vocab)) {
+                out[i * n_vocab..][..n_vocab].copy_from_slice(row);
             }
         }
         Ok(out)

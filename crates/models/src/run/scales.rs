@@ -52,17 +52,4 @@ impl Runner {
     pub(super) fn check_scales(&self, scales: &[f32]) -> Result<(), LoraError> {
         check_scales(self.scales.len(), scales)
     }
-
-    /// Columns grouped by equal scales of their sequences, by index: only these can run together.
-    pub(super) fn alike(&self, columns: &[(usize, u32)]) -> Vec<Vec<usize>> {
-        let mut groups: Vec<Vec<usize>> = Vec::new();
-        for (i, (seq, _)) in columns.iter().enumerate() {
-            let scales = self.lora_scales_of(*seq);
-            match groups.iter_mut().find(|g| self.lora_scales_of(columns[g[0]].0) == scales) {
-                Some(group) => group.push(i),
-                None => groups.push(vec![i]),
-            }
-        }
-        groups
-    }
 }

@@ -1,4 +1,4 @@
-//! Groups of requests with equal LoRA scales, by number.
+//! Groups of requests with equal LoRA scales, by number: only they share prefixes.
 
 /// Number of sets of scales that keep their number. Requests choose their scales, so there may be any number of sets.
 const MAX_KNOWN: usize = 256;
@@ -13,7 +13,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// The group of requests with these scales. A set that was not used for long gets another number when it returns:
-    /// its requests then share neither steps nor prefixes with earlier ones, which changes no result.
+    /// its requests then share no prefixes with earlier ones, which changes no result.
     pub(super) fn of(&mut self, scales: &[f32]) -> u64 {
         // 0 and -0 scale alike.
         let bits: Vec<u32> = scales.iter().map(|s| (s + 0.0).to_bits()).collect();

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use chaski_models::ModelError;
 use chaski_models::serve::{Executor, Outputs, Start};
 use chaski_runtime::RuntimeError;
-use chaski_schedule::{Change, Input, Limits, Step, Want};
+use chaski_schedule::{Change, Input, Limits, Row, Step, Want};
 use chaski_text::{Sampler, Tokenizer, TokenizerSpec};
 
 /// Vocabulary: three control tokens, then letters.
@@ -123,6 +123,8 @@ pub(crate) struct Fake {
     is_lost: bool,
     /// Rows of each submitted step.
     pub(crate) rows: Vec<usize>,
+    /// Steps with rows of different LoRA scales.
+    pub(crate) n_mixed: usize,
     pub(crate) n_row: Arc<AtomicUsize>,
     /// The last initial token of each request, in order of arrival.
     pub(crate) begun: Vec<u32>,
@@ -163,6 +165,7 @@ impl Fake {
             n_call: 0,
             is_lost: false,
             rows: Vec::new(),
+            n_mixed: 0,
             n_row: Arc::default(),
             begun: Vec::new(),
             n_repeated: 0,
@@ -217,8 +220,6 @@ impl Fake {
     fn run(&mut self, step: &Step, masks: &[u32]) -> Outputs {
         let mut masks = masks.iter();
         let mut out = Outputs::default();
-        // The scales are those of the device, not of a row.
-        let lora = self.slots[step.rows[0].seq as usize].lora.clone();
         for i in 0..step.repeat as usize {
             for row in &step.rows {
                 let token = match row.input {
@@ -226,18 +227,20 @@ impl Fake {
                     Input::Embedding(_) => unreachable!("requests with embeddings are refused"),
                     Input::Chosen => self.slots[row.seq as usize].chosen.expect("a token was chosen before"),
                 };
-                self.write(row.seq as usize, row.pos as usize + i, token, scales_hash(&lora));
+                let scales = scales_hash(&self.slots[row.seq as usize].lora);
+                self.write(row.seq as usize, row.pos as usize + i, token, scales);
             }
             for row in step.rows.iter().filter(|r| r.want != Want::Nothing) {
                 let seen = self.seen(row.seq as usize, row.pos as usize + i);
                 let slot = &mut self.slots[row.seq as usize];
                 assert!(seen.starts_with(&slot.tokens), "the sequence has the tokens that it began with");
+                let lora = &slot.lora;
                 match row.want {
                     Want::Nothing => {}
-                    Want::Hidden => out.hidden.extend(hidden(&seen, &lora)),
+                    Want::Hidden => out.hidden.extend(hidden(&seen, lora)),
                     Want::Logits => {
                         assert!(slot.sampler.is_none());
-                        out.logits.extend(logits(&seen, &lora));
+                        out.logits.extend(logits(&seen, lora));
                     }
                     Want::Choose | Want::ChooseMasked => {
                         assert_eq!(
@@ -248,7 +251,7 @@ impl Fake {
                         let sampler = slot.sampler.as_ref().expect("a sampler");
                         let mask = if row.want == Want::Choose { Some(&ALL) } else { masks.next() };
                         let mask = *mask.expect("a mask for every row that has one");
-                        let token = choose(sampler, &seen, &lora, slot.n_drawn, mask);
+                        let token = choose(sampler, &seen, lora, slot.n_drawn, mask);
                         slot.n_drawn += 1;
                         slot.chosen = Some(token);
                         out.chosen.push(token);
@@ -317,6 +320,8 @@ impl Executor for Fake {
             return Err(self.lose());
         }
         self.rows.push(step.rows.len());
+        let lora = |row: &Row| &self.slots[row.seq as usize].lora;
+        self.n_mixed += usize::from(step.rows.iter().any(|row| lora(row) != lora(&step.rows[0])));
         self.n_row.fetch_add(step.rows.len(), Ordering::Relaxed);
         self.n_repeated += usize::from(step.repeat > 1);
         let masked = step.rows.iter().filter(|r| r.want == Want::ChooseMasked);

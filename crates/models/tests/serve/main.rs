@@ -352,7 +352,7 @@ fn lora_scales_are_those_of_their_request() {
         let left = run(seed, limits(), habits, &cases);
         check(&cases, &left, limits().n_ctx);
         let fake = left.executor.expect("a device");
-        assert!(fake.rows.iter().any(|n| *n > 1), "requests of one group run together: {:?}", fake.rows);
+        assert!(fake.n_mixed > 5, "requests of different scales run together: {} steps", fake.n_mixed);
         let texts = left.texts;
         assert_eq!(texts[0], texts[1], "these are the default scales");
         assert!((2..5).all(|i| texts[i].text != texts[i - 1].text), "{texts:?}");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ggml_format::product::Columns;
 
 use super::CpuModel;
+use super::factor::Factor;
 use super::matrix::Parts;
 use crate::error::RuntimeError;
 use crate::experts::{ExpertError, Pair};
@@ -157,7 +158,8 @@ impl CpuModel {
             let matrix = self.parts.matrix(info, op.weight, expert).unwrap_or_else(whole);
             let bias = op.bias.map(|b| self.expert_values(b, op.n_expert, expert));
             let scale = op.scale.map_or(1.0, |s| self.expert_values(s, op.n_expert, expert)[0]);
-            let made = self.mul_mat(&mut Columns::new(columns, k), &matrix, op.width, scale, bias.as_deref());
+            let (mut columns, factor) = (Columns::new(columns, k), Factor::All(scale));
+            let made = self.mul_mat(&mut columns, &matrix, op.width, &factor, bias.as_deref());
             out[at * op.width..][..made.len()].copy_from_slice(&made);
             self.buffers.give(made);
             at += group.len();

@@ -3,6 +3,7 @@
 use chaski_kernels::ops::rms_norm::reference::rms_norm;
 use ggml_format::product::Columns;
 
+use super::factor::Factor;
 use super::{CpuModel, ProductInput, Row, Watch};
 use crate::graph::latent::Latent;
 use crate::graph::{Graph, WeightId};
@@ -61,7 +62,7 @@ impl CpuModel {
             let columns: Vec<f32> = of_head.flat_map(|h| &h[..k]).copied().collect();
             watch(ProductInput { weight: w, matrix: head as u32, x: &columns });
             let matrix = self.matrix(weight, head * n_out);
-            let made = self.mul_mat(&mut Columns::new(&columns, k), &matrix, n_out, 1.0, None);
+            let made = self.mul_mat(&mut Columns::new(&columns, k), &matrix, n_out, &Factor::ONE, None);
             for (c, made) in made.chunks_exact(n_out).enumerate() {
                 out[(c * n_head + head) * n_out..][..n_out].copy_from_slice(made);
             }

@@ -10,6 +10,7 @@ mod away;
 mod bidirectional;
 mod cache;
 mod experts;
+mod factor;
 #[cfg(not(target_arch = "wasm32"))]
 mod first;
 mod latent;
@@ -142,6 +143,8 @@ pub struct CpuModel {
     experts: Arc<[ExpertLayer]>,
     parts: Parts,
     seqs: Sequences,
+    /// LoRA scales of each sequence.
+    loras: Vec<Vec<f32>>,
     /// Input rows that columns may use in place of embeddings.
     inputs: Vec<f32>,
     /// Masks of the columns of the next step that choose under one.
@@ -275,6 +278,8 @@ impl CpuModel {
         let batch_workers = (batch != 0 && batch != decode).then(|| Workers::new(batch)).transpose()?;
         let seqs = Sequences::new(&graph, &config)?;
         let weights = graph.weights.iter().map(|_| Bytes::Read(Vec::new())).collect();
+        let n_lora = graph.scales.iter().map(|s| s.of + 1).max().unwrap_or(0);
+        let loras = vec![vec![0.0; n_lora]; config.n_seq as usize];
         let (last_use, tail, graph) = (graph.last_use(), tail(&graph), Arc::new(graph));
         let (inputs, masks) = (Vec::new(), Vec::new());
         Ok(CpuModel {
@@ -289,6 +294,7 @@ impl CpuModel {
             experts,
             parts,
             seqs,
+            loras,
             inputs,
             masks,
             buffers: Buffers::default(),
@@ -327,20 +333,6 @@ impl CpuModel {
     pub fn set_inputs_in_16_bits(&mut self, on: bool) {
         assert!(on || !self.config.repack, "the references read matrices that were not repacked");
         self.in_16_bits = on;
-    }
-
-    /// Sets the LoRA scales, indexed by [`LoraScale::of`](crate::graph::LoraScale::of).
-    ///
-    /// # Panics
-    /// If there are fewer scales than the graph uses.
-    pub fn set_lora_scales(&mut self, scales: &[f32]) {
-        for s in &self.graph.scales {
-            let value = s.by * scales[s.of];
-            self.weights[s.weight.0]
-                .make_mut()
-                .chunks_exact_mut(4)
-                .for_each(|v| v.copy_from_slice(&value.to_le_bytes()));
-        }
     }
 
     /// Bytes of weights and cache.

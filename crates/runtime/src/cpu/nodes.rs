@@ -43,13 +43,13 @@ impl CpuModel {
             Op::MulMat { x, weight, bias, scale } => {
                 let k = graph.width(*x) as usize;
                 let part = Product { weight: *weight, bias: *bias, scale: *scale };
-                self.product(graph, &mut Columns::new(&values[x.0], k), &part)
+                self.product(graph, &mut Columns::new(&values[x.0], k), &part, rows)
             }
             Op::Products { x, parts } => {
                 let k = graph.width(*x) as usize;
                 let mut columns = Columns::new(&values[x.0], k);
                 let made: Vec<Vec<f32>> =
-                    parts.iter().map(|part| self.product(graph, &mut columns, part)).collect();
+                    parts.iter().map(|part| self.product(graph, &mut columns, part, rows)).collect();
                 let out = self.rows(columns.n(), width, |c, out| {
                     let mut at = 0;
                     for (part, made) in parts.iter().zip(&made) {
@@ -83,6 +83,7 @@ impl CpuModel {
                     *weight,
                     *bias,
                     *scale,
+                    rows,
                     width,
                     watch,
                 )

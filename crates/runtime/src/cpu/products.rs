@@ -5,8 +5,9 @@ use ggml_format::product::{Columns, Form};
 #[cfg(not(target_arch = "wasm32"))]
 use ggml_format::product::{Packed, TILE_ROWS};
 
+use super::factor::Factor;
 use super::matrix::Matrix;
-use super::{CpuModel, ProductInput, SHARE, Watch};
+use super::{CpuModel, ProductInput, Row, SHARE, Watch};
 use crate::graph::{Graph, Product, WeightId};
 
 /// Tasks per thread, if they are large enough.
@@ -61,6 +62,7 @@ impl CpuModel {
         w: WeightId,
         bias: Option<WeightId>,
         scale: Option<WeightId>,
+        rows_of_step: &[Row],
         width: usize,
         watch: Watch<'_>,
     ) -> Vec<f32> {
@@ -70,7 +72,9 @@ impl CpuModel {
         // Number of pairs that share a column of x.
         let share = if per_slot { 1 } else { n_pair / n_x.max(1) };
         let bias = bias.map(|b| self.vector(b));
-        let scale = scale.map(|s| self.vector(s));
+        let n_slot = n_pair / rows_of_step.len().max(1);
+        let is_lora = scale.is_some_and(|s| graph.lora_scale(s).is_some());
+        let values = scale.filter(|_| !is_lora).map(|s| self.vector(s));
         let mut out = vec![0.0; n_pair * width];
         for expert in 0..info.n_expert as usize {
             let pairs: Vec<usize> = (0..n_pair).filter(|p| route[2 * p] as usize == expert).collect();
@@ -80,9 +84,11 @@ impl CpuModel {
             let columns: Vec<f32> = pairs.iter().flat_map(|p| &x[p / share * k..][..k]).copied().collect();
             watch(ProductInput { weight: info, matrix: expert as u32, x: &columns });
             let bias = bias.as_ref().map(|b| &b[expert * rows..][..rows]);
-            let scale = scale.as_ref().map_or(1.0, |s| s[expert]);
+            let of_rows = || pairs.iter().map(|p| &rows_of_step[p / n_slot]);
+            let lora = scale.and_then(|s| self.lora_factor(s, of_rows()));
+            let factor = lora.unwrap_or(values.as_ref().map_or(Factor::ONE, |s| Factor::All(s[expert])));
             let mut columns = Columns::new(&columns, k);
-            let made = self.mul_mat(&mut columns, &self.matrix(w, expert * rows), width, scale, bias);
+            let made = self.mul_mat(&mut columns, &self.matrix(w, expert * rows), width, &factor, bias);
             for (p, made) in pairs.into_iter().zip(made.chunks_exact(width)) {
                 out[p * width..][..width].copy_from_slice(made);
             }
@@ -90,12 +96,12 @@ impl CpuModel {
         out
     }
 
-    /// `[n, n_row]` from `x`: `[n, k]`.
-    pub(super) fn product(&self, graph: &Graph, x: &mut Columns<'_>, p: &Product) -> Vec<f32> {
-        let scale = p.scale.map_or(1.0, |s| self.vector(s)[0]);
+    /// `[n, n_row]` from `x`: `[n, k]`, for these rows of a step.
+    pub(super) fn product(&self, graph: &Graph, x: &mut Columns<'_>, p: &Product, rows: &[Row]) -> Vec<f32> {
+        let factor = self.factor(p.scale, rows);
         let bias = p.bias.map(|b| self.vector(b));
         let n_row = graph.weights[p.weight.0].n_row as usize;
-        self.mul_mat(x, &self.matrix(p.weight, 0), n_row, scale, bias.as_deref())
+        self.mul_mat(x, &self.matrix(p.weight, 0), n_row, &factor, bias.as_deref())
     }
 
     /// `[n, width]` from `x`: `[n, k]`, with `width` rows of the matrix, in parallel.
@@ -104,7 +110,7 @@ impl CpuModel {
         x: &mut Columns<'_>,
         m: &Matrix<'_>,
         width: usize,
-        scale: f32,
+        factor: &Factor,
         bias: Option<&[f32]>,
     ) -> Vec<f32> {
         let (n, k) = (x.n(), m.info.n_col as usize);
@@ -127,10 +133,10 @@ impl CpuModel {
                 }
             });
         }
-        let to_column = |r: usize, v: f32| v * scale + bias.map_or(0.0, |b| b[r]);
+        let to_column = |c: usize, r: usize, v: f32| v * factor.of(c) + bias.map_or(0.0, |b| b[r]);
         if n == 1 {
-            if scale != 1.0 || bias.is_some() {
-                by_row.iter_mut().enumerate().for_each(|(r, v)| *v = to_column(r, *v));
+            if !factor.is_one() || bias.is_some() {
+                by_row.iter_mut().enumerate().for_each(|(r, v)| *v = to_column(0, r, *v));
             }
             return by_row;
         }
@@ -141,7 +147,7 @@ impl CpuModel {
                 let rows = r0..width.min(r0 + TILE);
                 for c in 0..n_column {
                     for r in rows.clone() {
-                        out[c * width + r] = to_column(r, by_row[r * n + i * TILE + c]);
+                        out[c * width + r] = to_column(i * TILE + c, r, by_row[r * n + i * TILE + c]);
                     }
                 }
             }

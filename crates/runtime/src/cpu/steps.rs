@@ -219,6 +219,14 @@ impl CpuModel {
             watch(ProductInput { weight: &graph.weights[weight.0], matrix: 0, x: &values[x.0] });
         }
         let width = graph.width(node.out) as usize;
+        let picked: Vec<Row>;
+        let rows = match head_input {
+            Some(_) => {
+                picked = picks.head.iter().map(|row| rows[*row]).collect();
+                &picked[..]
+            }
+            None => *rows,
+        };
         values[node.out.0] = self.node(graph, &node.op, values, rows, width, watch);
         if let Some((x, whole)) = whole {
             values[x.0] = whole;

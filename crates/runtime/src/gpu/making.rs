@@ -11,12 +11,13 @@ use super::device::Gpu;
 use super::first::First;
 use super::lanes::Lanes;
 use super::load::{Progress, Stage};
-use super::model::{GpuModel, LoadTimes, ScalePlace};
+use super::model::{GpuModel, LoadTimes};
 use super::pace::Pace;
 use super::ready::{
     Ablation, Devices, Ready, ReadyDecode, ReadyHead, ReadyPrompt, ReadySegment, ReadySegments, ReadyStage,
     Recorder, make_ready, tile_of,
 };
+use super::scales::Scales;
 use super::sent::{LastChosen, Steps};
 use super::stream::Streams;
 use crate::cpu::CpuConfig;
@@ -133,7 +134,7 @@ impl GpuModel {
             words: vec![0; step::pages_at(config.max_col as usize)],
             ready,
             buffers,
-            scales: scale_places(graph, &groups),
+            scales: Scales::new(graph, &groups, config.n_seq),
             first,
             streams,
             lanes,
@@ -251,16 +252,4 @@ fn ready(devices: Devices<'_>, segments: &Segments) -> Result<ReadySegments, Run
         argmax: ready(&segments.argmax)?,
         sample: ready(&segments.sample)?,
     })
-}
-
-fn scale_places(graph: &Graph, groups: &Groups) -> Vec<ScalePlace> {
-    let mut out = Vec::new();
-    for scale in &graph.scales {
-        for (aux, a) in groups.aux.iter().enumerate() {
-            let places = a.places(scale.weight).into_iter();
-            let place = |(at, n_row, by)| ScalePlace { scale: *scale, aux, at, n_row, by: by * scale.by };
-            out.extend(places.map(place));
-        }
-    }
-    out
 }

@@ -39,6 +39,7 @@ mod ready;
 mod reports;
 mod room;
 mod running;
+mod scales;
 mod sent;
 mod sequences;
 mod snapshot;

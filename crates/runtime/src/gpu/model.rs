@@ -16,11 +16,11 @@ use super::pace::Pace;
 use super::queue::DeviceQueue;
 use super::reads::ExpertReads;
 use super::ready::{Ablation, Body, Devices, Ready, ReadySegment, ReadySegments, Recorder, make_ready};
+use super::scales::Scales;
 use super::sent::{LastChosen, Steps};
 use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::experts::Experts;
-use crate::graph::LoraScale;
 use crate::plan::{BufferSpec, Columns, Memory, PlanConfig, Planned};
 use crate::step::Column;
 
@@ -64,7 +64,7 @@ pub struct GpuModel {
     /// Width of the final hidden state, and its column stride.
     pub(super) hidden: (u32, u32),
     pub(super) hidden_cols: u32,
-    pub(super) scales: Vec<ScalePlace>,
+    pub(super) scales: Scales,
     pub(super) n_vocab: u32,
     pub(super) ld_logits: u32,
     pub(super) n_layer: usize,
@@ -355,6 +355,13 @@ impl GpuModel {
                 queue.write(&buffers.step, 4 * u64::from(at), bytemuck::cast_slice(&self.shifts));
             }
         }
+        for write in self.scales.writes(columns, &rows[..n_pick]) {
+            for (queue, buffers) in self.parts() {
+                if let Some(aux) = &buffers.aux[write.aux] {
+                    queue.write(aux, write.at, bytemuck::cast_slice(&write.words));
+                }
+            }
+        }
         if !self.picks.starts_with(&rows[..n_pick]) {
             let at = 4 * u64::from(self.config.choice().picks);
             self.write_main(&self.buffers.step, at, bytemuck::cast_slice(&rows[..n_pick]));
@@ -374,22 +381,16 @@ impl GpuModel {
         self.ready.body(body).len().div_ceil(n_cut).max(1)
     }
 
-    /// Sets the LoRA scales, indexed by [`LoraScale::of`], for work submitted from now on.
+    /// Sets the LoRA scales of a sequence, indexed by [`LoraScale::of`](crate::graph::LoraScale::of), for its columns
+    /// in steps from now on. Columns of a step that were not submitted yet have them, too.
     ///
     /// # Panics
-    /// If there are fewer scales than the graph uses.
-    pub fn set_lora_scales(&mut self, scales: &[f32]) {
-        if let Some(first) = &self.first {
+    /// If there are fewer scales than the graph uses, or no such sequence.
+    pub fn set_lora_scales(&mut self, seq: u32, scales: &[f32]) {
+        let is_other = self.scales.set(seq, scales);
+        if let Some(first) = self.first.as_ref().filter(|_| is_other) {
             let scales = scales.to_vec();
-            first.change(move |model| model.set_lora_scales(&scales));
-        }
-        for p in &self.scales {
-            let words = [p.by * scales[p.scale.of], 0.0].repeat(p.n_row);
-            for (queue, buffers) in self.parts() {
-                if let Some(aux) = &buffers.aux[p.aux] {
-                    queue.write(aux, 4 * p.at as u64, bytemuck::cast_slice(&words));
-                }
-            }
+            first.change(move |model| model.set_lora_scales(seq, &scales));
         }
     }
 
@@ -433,14 +434,4 @@ impl GpuModel {
         let columns: Vec<Column> = tokens.iter().zip(pos..).map(column).collect();
         self.write(&columns, n, n.saturating_sub(1)..n)
     }
-}
-
-/// Location of a LoRA's scales in the aux buffers.
-pub(super) struct ScalePlace {
-    pub(super) scale: LoraScale,
-    pub(super) aux: usize,
-    /// First word.
-    pub(super) at: usize,
-    pub(super) n_row: usize,
-    pub(super) by: f32,
 }

@@ -110,12 +110,11 @@ impl Expander<'_> {
             })
         };
         let Some((group, second)) = whole.or_else(split) else { return Ok(false) };
-        let aux = self.groups.aux(self.graph, norm, parts);
+        let aux = self.aux(norm, parts)?;
         let all = &self.groups.groups;
         let (g, g2) = (&all[group], second.map(|s| &all[s]));
         let n_byte = [Some(g), g2].into_iter().flatten().map(|g| g.layout(&g.shards[0]).n_byte).sum();
-        let affine =
-            aux.map(|a| &self.groups.aux[a]).and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
+        let affine = self.affine(aux, 0);
         let call = MulMatVec {
             w2: g2.map(|g| g.matrix(&g.shards[0])),
             norm: norm.map(|n| n.eps),

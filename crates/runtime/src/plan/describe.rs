@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::group::{Aux, Groups};
+use super::group::{Aux, AuxColumns, Groups};
 use super::planned::{Growth, Planned, Slot};
 use super::stages::{Crossing, Place, Stage};
 use crate::graph::{Graph, WeightId};
@@ -109,7 +109,7 @@ impl Groups {
     }
 }
 
-/// Its vectors, then scales and biases of rows.
+/// Its vectors, then scales and biases of rows, or scales of columns.
 fn described<'a>(aux: &Aux, name: impl Fn(&WeightId) -> &'a str) -> String {
     let vectors = aux.vectors.iter().map(|(id, _)| name(id).to_owned());
     let rows = aux.rows.iter().map(|row| {
@@ -119,5 +119,10 @@ fn described<'a>(aux: &Aux, name: impl Fn(&WeightId) -> &'a str) -> String {
         }
         if row.by == 1.0 { line } else { format!("{line} by {}", row.by) }
     });
-    vectors.chain(rows).collect::<Vec<_>>().join(" + ")
+    let columns = aux.columns.map(|AuxColumns { scale, by, picked }| {
+        let what = if picked { "picks" } else { "columns" };
+        let line = format!("{} {what} scale {}", aux.n_col, name(&scale));
+        if by == 1.0 { line } else { format!("{line} by {by}") }
+    });
+    vectors.chain(rows).chain(columns).collect::<Vec<_>>().join(" + ")
 }

@@ -39,6 +39,14 @@ pub enum PlanError {
         /// The missing part.
         what: &'static str,
     },
+    /// A LoRA's scale in a product that has more than this factor.
+    #[error(
+        "the product of tensor `{tensor}` has the scale of a LoRA, but also a bias, or other products beside it"
+    )]
+    LoraScale {
+        /// The tensor.
+        tensor: String,
+    },
     /// Expert offload of a model without experts.
     #[error("the model has no experts to offload to the CPU")]
     NoExperts,

@@ -9,7 +9,7 @@ use chaski_kernels::ops::mul_mat::MulMat;
 use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec, rounded_words};
 use chaski_kernels::ops::rms_norm::RmsNorm;
 use chaski_kernels::ops::scale::Scale;
-use chaski_kernels::{Caps, Dispatch, DispatchError, Route, step};
+use chaski_kernels::{Affine, Caps, Dispatch, DispatchError, Route, step};
 
 use super::config::PlanConfig;
 use super::cuts::Mark;
@@ -484,7 +484,7 @@ impl Expander<'_> {
     }
 
     fn norm(&mut self, norm: Norm, x: Slot, k: u32, y: Slot, y_f16: bool) -> Result<(), PlanError> {
-        let aux = self.groups.aux(self.graph, Some(norm), &[]);
+        let aux = self.aux(Some(norm), &[])?;
         let call =
             RmsNorm { k, n_row: self.n_col, ldx: ld(k), ldy: ld(k), eps: norm.eps, weight: true, y_f16 };
         let aux = Slot::Aux(aux);
@@ -495,6 +495,16 @@ impl Expander<'_> {
         let bind = vec![("x", x), ("aux", aux), ("y", y)];
         self.push(call.dispatch(self.caps)?, bind, columns, "norm", 0).col(3 * f32s(k), 4 * u64::from(k));
         Ok(())
+    }
+
+    /// The aux buffer of a norm and of products beside each other.
+    pub(super) fn aux(&mut self, norm: Option<Norm>, parts: &[Part]) -> Result<Option<usize>, PlanError> {
+        self.groups.aux(self.graph, norm, parts, (self.n_col, self.is_picked))
+    }
+
+    /// Scales and biases of a product whose first row is `row` of those of an aux buffer.
+    pub(super) fn affine(&self, aux: Option<usize>, row: u32) -> Option<Affine> {
+        aux.and_then(|aux| self.groups.aux[aux].affine(row))
     }
 
     /// Products of one input whose rows are concatenated in y.
@@ -510,11 +520,11 @@ impl Expander<'_> {
     ) -> Result<(), PlanError> {
         if self.n_col == 1 {
             // Products whose result is rounded have no norm before them, but the weights of one behind.
-            let aux = self.groups.aux(self.graph, norm.or(self.rounds.filter(|_| AHEAD)), parts);
+            let aux = self.aux(norm.or(self.rounds.filter(|_| AHEAD)), parts)?;
             return self.project_rows(x, norm.map(|n| n.eps), parts, aux, add, y, ldy, name);
         }
         assert!(norm.is_none(), "many columns have their norm behind them");
-        let aux = self.groups.aux(self.graph, None, parts);
+        let aux = self.aux(None, parts)?;
         self.project_rows(x, None, parts, aux, add, y, ldy, name)
     }
 
@@ -569,10 +579,6 @@ impl Expander<'_> {
             }
             y0 += n;
         }
-        let affine_at = aux.and_then(|a| {
-            let a = &self.groups.aux[a];
-            (!a.rows.is_empty()).then_some(a.affine_at)
-        });
         for (group, first, n, y0) in runs {
             for shard in 0..self.groups.groups[group].shards.len() {
                 let g = &self.groups.groups[group];
@@ -587,7 +593,7 @@ impl Expander<'_> {
                     "groups are formed from the same parts that are projected together"
                 );
                 let at = y0 + sh.row0 - first;
-                let affine = affine_at.map(|a| a + 2 * at);
+                let affine = self.affine(aux, at);
                 let n_byte = g.layout(sh).n_byte;
                 let moved = f32s(x.k) + f32s(sh.n_row) * if add { 2 } else { 1 };
                 let n_flop = 2 * u64::from(sh.n_row) * u64::from(x.k);
@@ -674,11 +680,10 @@ impl Expander<'_> {
         if self.n_col == 1
             && let Some(group) = self.together(&[gate, up])
         {
-            let aux = self.groups.aux(self.graph, norm, &[gate, up]);
+            let aux = self.aux(norm, &[gate, up])?;
             let g = &self.groups.groups[group];
             let n_byte = g.layout(&g.shards[0]).n_byte;
-            let affine =
-                aux.map(|a| &self.groups.aux[a]).and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
+            let affine = self.affine(aux, 0);
             let call = MulMatVec {
                 norm: norm.map(|n| n.eps),
                 affine,

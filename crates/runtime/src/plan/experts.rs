@@ -320,9 +320,8 @@ impl Expander<'_> {
         let By { x, per_slot, norm, route, route_slot, routed, heads } = *by;
         let ldx = heads.unwrap_or(ld(x.k));
         let input = routed.filter(|_| !per_slot).and_then(|route| self.input_of_experts(route, &x));
-        let aux = self.groups.aux(self.graph, norm, parts);
-        let affine =
-            aux.map(|a| &self.groups.aux[a]).and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
+        let aux = self.aux(norm, parts)?;
+        let affine = self.affine(aux, 0);
         for shard in 0..self.groups.groups[group].shards.len() {
             let g = &self.groups.groups[group];
             let sh = &g.shards[shard];

@@ -4,7 +4,7 @@
 //! one binding holds them all. A matrix larger than a binding is split by rows. Small vectors (norms, biases, scales)
 //! go to one `aux` buffer per step.
 
-use chaski_kernels::{Caps, DeviceLayout, Format, Matrix};
+use chaski_kernels::{Affine, AffineBy, Caps, DeviceLayout, Format, Matrix};
 
 use super::error::PlanError;
 use super::steps::{Norm, Part, Steps};
@@ -81,14 +81,29 @@ pub struct AuxRow {
     pub by: f32,
 }
 
-/// The small vectors of a step, mostly norm weights, then (scale, bias) of every row.
+/// A LoRA's scales of the columns of a step.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct AuxColumns {
+    /// The weight that stands for them.
+    pub scale: WeightId,
+    /// Constant factor.
+    pub by: f32,
+    /// Columns are the step's picks.
+    pub picked: bool,
+}
+
+/// The small vectors of a step, mostly norm weights, then (scale, bias) of every row or of every column.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Aux {
     /// Vectors and the first word of each.
     pub vectors: Vec<(WeightId, u32)>,
     /// Runs of rows, from [`Self::affine_at`]; empty if no row has a scale or a bias.
     pub rows: Vec<AuxRow>,
-    /// First word of the rows.
+    /// The scales of columns, in place of rows. They are written before each step that changes them.
+    pub columns: Option<AuxColumns>,
+    /// Maximum number of these columns.
+    pub n_col: u32,
+    /// First word of the rows or columns.
     pub affine_at: u32,
     /// Number of experts with these rows, contiguous.
     pub n_expert: u32,
@@ -109,24 +124,26 @@ impl Aux {
         aux
     }
 
-    /// Locations of the rows with this scale: first word, rows, factor. A bias follows each scale.
-    pub fn places(&self, scale: WeightId) -> Vec<(usize, usize, f32)> {
-        let (mut out, mut at) = (Vec::new(), self.affine_at as usize);
-        for _ in 0..self.n_expert.max(1) {
-            for run in &self.rows {
-                if run.scale == Some(scale) {
-                    out.push((at, run.n_row as usize, run.by));
-                }
-                at += 2 * run.n_row as usize;
-            }
+    /// Scales and biases of a product whose first row is `row` of these.
+    pub fn affine(&self, row: u32) -> Option<Affine> {
+        match self.columns {
+            Some(_) => Some(Affine { at: self.affine_at, by: AffineBy::Column }),
+            None if self.rows.is_empty() => None,
+            None => Some(Affine { at: self.affine_at + 2 * row, by: AffineBy::Row }),
         }
-        out
+    }
+
+    /// True if both have the same content, apart from the number of columns.
+    fn is_like(&self, other: &Aux) -> bool {
+        let content = |a: &Aux| (a.affine_at, a.n_expert, a.streamed, a.columns);
+        content(self) == content(other) && self.vectors == other.vectors && self.rows == other.rows
     }
 
     /// Words of the buffer.
     pub fn n_word(&self) -> usize {
         let rows: usize = self.rows.iter().map(|r| r.n_row as usize).sum();
-        self.affine_at as usize + 2 * self.n_expert.max(1) as usize * rows
+        let pairs = self.n_expert.max(1) as usize * rows + self.n_col as usize;
+        self.affine_at as usize + 2 * pairs
     }
 }
 
@@ -269,18 +286,43 @@ impl Groups {
     }
 
     fn keep(&mut self, aux: Aux) -> usize {
-        let at = self.aux.iter().position(|a| *a == aux);
-        at.unwrap_or_else(|| {
-            self.aux.push(aux);
-            self.aux.len() - 1
-        })
+        match self.aux.iter().position(|a| a.is_like(&aux)) {
+            Some(at) => {
+                let n_col = &mut self.aux[at].n_col;
+                *n_col = aux.n_col.max(*n_col);
+                at
+            }
+            None => {
+                self.aux.push(aux);
+                self.aux.len() - 1
+            }
+        }
     }
 
-    /// The aux buffer of a norm and of parts whose rows are concatenated; `None` if it would be empty.
-    pub fn aux(&mut self, graph: &Graph, norm: Option<Norm>, parts: &[Part]) -> Option<usize> {
+    /// The aux buffer of a norm and of parts whose rows are concatenated, in a step of at most `n_col` columns, or
+    /// `picked` ones; `None` if it would be empty.
+    ///
+    /// # Errors
+    /// [`PlanError::LoraScale`] for the scale of a LoRA that is not that of a single product without bias.
+    pub fn aux(
+        &mut self,
+        graph: &Graph,
+        norm: Option<Norm>,
+        parts: &[Part],
+        (n_col, picked): (u32, bool),
+    ) -> Result<Option<usize>, PlanError> {
+        let vectors: Vec<WeightId> = norm.iter().map(|n| n.weight).collect();
+        let is_lora = |p: &&Part| p.scale.is_some_and(|s| graph.lora_scale(s).is_some());
+        if let Some(part) = parts.iter().find(is_lora) {
+            let [Part { bias: None, scale: Some(scale), by, .. }] = *parts else {
+                return Err(PlanError::LoraScale { tensor: graph.weights[part.weight.0].name.clone() });
+            };
+            let columns = Some(AuxColumns { scale, by, picked });
+            return Ok(Some(self.keep(Aux { columns, n_col, ..Aux::of(graph, &vectors, 8) })));
+        }
         let any = parts.iter().any(|p| p.bias.is_some() || p.scale.is_some() || p.by != 1.0);
         if norm.is_none() && !any {
-            return None;
+            return Ok(None);
         }
         let rows = |p: &Part| AuxRow {
             n_row: graph.weights[p.weight.0].expert_rows(),
@@ -288,7 +330,6 @@ impl Groups {
             scale: p.scale,
             by: p.by,
         };
-        let vectors: Vec<WeightId> = norm.iter().map(|n| n.weight).collect();
         let mut aux = Aux {
             rows: if any { parts.iter().map(rows).collect() } else { vec![] },
             ..Aux::of(graph, &vectors, 8)
@@ -297,15 +338,13 @@ impl Groups {
             let group = &self.groups[at];
             aux.n_expert = group.n_expert;
             if group.streamed && any {
-                // LoRA scales are common to all experts, and written when they are set.
-                let is_own = |w: WeightId| graph.scales.iter().all(|s| s.weight != w);
-                let differs = |p: &Part| p.bias.is_some() || p.scale.is_some_and(is_own);
+                let differs = |p: &Part| p.bias.is_some() || p.scale.is_some();
                 aux.streamed = parts.iter().any(differs).then_some(at);
                 // Rows are counted as in the matrix, where shares may be apart.
                 let n_row = group.stride - group.share;
                 aux.rows.push(AuxRow { n_row, bias: None, scale: None, by: 1.0 });
             }
         }
-        Some(self.keep(aux))
+        Ok(Some(self.keep(aux)))
     }
 }

@@ -31,7 +31,7 @@ pub use config::{CpuLayers, PlanConfig};
 pub use cpu::CpuStage;
 pub use error::PlanError;
 pub use fusion::{Fusions, RULES, Rule, fuse};
-pub use group::{Aux, AuxRow, Group, Groups, Shard};
+pub use group::{Aux, AuxColumns, AuxRow, Group, Groups, Shard};
 pub use memory::{BufferSlot, BufferSpec, BufferUsage, Memory, MemoryItem, N_CROSSING, N_READBACK};
 pub use planned::{Columns, Growth, Planned, Segment, Slot, Work};
 pub use segments::{DecodePlan, HeadPlan, Hidden, PromptPlan, Segments};

@@ -14,13 +14,15 @@ const SNAPSHOT_EVERY: usize = 512;
 impl Scheduler {
     /// Fills a step.
     pub(super) fn fill(&mut self, budget: Budget, work: &mut Work) {
-        let Some(group) = self.next_group() else { return };
+        if !(0..self.slots.len()).any(|seq| self.is_ready(seq)) {
+            return;
+        }
         let max_row = budget.rows.clamp(1, self.limits.max_row);
         self.n_step += 1;
         let mut n_want = self.limits.max_want.min(self.limits.max_output);
         let mut room = Room::of(&self.limits);
-        let n_turn = self.n_turn(group);
-        let answers = self.answers(group, (max_row.min(n_want), n_turn), work);
+        let n_turn = self.n_turn();
+        let answers = self.answers(max_row.min(n_want), n_turn, work);
         for (i, seq) in answers.iter().enumerate() {
             // Each of the others takes one row.
             let n_row = (max_row - work.step.rows.len()).min(room.n_output);
@@ -29,9 +31,9 @@ impl Scheduler {
         }
         let n_prompt = if self.limits.whole { 0 } else { budget.prompt };
         let max_row = max_row.max((work.step.rows.len() + n_prompt).min(self.limits.max_row));
-        let is_alone = self.prompts(group).is_empty() && !work.step.rows.is_empty();
+        let is_alone = self.prompts().is_empty() && !work.step.rows.is_empty();
         let mut n_planned = work.step.rows.len();
-        for seq in self.prompts(group) {
+        for seq in self.prompts() {
             if self.limits.whole && !self.fits_whole(seq, max_row, room, work) {
                 continue;
             }
@@ -88,50 +90,30 @@ impl Scheduler {
         }
     }
 
-    /// The group that has waited longest for a step, of those with a row to send: groups take turns, so that neither
-    /// the long prompts of one nor a stream of new ones stops the others.
-    fn next_group(&mut self) -> Option<u64> {
-        let running = || self.slots.iter().flatten().map(|r| r.request.group);
-        self.turns.retain(|(group, _)| running().any(|g| g == *group));
-        for group in running() {
-            if !self.turns.iter().any(|(g, _)| *g == group) {
-                // Its turn is before the group of the last step, and after those that have waited longer.
-                self.turns.push((group, self.n_step.saturating_sub(1)));
-            }
-        }
-        let turn = |group: u64| self.turns.iter().find(|(g, _)| *g == group).map(|(_, step)| *step);
-        let ready = (0..self.slots.len()).filter(|s| self.is_ready(*s));
-        let ready = ready.filter_map(|s| self.slots[s].as_ref());
-        let group = ready.min_by_key(|r| (turn(r.request.group), r.order))?.request.group;
-        self.turns.iter_mut().filter(|(g, _)| *g == group).for_each(|(_, step)| *step = self.n_step + 1);
-        Some(group)
-    }
-
-    /// Answers of a group that a step takes, so that all devices have some; any number if they do not take turns.
-    fn n_turn(&self, group: u64) -> usize {
+    /// Answers that a step takes, so that all devices have some; any number if they do not take turns.
+    fn n_turn(&self) -> usize {
         let n_device = self.limits.n_device;
         // Browsers have one, and their pages do not download the code.
         if cfg!(target_arch = "wasm32") || n_device <= 1 {
             return usize::MAX;
         }
         let goes_on = |r: &&Running| r.n_chosen() + r.n_ahead < r.request.max_tokens;
-        let of_group = self.slots.iter().flatten().filter(|r| r.request.group == group && !r.is_prompt());
-        match of_group.filter(goes_on).count() {
+        let answers = self.slots.iter().flatten().filter(|r| !r.is_prompt());
+        match answers.filter(goes_on).count() {
             0 | 1 => usize::MAX,
             n => n.div_ceil(n_device),
         }
     }
 
-    /// Sequences of a group whose next token can be sent, least recently served first: at most `n_turn`, and as many as
+    /// Sequences whose next token can be sent, least recently served first: at most `n_turn`, and as many as
     /// a step of `most` has room for. All of them have pages for it; less important requests are preempted if
     /// necessary.
-    fn answers(&mut self, group: u64, (most, n_turn): (usize, usize), work: &mut Work) -> Vec<usize> {
-        let of_group =
-            |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && !r.is_prompt());
-        let ready = (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(of_group);
+    fn answers(&mut self, most: usize, n_turn: usize, work: &mut Work) -> Vec<usize> {
+        let is_answer = |s: &usize| self.slots[*s].as_ref().is_some_and(|r| !r.is_prompt());
+        let ready = (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(is_answer);
         let mut seqs = ascending(ready, |s| self.slots[*s].as_ref().map(|r| r.last_step));
         // Reserve part of the step for prompts, even if answers could fill it.
-        let n_prompt = if self.prompts(group).is_empty() { 0 } else { most.div_ceil(4).min(most - 1) };
+        let n_prompt = if self.prompts().is_empty() { 0 } else { most.div_ceil(4).min(most - 1) };
         seqs.truncate((most - n_prompt).min(n_turn));
         // The most important come first, so that others do not preempt them.
         let seqs: Vec<usize> = self.by_rank().into_iter().filter(|s| seqs.contains(s)).collect();
@@ -154,10 +136,9 @@ impl Scheduler {
         kept
     }
 
-    /// Sequences of a group with rows of a prompt to send, the most important first.
-    fn prompts(&self, group: u64) -> Vec<usize> {
-        let is_prompt =
-            |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && r.is_prompt());
+    /// Sequences with rows of a prompt to send, the most important first.
+    fn prompts(&self) -> Vec<usize> {
+        let is_prompt = |s: &usize| self.slots[*s].as_ref().is_some_and(Running::is_prompt);
         self.by_rank().into_iter().filter(|s| self.is_ready(*s)).filter(is_prompt).collect()
     }
 

@@ -206,8 +206,6 @@ pub struct Scheduler {
     /// Ids of all active requests.
     ids: HashSet<RequestId>,
     shares: Shares,
-    /// The last step of each running group.
-    turns: Vec<(u64, u64)>,
     /// Counters of submissions, of requests' stays in slots, and of steps.
     n_submitted: u64,
     n_stay: u64,
@@ -242,7 +240,6 @@ impl Scheduler {
             under_way: VecDeque::new(),
             ids: HashSet::new(),
             shares: Shares::default(),
-            turns: Vec::new(),
             n_submitted: 0,
             n_stay: 0,
             n_step: 0,

@@ -320,60 +320,15 @@ fn a_request_that_waits_takes_no_page_over() {
     assert!(work.before.iter().any(|change| matches!(change, Change::Start { n_cached: 2, .. })), "{work:?}");
 }
 
-/// Which request has which slot.
-#[derive(Default)]
-struct Slots(HashMap<u32, u64>);
-
-impl Slots {
-    /// The groups of the next `n` steps; `begin` submits requests before each.
-    fn groups(&mut self, s: &mut Scheduler, n: usize, mut begin: impl FnMut(&mut Scheduler)) -> Vec<u64> {
-        let mut groups = Vec::new();
-        for _ in 0..n {
-            begin(s);
-            let work = s.next(Budget { rows: 8, prompt: 0, repeat: 1 }).expect("somebody can go on");
-            for change in &work.before {
-                if let Change::Start { seq, id, .. } = change {
-                    self.0.insert(*seq, id.0 / 100);
-                }
-            }
-            let group = self.0[&work.step.rows[0].seq];
-            assert!(work.step.rows.iter().all(|row| self.0[&row.seq] == group));
-            groups.push(group);
-            let n_chosen = work.step.rows.iter().filter(|row| row.want == Want::Choose).count();
-            s.done(&vec![5; n_chosen]);
-        }
-        groups
-    }
-}
-
-/// A request of the group that its id names.
-fn of_group(id: u64, prompt: &[u32], max_tokens: usize) -> Request {
-    Request { group: id / 100, max_tokens, ..request(id, prompt) }
-}
-
 #[test]
-fn groups_take_turns_also_beside_long_prompts() {
-    let limits = Limits { n_seq: 4, n_ctx: 64, n_page: 64, max_waiting: 9, ..small() };
-    let (mut s, mut slots) = (Scheduler::new(limits).expect("room"), Slots::default());
-    s.submit(of_group(101, &[1], 40)).expect("a prompt");
-    assert_eq!(slots.groups(&mut s, 2, |_| {}), [1, 1]);
-    // The second prompt has to wait for the first, which takes seven steps.
-    s.submit(of_group(201, &[2; 56], 4)).expect("a prompt");
-    s.submit(of_group(202, &[3; 56], 4)).expect("a prompt");
-    s.submit(of_group(301, &[4], 40)).expect("a prompt");
-    assert_eq!(slots.groups(&mut s, 9, |_| {}), [2, 3, 1, 2, 3, 1, 2, 3, 1]);
-}
-
-#[test]
-fn requests_of_different_salts_share_steps_and_no_prefixes() {
+fn requests_of_different_groups_and_salts_share_steps_and_no_prefixes() {
     let limits = Limits { n_seq: 4, n_page: 16, max_row: 32, max_waiting: 9, ..small() };
     let mut s = Scheduler::new(limits).expect("room");
     let prompt = [1, 2, 3, 4, 5, 6];
-    let salted = |id, salt| Request { salt, max_tokens: 1, ..request(id, &prompt) };
-    // The first position and the last of each request that runs in a step.
-    let mut step = |asked: &[(u64, u32)]| {
-        for (id, salt) in asked {
-            s.submit(salted(*id, *salt)).expect("a prompt");
+    // The first position and the last of each request, by id, group and salt, that runs in a step.
+    let mut step = |asked: &[(u64, u64, u32)]| {
+        for (id, group, salt) in asked.iter().copied() {
+            s.submit(Request { group, salt, max_tokens: 1, ..request(id, &prompt) }).expect("a prompt");
         }
         let rows = s.next(Budget { rows: 32, prompt: 0, repeat: 1 }).expect("a step").step.rows;
         let mut found = HashMap::new();
@@ -383,25 +338,10 @@ fn requests_of_different_salts_share_steps_and_no_prefixes() {
         found.sort_unstable();
         found
     };
-    assert_eq!(step(&[(1, 0)]), [(0, 5)]);
-    assert_eq!(step(&[(2, 0), (3, 1), (4, 2)]), [(0, 5), (0, 5), (5, 5)], "in one step");
-    assert_eq!(step(&[(5, 0), (6, 1), (7, 2), (8, 3)]), [(0, 5), (5, 5), (5, 5), (5, 5)]);
-}
-
-#[test]
-fn new_groups_do_not_overtake_those_that_wait() {
-    let limits = Limits { n_seq: 3, n_page: 12, ..small() };
-    let (mut s, mut slots) = (Scheduler::new(limits).expect("room"), Slots::default());
-    s.submit(of_group(101, &[1], 15)).expect("a prompt");
-    s.submit(of_group(201, &[2], 15)).expect("a prompt");
-    let mut id = 300;
-    let found = slots.groups(&mut s, 30, |s| {
-        // Each ends with its first token.
-        id += if s.submit(of_group(id, &[3], 1)).is_ok() { 100 } else { 0 };
-    });
-    for group in [1, 2] {
-        assert_eq!(found.iter().filter(|g| **g == group).count(), 10, "{found:?}");
-    }
+    assert_eq!(step(&[(1, 0, 0)]), [(0, 5)]);
+    assert_eq!(step(&[(2, 0, 0), (3, 0, 1), (4, 1, 0)]), [(0, 5), (0, 5), (5, 5)], "in one step");
+    let again = [(5, 0, 0), (6, 0, 1), (7, 1, 0), (8, 1, 1)];
+    assert_eq!(step(&again), [(0, 5), (5, 5), (5, 5), (5, 5)]);
 }
 
 #[test]

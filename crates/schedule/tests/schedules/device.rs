@@ -1,8 +1,8 @@
 //! A fake device: its KV cache holds tokens, and its next token is a hash of the tokens that the page table leads to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use chaski_schedule::{Change, Chooser, Input, Limits, Request, RequestId, Row, Step, Want};
+use chaski_schedule::{Change, Chooser, Input, Limits, Request, RequestId, Step, Want};
 
 use crate::random::mix;
 
@@ -75,19 +75,19 @@ impl Device {
         self.seqs[seq as usize].request.as_ref().map(|request| request.id)
     }
 
-    /// The group of a step's rows, whose LoRA scales it runs with.
-    pub(crate) fn group_of(&self, step: &Step) -> u64 {
-        let group = |row: &Row| self.seqs[row.seq as usize].request.as_ref().expect("it began").group;
-        let scales = group(&step.rows[0]);
-        assert!(step.rows.iter().all(|row| group(row) == scales), "a step has the LoRA scales of one group");
-        scales
+    /// The groups of a step's rows, whose LoRA scales they run with.
+    pub(crate) fn groups_of(&self, step: &Step) -> BTreeSet<u64> {
+        step.rows.iter().map(|row| self.group_in(row.seq)).collect()
+    }
+
+    fn group_in(&self, seq: u32) -> u64 {
+        self.seqs[seq as usize].request.as_ref().expect("it began").group
     }
 
     /// Runs a step, with a mask for each row that chooses under one.
     pub(crate) fn run(&mut self, step: &Step, masks: &[u32]) -> Outputs {
         let mut masks = masks.iter();
         let mut out = Outputs { chosen: Vec::new(), logits: Vec::new(), hidden: Vec::new() };
-        let scales = self.group_of(step);
         for i in 0..step.repeat as usize {
             // Rows run together: all are written before any is read.
             let mut seen = Vec::new();
@@ -101,7 +101,8 @@ impl Device {
                 let follows = at > 0 && step.rows[at - 1].seq == row.seq;
                 assert!(!follows || step.rows[at - 1].pos + 1 == row.pos, "rows in order");
                 let at = row.components.map(|c| c.map(|p| p + i as u32));
-                self.write(row.seq as usize, row.pos as usize + i, symbol(token, at, scales));
+                let token = symbol(token, at, self.group_in(row.seq));
+                self.write(row.seq as usize, row.pos as usize + i, token);
             }
             for row in &step.rows {
                 seen.push(self.read(row.seq as usize, row.pos as usize + i));

@@ -37,7 +37,7 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         all.n_read += seen.n_read;
         all.n_read_again += seen.n_read_again;
         all.n_read_beside += seen.n_read_beside;
-        all.n_switched += seen.n_switched;
+        all.n_groups += seen.n_groups;
         all.n_changed += seen.n_changed;
         all.n_whole_beside += seen.n_whole_beside;
         all.n_whole_over += seen.n_whole_over;
@@ -47,7 +47,7 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
     let Seen { n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared, .. } = all;
     let rest = [n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared];
     let rest = rest.into_iter().chain([all.n_read, all.n_read_again, all.n_read_beside]);
-    let rest = rest.chain([all.n_switched, all.n_changed, all.n_whole_beside, all.n_whole_over]);
+    let rest = rest.chain([all.n_groups, all.n_changed, all.n_whole_beside, all.n_whole_over]);
     let rest = rest.chain([all.n_undone]);
     for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed].into_iter().chain(rest) {
         assert!(n > N_SCHEDULE / 100, "{all:?}");

@@ -80,7 +80,8 @@ pub(crate) struct Seen {
     pub(crate) n_read: u64,
     pub(crate) n_read_again: u64,
     pub(crate) n_read_beside: u64,
-    pub(crate) n_switched: u64,
+    /// Steps with several groups of LoRA scales.
+    pub(crate) n_groups: u64,
     pub(crate) n_changed: u64,
     /// Prompts that ran whole beside others, and those that exceeded the budget.
     pub(crate) n_whole_beside: u64,
@@ -106,8 +107,6 @@ struct Trial {
     outputs: std::collections::VecDeque<device::Outputs>,
     /// A step after these that waits for masks.
     waits: Option<Work>,
-    /// Group of the last step.
-    group: u64,
     /// The device before the last step.
     before: Option<Device>,
 }
@@ -289,8 +288,7 @@ impl Trial {
             return true;
         }
         self.before = (self.n_under_way() == 0).then(|| self.device.clone());
-        let group = self.device.group_of(&work.step);
-        self.seen.n_switched += u64::from(std::mem::replace(&mut self.group, group) != group);
+        self.seen.n_groups += u64::from(self.device.groups_of(&work.step).len() > 1);
         if work.masked.is_empty() {
             self.outputs.push_back(self.device.run(&work.step, &[]));
         } else {
@@ -459,7 +457,6 @@ pub(crate) fn run(seed: u64) -> Seen {
         asked: HashMap::new(),
         outputs: Default::default(),
         waits: None,
-        group: 0,
         before: None,
     };
     for _ in 0..r.within(5, 40) {

@@ -4,6 +4,7 @@ use half::f16;
 
 use super::MulMat;
 use super::coop::COOP_TILES;
+use crate::affine::{Affine, AffineBy};
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
@@ -12,6 +13,7 @@ use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::{GridError, Params};
 use crate::ops::get_rows;
 use crate::ops::get_rows::cases::table;
+use crate::ops::mul_mat_vec::cases::{COLUMNS, ROWS};
 use crate::ops::mul_mat_vec::reference::{dot, round8};
 use crate::ops::mul_mat_vec::{self, ActivationPrecision, Epilogue, MulMatVec};
 use crate::rng::{Rng, random_values};
@@ -41,10 +43,11 @@ pub(super) fn coop_cases() -> Vec<Case> {
                 out.push(Shape { pad: 4, ..coop(x_f16) }.case(f, 128, 128, 512));
                 out.push(Shape { pad: 4, add: true, ..coop(x_f16) }.case(f, 260, 150, 256));
                 out.push(Shape { pad: 3, add: true, ..coop(x_f16) }.case(f, 130, 129, 256));
-                out.push(Shape { pad: 4, add: true, affine: true, ..coop(x_f16) }.case(f, 80, 150, 512));
+                out.push(Shape { pad: 4, add: true, affine: ROWS, ..coop(x_f16) }.case(f, 80, 150, 512));
+                out.push(Shape { pad: 4, affine: COLUMNS, ..coop(x_f16) }.case(f, 16, 150, 512));
                 out.push(Shape { pad: 4, splits: 4, ..coop(x_f16) }.case(f, 128, 130, 1024));
                 out.push(
-                    Shape { pad: 3, add: true, affine: true, splits: 3, ..coop(x_f16) }.case(f, 80, 20, 1024),
+                    Shape { pad: 3, add: true, affine: ROWS, splits: 3, ..coop(x_f16) }.case(f, 80, 20, 1024),
                 );
             }
         }
@@ -55,7 +58,7 @@ pub(super) fn coop_cases() -> Vec<Case> {
             if TELLING.contains(&f.name) {
                 out.push(Shape { add: true, ..whole(false) }.case(f, 64, n, 256));
                 out.push(Shape { splits: 4, ..whole(true) }.case(f, 192, n, 1024));
-                out.push(Shape { add: true, affine: true, splits: 2, ..whole(true) }.case(f, 64, n, 512));
+                out.push(Shape { add: true, affine: ROWS, splits: 2, ..whole(true) }.case(f, 64, n, 512));
             }
         }
         if f.name == "q4_K" {
@@ -78,8 +81,9 @@ pub(super) fn byte_cases() -> Vec<Case> {
         for (m, n, k) in [(64, 64, 256), (1, 9, 1024), (130, 30, 512), (0, 9, 256)] {
             out.push(shape.case(f, m, n, k));
         }
-        out.push(Shape { affine: true, add: true, ..shape }.case(f, 67, 65, 256));
-        out.push(Shape { affine: true, splits: 3, ..shape }.case(f, 67, 33, 1280));
+        out.push(Shape { affine: ROWS, add: true, ..shape }.case(f, 67, 65, 256));
+        out.push(Shape { affine: COLUMNS, ..shape }.case(f, 16, 70, 512));
+        out.push(Shape { affine: ROWS, splits: 3, ..shape }.case(f, 67, 33, 1280));
     }
     out
 }
@@ -92,7 +96,7 @@ pub(crate) fn probe(f: &'static Format) -> Case {
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f in FORMATS {
-        out.push(Shape { affine: true, f16_tiles: true, ..Shape::default() }.case(f, 33, 40, 512));
+        out.push(Shape { affine: ROWS, f16_tiles: true, ..Shape::default() }.case(f, 33, 40, 512));
         if !TELLING.contains(&f.name) {
             // Rows of several blocks, even of 256 values; ragged rows for plain formats.
             let k = if f.is_plain() { 65 } else { 512 + f.block as u32 % 256 };
@@ -104,12 +108,17 @@ pub(super) fn cases() -> Vec<Case> {
         {
             out.push(Shape::default().case(f, m, n, k));
         }
-        out.push(Shape { add: true, affine: true, ..Shape::default() }.case(f, 67, 65, 256));
+        out.push(Shape { add: true, affine: ROWS, ..Shape::default() }.case(f, 67, 65, 256));
         // Ranges of K: some that are not whole blocks, a shorter last one, a few columns.
-        out.push(Shape { add: true, affine: true, splits: 3, ..Shape::default() }.case(f, 67, 33, 1024));
+        out.push(Shape { add: true, affine: ROWS, splits: 3, ..Shape::default() }.case(f, 67, 33, 1024));
         out.push(Shape { splits: 2, ..Shape::default() }.case(f, 5, 3, 512));
+        for f16_tiles in [false, true] {
+            let shape = Shape { affine: COLUMNS, f16_tiles, ..Shape::default() };
+            out.push(shape.case(f, 16, 70, 512));
+            out.push(Shape { add: true, splits: 3, ..shape }.case(f, 8, 33, 1024));
+        }
         out.push(
-            Shape { add: true, affine: true, f16_tiles: true, ..Shape::default() }.case(f, 131, 130, 256),
+            Shape { add: true, affine: ROWS, f16_tiles: true, ..Shape::default() }.case(f, 131, 130, 256),
         );
         if f.is_plain() {
             for (m, n, k) in [(32, 7, 65), (64, 32, 588), (9, 5, 3), (31, 33, 80)] {
@@ -131,7 +140,9 @@ pub(crate) fn plain() -> Vec<Case> {
             for (m, n, k) in [(16, 1, 256), (65, 70, 512), (1, 2, 1024), (0, 3, 256), (3, 0, 256)] {
                 out.push(Shape::default().case(f, m, n, k));
             }
-            out.push(Shape { add: true, affine: true, ..Shape::default() }.case(f, 67, 65, 256));
+            out.push(Shape { add: true, affine: ROWS, ..Shape::default() }.case(f, 67, 65, 256));
+            out.push(Shape { affine: COLUMNS, ..Shape::default() }.case(f, 16, 70, 512));
+            out.push(Shape { add: true, affine: COLUMNS, ..Shape::default() }.case(f, 5, 7, 256));
         }
         if f.is_plain() {
             for (m, n, k) in [(64, 32, 588), (9, 5, 3), (31, 33, 80)] {
@@ -157,7 +168,12 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     let k = block * (1 + rng.below(if block > 1 { 4 } else { 300 }));
     let (m, n) = (rng.below(150), 1 + rng.below(100));
     let mut flag = || rng.below(2) == 1;
-    let shape = Shape { add: flag(), affine: flag(), f16_tiles: flag(), ..Shape::default() };
+    let shape = Shape {
+        add: flag(),
+        affine: flag().then_some(AffineBy::Column),
+        f16_tiles: flag(),
+        ..Shape::default()
+    };
     let case = shape.case(f, m, n, k);
     Case { label: format!("random {}", case.label), ..case }
 }
@@ -170,7 +186,7 @@ pub(super) const F16_LIMIT: f64 = 5e-6;
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     add: bool,
-    affine: bool,
+    affine: Option<AffineBy>,
     f16_tiles: bool,
     x_f16: bool,
     tile: Option<(u32, u32)>,
@@ -187,7 +203,7 @@ impl Default for Shape {
     fn default() -> Self {
         Shape {
             add: false,
-            affine: false,
+            affine: None,
             f16_tiles: false,
             x_f16: false,
             tile: None,
@@ -216,7 +232,7 @@ impl Shape {
         }
         let y = random_values(6, ldy as usize * nu.max(1));
         let mut aux = vec![0.0; 5];
-        aux.extend(random_values(7, 2 * mu.max(1)));
+        aux.extend(random_values(7, 2 * mu.max(nu).max(1)));
         let mut values = y.clone();
         let mut rounded = x.clone();
         if self.act == Some(ActivationPrecision::I8) {
@@ -229,8 +245,9 @@ impl Shape {
             let row = get_rows::reference::row(f.ty, &blocks, ku, r);
             for c in 0..nu {
                 let mut v = dot(&row, &rounded[c * ldx as usize..][..ku]) as f32;
-                if self.affine {
-                    v = v * aux[5 + 2 * r] + aux[6 + 2 * r];
+                if let Some(by) = self.affine {
+                    let pair = if by == AffineBy::Row { r } else { c };
+                    v = v * aux[5 + 2 * pair] + aux[6 + 2 * pair];
                 }
                 let at = &mut values[c * ldy as usize + y0 as usize + r];
                 *at = if self.add { *at + v } else { v };
@@ -244,7 +261,7 @@ impl Shape {
             experts: None,
             act: self.act,
             add: self.add,
-            affine: self.affine.then_some(5),
+            affine: self.affine.map(|by| Affine { at: 5, by }),
             f16_tiles: self.f16_tiles,
             ldx,
             ldy,

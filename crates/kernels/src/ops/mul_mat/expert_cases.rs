@@ -6,6 +6,7 @@ use half::f16;
 
 use super::cases::F16_LIMIT;
 use super::{MatExperts, MulMat, Place};
+use crate::affine::{Affine, AffineBy};
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
@@ -14,7 +15,7 @@ use crate::grid::{GridError, Params};
 use crate::ops::expert_lists::cases::{random_route, sorted_route};
 use crate::ops::get_rows;
 use crate::ops::get_rows::cases::table;
-use crate::ops::mul_mat_vec::cases::limit;
+use crate::ops::mul_mat_vec::cases::{COLUMNS, ROWS, limit};
 use crate::ops::mul_mat_vec::reference::dot;
 use crate::ops::mul_mat_vec::{ActivationPrecision, Epilogue, MatVecExperts, MulMatVec, Slots};
 use crate::rng::{Rng, random_values};
@@ -34,7 +35,7 @@ struct Shape {
     k: u32,
     x: Place,
     y_sorted: bool,
-    affine: bool,
+    affine: Option<AffineBy>,
     f16_tiles: bool,
     x_f16: bool,
     tile: u32,
@@ -60,7 +61,7 @@ impl Shape {
             k,
             x: Place::Shared,
             y_sorted: false,
-            affine: false,
+            affine: None,
             f16_tiles: false,
             x_f16: false,
             tile: 64,
@@ -79,7 +80,12 @@ pub(super) fn cases() -> Vec<Case> {
             let new = |x, e, u, m, n, k| Shape { x, f16_tiles, ..Shape::new(e, u, m, n, k) };
             out.push(new(Place::Shared, 8, 2, 70, 33, 256).case(f));
             out.push(Shape { y_sorted: true, tile: 32, ..new(Place::Pair, 4, 2, 20, 40, 512) }.case(f));
-            out.push(Shape { affine: true, even: false, ..new(Place::Sorted, 4, 3, 66, 50, 256) }.case(f));
+            out.push(Shape { affine: ROWS, even: false, ..new(Place::Sorted, 4, 3, 66, 50, 256) }.case(f));
+            for (x, y_sorted) in [(Place::Shared, true), (Place::Pair, false)] {
+                out.push(
+                    Shape { affine: COLUMNS, y_sorted, even: false, ..new(x, 4, 3, 8, 40, 256) }.case(f),
+                );
+            }
             out.push(Shape { by_slot: true, tile: 32, ..new(Place::Pair, 5, 5, 20, 70, 256) }.case(f));
             if !f16_tiles {
                 out.push(new(Place::Shared, 8, 1, 16, 1, 256).case(f));
@@ -104,7 +110,8 @@ pub(super) fn coop_cases() -> Vec<Case> {
                 // Full tiles take another store path.
                 let sorted = Shape { y_sorted: true, even: false, ..new(4, 2, 128, 150, 256) };
                 out.push(sorted.case(f));
-                out.push(Shape { x: Place::Sorted, affine: true, ..new(8, 2, 70, 33, 512) }.case(f));
+                out.push(Shape { x: Place::Sorted, affine: ROWS, ..new(8, 2, 70, 33, 512) }.case(f));
+                out.push(Shape { y_sorted: true, affine: COLUMNS, ..new(8, 2, 8, 70, 256) }.case(f));
                 out.push(Shape { held: (1, 2), x: Place::Pair, ..new(4, 3, 64, 40, 256) }.case(f));
                 out.push(Shape { by_slot: true, x: Place::Pair, ..new(3, 3, 70, 100, 256) }.case(f));
             }
@@ -140,7 +147,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
         stride: m + rng.below(2) * rng.below(5),
         x: rng.pick(&[Place::Shared, Place::Pair, Place::Sorted]),
         y_sorted: rng.below(2) == 1,
-        affine: rng.below(2) == 1,
+        affine: rng.pick(&[None, ROWS, COLUMNS]),
         f16_tiles: rng.below(2) == 1,
         tile: rng.pick(&[64, 32]),
         even: rng.below(2) == 1,
@@ -186,7 +193,7 @@ impl Shape {
         x.chunks_exact_mut(ldx as usize).for_each(|c| c[ku..].fill(f32::NAN));
         let y = random_values(6, (ldy * (n * n_used).max(1) + y0) as usize);
         let mut aux = vec![0.0; 5];
-        aux.extend(random_values(7, (2 * n_expert * stride + 3) as usize));
+        aux.extend(random_values(7, (2 * (n_expert * stride).max(n) + 3) as usize));
         aux.resize(aux.len().next_multiple_of(4), 0.0);
         let mut values = y.clone();
         for (pair, id) in ids.iter().enumerate() {
@@ -202,8 +209,9 @@ impl Shape {
             let rows = rows.entry(*id).or_insert_with(|| expert(*id));
             for (r, row) in rows.iter().enumerate() {
                 let mut v = dot(row, &x[col * ldx as usize..][..ku]) as f32;
-                if self.affine {
-                    let at = 5 + 2 * ((id * stride) as usize + r);
+                if let Some(by) = self.affine {
+                    let row = (id * stride) as usize + r;
+                    let at = 5 + 2 * if by == AffineBy::Row { row } else { pair / n_used as usize };
                     v = v * aux[at] + aux[at + 1];
                 }
                 values[out * ldy as usize + y0 as usize + r] = v;
@@ -216,7 +224,7 @@ impl Shape {
             experts: Some(MatExperts { experts, x: self.x, y_sorted: self.y_sorted }),
             act: None,
             add: false,
-            affine: self.affine.then_some(5),
+            affine: self.affine.map(|by| Affine { at: 5, by }),
             f16_tiles: self.f16_tiles,
             ldx,
             ldy,
@@ -240,7 +248,7 @@ impl Shape {
                 ldx: if self.x == Place::Shared { 0 } else { ldx },
                 slots: Slots::Each { ldy },
             }),
-            affine: self.affine.then_some(5),
+            affine: self.affine.map(|by| Affine { at: 5, by }),
             y0,
             act: Some(ActivationPrecision::F32),
             ..MulMatVec::new(w, Epilogue::Store)

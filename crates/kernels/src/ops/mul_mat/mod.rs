@@ -13,6 +13,7 @@ use coop::EXPERT_TILES;
 pub use nd::MulMatNd;
 use ranges::range_len;
 
+use crate::affine::Affine;
 use crate::call::dispatch;
 use crate::caps::{Caps, Features};
 use crate::dispatch::{Dispatch, DispatchError};
@@ -161,8 +162,8 @@ pub struct MulMat {
     pub act: Option<ActivationPrecision>,
     /// y += r rather than y = r; not supported by experts.
     pub add: bool,
-    /// Word offset in `aux` of a (scale, bias) per row.
-    pub affine: Option<u32>,
+    /// Scales and biases in `aux`.
+    pub affine: Option<Affine>,
     /// Stage tiles in f16: faster, but rounds the inputs.
     pub f16_tiles: bool,
     /// Column stride of x, in values.
@@ -365,9 +366,7 @@ impl MulMat {
         ]);
         constants.extend(more);
         constants.extend(self.experts.iter().flat_map(|e| e.constants(self.w.n_row)));
-        if let Some(at) = self.affine {
-            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
-        }
+        constants.extend(self.affine.into_iter().flat_map(Affine::of_many));
         constants.extend(self.range_constants());
         let grid = [self.n_tile(bn), self.n_row().div_ceil(bm), self.splits];
         Ok((dispatch(op, values, constants, grid, why)?, bn))

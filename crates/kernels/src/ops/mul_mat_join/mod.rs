@@ -3,6 +3,7 @@
 mod cases;
 pub mod reference;
 
+use crate::affine::Affine;
 use crate::call::dispatch;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::Op;
@@ -36,8 +37,8 @@ pub struct MulMatJoin {
     pub y0: u32,
     /// y += r rather than y = r.
     pub add: bool,
-    /// Word offset in `aux` of a (scale, bias) per row.
-    pub affine: Option<u32>,
+    /// Scales and biases in `aux`.
+    pub affine: Option<Affine>,
 }
 
 impl MulMatJoin {
@@ -55,9 +56,7 @@ impl MulMatJoin {
             ("Y0", self.y0.into()),
             ("ADD", f64::from(u8::from(self.add))),
         ];
-        if let Some(at) = self.affine {
-            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
-        }
+        constants.extend(self.affine.into_iter().flat_map(Affine::of_many));
         let grid = [self.n_row.div_ceil(128), self.n_col, 1];
         dispatch(&OP, &[], constants, grid, format!("{} ranges of K", self.splits))
     }

@@ -96,7 +96,7 @@ impl Product<'_> {
             ("RAGGED", f64::from(u8::from(k % 16 != 0))),
         ]);
         constants.extend(more);
-        constants.extend(call.around(KERNELS.name)?);
+        constants.extend(call.around(KERNELS.name, cols > 1)?);
         let per_group = WG * if epi == "glu" { ROWS / 2 } else { ROWS };
         let n_second = call.w2.map_or(0, |w| w.n_row);
         let mut groups = (m - n_second).div_ceil(per_group);

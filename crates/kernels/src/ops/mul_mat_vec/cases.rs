@@ -3,6 +3,7 @@
 use ggml_format::GgmlType;
 
 use super::{ActivationPrecision, Epilogue, MulMatVec, pairs, reference};
+use crate::affine::{Affine, AffineBy};
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
@@ -22,6 +23,10 @@ pub(crate) fn limit(f: &Format) -> f64 {
     if f.run == 0 { PLAIN } else { SCALED }
 }
 
+/// Scales and biases by row, and by column.
+pub(crate) const ROWS: Option<AffineBy> = Some(AffineBy::Row);
+pub(crate) const COLUMNS: Option<AffineBy> = Some(AffineBy::Column);
+
 /// Formats that are tested in every shape and epilogue, one for each layout of units in a row; one shape covers what is
 /// specific to the others.
 pub(super) const TELLING: [&str; 5] = ["f32", "f16", "q8_0", "q4_K", "q6_K"];
@@ -36,11 +41,11 @@ pub(super) fn cases() -> Vec<Case> {
                 // Several passes, the last of which is partial.
                 let k = 1280 + f.block as u32 % 256;
                 let tune = Some(MatVecTune { fill: 64, team: 32, act, doubled: false });
-                out.push(plain_of(f, 37, k, Epilogue::Add, None, true, act, tune));
+                out.push(plain_of(f, 37, k, Epilogue::Add, None, ROWS, act, tune));
             }
             if act != ActivationPrecision::I8 {
                 let tune = Some(MatVecTune { fill: 256, team: 64, act, doubled: true });
-                out.push(plain_of(f, 37, 2304, Epilogue::Store, None, false, act, tune));
+                out.push(plain_of(f, 37, 2304, Epilogue::Store, None, None, act, tune));
             }
         }
     }
@@ -49,9 +54,9 @@ pub(super) fn cases() -> Vec<Case> {
         for act in
             if telling { &ActivationPrecision::ALL[..] } else { &ActivationPrecision::ALL[i % 3..][..1] }
         {
-            out.push(rope_kv(a, Some(b), (RopePairing::Norm, None), 32, true, true, *act));
+            out.push(rope_kv(a, Some(b), (RopePairing::Norm, None), 32, true, ROWS, *act));
             if telling {
-                out.push(rope_kv(a, Some(b), (RopePairing::Norm, None), 20, false, false, *act));
+                out.push(rope_kv(a, Some(b), (RopePairing::Norm, None), 20, false, None, *act));
             }
         }
     }
@@ -66,11 +71,11 @@ pub(crate) fn exact() -> Vec<Case> {
             telling(f, ActivationPrecision::F32, &mut out);
         } else {
             let k = 1280 + f.block as u32 % 256;
-            out.push(plain_of(f, 37, k, Epilogue::Add, None, true, ActivationPrecision::F32, None));
+            out.push(plain_of(f, 37, k, Epilogue::Add, None, ROWS, ActivationPrecision::F32, None));
         }
     }
     out.extend(pairs().map(|[a, b]| {
-        rope_kv(a, Some(b), (RopePairing::Norm, None), 32, true, true, ActivationPrecision::F32)
+        rope_kv(a, Some(b), (RopePairing::Norm, None), 32, true, ROWS, ActivationPrecision::F32)
     }));
     out
 }
@@ -79,8 +84,8 @@ pub(crate) fn exact() -> Vec<Case> {
 pub(crate) fn probes(f: &'static Format) -> [Case; 2] {
     let swiglu = Epilogue::Glu(chaski_graph::Act::Swiglu);
     [
-        plain_of(f, 64, 2048, swiglu, Some(1e-5), false, None, None),
-        rope_kv(f, None, (RopePairing::Norm, None), 32, true, false, None),
+        plain_of(f, 64, 2048, swiglu, Some(1e-5), None, None, None),
+        rope_kv(f, None, (RopePairing::Norm, None), 32, true, None, None),
     ]
 }
 
@@ -89,34 +94,37 @@ fn telling(f: &'static Format, act: ActivationPrecision, out: &mut Vec<Case>) {
     // Teams that process many rows, rows that take several passes, more threads than values.
     let tune = |fill, team| Some(MatVecTune { fill, team, act, doubled: false });
     let swiglu = Epilogue::Glu(chaski_graph::Act::Swiglu);
-    out.push(plain_of(f, 64, 512, Epilogue::Store, Some(1e-5), true, act, tune(64, 512)));
-    out.push(plain_of(f, 9, 2048, Epilogue::Add, None, true, act, tune(1, 64)));
-    out.push(plain_of(f, 18, 2048, swiglu, Some(1e-5), false, act, tune(1, 64)));
-    out.push(rope_kv(f, None, (RopePairing::Neox, None), 24, false, true, act));
+    out.push(plain_of(f, 64, 512, Epilogue::Store, Some(1e-5), ROWS, act, tune(64, 512)));
+    out.push(plain_of(f, 9, 2048, Epilogue::Add, None, ROWS, act, tune(1, 64)));
+    out.push(plain_of(f, 18, 2048, swiglu, Some(1e-5), None, act, tune(1, 64)));
+    out.push(rope_kv(f, None, (RopePairing::Neox, None), 24, false, ROWS, act));
     let sections = Sections { pairs: [4, 5, 3, 0], take_turns: true };
-    out.push(rope_kv(f, None, (RopePairing::Neox, Some(sections)), 24, true, false, act));
+    out.push(rope_kv(f, None, (RopePairing::Neox, Some(sections)), 24, true, None, act));
     if act == ActivationPrecision::I8 {
         return;
     }
     let doubled = Some(MatVecTune { fill: 1, team: 64, act, doubled: true });
-    out.push(plain_of(f, 21, 2048, Epilogue::Add, Some(1e-5), true, act, doubled));
-    out.push(plain_of(f, 37, 1024, Epilogue::Add, None, false, act, tune(128, 32)));
-    out.push(plain(f, 33, 512, Epilogue::Store, None, false, act));
-    out.push(plain(f, 5, 4096, Epilogue::Store, Some(1e-5), true, act));
-    out.push(plain(f, 6, 512, swiglu, None, true, act));
+    out.push(plain_of(f, 21, 2048, Epilogue::Add, Some(1e-5), ROWS, act, doubled));
+    out.push(plain_of(f, 21, 2048, Epilogue::Store, Some(1e-5), COLUMNS, act, doubled));
+    out.push(plain_of(f, 9, 512, Epilogue::Store, Some(1e-5), COLUMNS, act, tune(64, 64)));
+    out.push(plain_of(f, 37, 1024, Epilogue::Add, None, COLUMNS, act, tune(64, 32)));
+    out.push(plain_of(f, 37, 1024, Epilogue::Add, None, None, act, tune(128, 32)));
+    out.push(plain(f, 33, 512, Epilogue::Store, None, None, act));
+    out.push(plain(f, 5, 4096, Epilogue::Store, Some(1e-5), ROWS, act));
+    out.push(plain(f, 6, 512, swiglu, None, ROWS, act));
     if f.name == "q8_0" {
         for kind in chaski_graph::Act::ALL {
-            out.push(plain(f, 14, 256, Epilogue::Glu(kind), None, true, act));
+            out.push(plain(f, 14, 256, Epilogue::Glu(kind), None, ROWS, act));
         }
     }
-    out.push(rope_kv(f, None, (RopePairing::Norm, None), 32, true, false, act));
+    out.push(rope_kv(f, None, (RopePairing::Norm, None), 32, true, None, act));
     if act == ActivationPrecision::F32 {
         for (m, k) in [(1, 256), (0, 256)] {
-            out.push(plain(f, m, k, Epilogue::Store, None, false, act));
+            out.push(plain(f, m, k, Epilogue::Store, None, None, act));
         }
         if f.is_plain() {
             for (m, k) in [(5, 65), (4, 3), (64, 588), (9, 172)] {
-                out.push(plain(f, m, k, Epilogue::Store, Some(1e-5), false, act));
+                out.push(plain(f, m, k, Epilogue::Store, Some(1e-5), None, act));
             }
         }
     }
@@ -131,10 +139,13 @@ fn affine_of(n_row: usize) -> Vec<f32> {
     random_values(77, 2 * n_row)
 }
 
-fn apply(r: &mut [f32], affine: bool) {
-    if affine {
-        let a = affine_of(r.len());
-        r.iter_mut().enumerate().for_each(|(i, v)| *v = *v * a[2 * i] + a[2 * i + 1]);
+/// Applies the pairs of the rows, or the first one.
+fn apply(r: &mut [f32], affine: Option<AffineBy>) {
+    let a = affine_of(r.len());
+    match affine {
+        None => {}
+        Some(AffineBy::Row) => r.iter_mut().enumerate().for_each(|(i, v)| *v = *v * a[2 * i] + a[2 * i + 1]),
+        Some(AffineBy::Column) => r.iter_mut().for_each(|v| *v = *v * a[0] + a[1]),
     }
 }
 
@@ -144,7 +155,7 @@ fn plain(
     k: u32,
     epilogue: Epilogue,
     norm: Option<f32>,
-    affine: bool,
+    affine: Option<AffineBy>,
     act: ActivationPrecision,
 ) -> Case {
     plain_of(f, m, k, epilogue, norm, affine, act, None)
@@ -175,7 +186,7 @@ fn plain_of(
     k: u32,
     epilogue: Epilogue,
     norm: Option<f32>,
-    affine: bool,
+    affine: Option<AffineBy>,
     act: impl Into<Option<ActivationPrecision>>,
     tune: Option<MatVecTune>,
 ) -> Case {
@@ -210,7 +221,7 @@ fn plain_of(
     aux.resize(aux.len().next_multiple_of(4), 0.0);
     let call = MulMatVec {
         norm,
-        affine: affine.then_some(at),
+        affine: affine.map(|by| Affine { at, by }),
         y0: y0 as u32,
         act,
         tune,
@@ -224,7 +235,7 @@ fn plain_of(
     };
     Case::new(
         format!(
-            "{} {m}x{k} {name} {} norm{} affine{affine} {tune:?}",
+            "{} {m}x{k} {name} {} norm{} affine {affine:?} {tune:?}",
             f.name,
             act.map_or("auto", ActivationPrecision::word),
             norm.is_some()
@@ -247,7 +258,7 @@ fn rope_kv(
     (pairing, sections): (RopePairing, Option<Sections>),
     n_rot: u32,
     f16: bool,
-    affine: bool,
+    affine: Option<AffineBy>,
     act: impl Into<Option<ActivationPrecision>>,
 ) -> Case {
     let act = act.into();
@@ -312,7 +323,7 @@ fn rope_kv(
     let call = MulMatVec {
         w2,
         norm: Some(eps),
-        affine: affine.then_some(k as u32),
+        affine: affine.map(|by| Affine { at: k as u32, by }),
         act,
         ..MulMatVec::new(
             w,
@@ -322,7 +333,7 @@ fn rope_kv(
     let second = f2.map_or(String::new(), |f| format!("+{}", f.name));
     Case::new(
         format!(
-            "{}{second} rope_kv {} {pairing:?} n_rot{n_rot} sections {} f16{f16} affine{affine}",
+            "{}{second} rope_kv {} {pairing:?} n_rot{n_rot} sections {} f16{f16} affine {affine:?}",
             f.name,
             act.map_or("auto", ActivationPrecision::word),
             sections.is_some()

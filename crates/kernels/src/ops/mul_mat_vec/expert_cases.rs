@@ -1,7 +1,8 @@
 //! Cases of products by experts: separate slots, gated, or summed; matrices that hold all experts or some.
 
-use super::cases::{limit, rows_of, seen};
+use super::cases::{COLUMNS, ROWS, limit, rows_of, seen};
 use super::{ActivationPrecision, Epilogue, MatVecExperts, MulMatVec, Slots, reference};
+use crate::affine::{Affine, AffineBy};
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
@@ -28,7 +29,7 @@ struct Shape {
     /// Slot i uses expert i.
     by_slot: bool,
     norm: bool,
-    affine: bool,
+    affine: Option<AffineBy>,
     act: ActivationPrecision,
     tune: Option<MatVecTune>,
 }
@@ -49,7 +50,7 @@ pub(super) fn cases() -> Vec<Case> {
                 sum: false,
                 by_slot: false,
                 norm: false,
-                affine: false,
+                affine: None,
                 act,
                 tune: None,
             };
@@ -60,22 +61,23 @@ pub(super) fn cases() -> Vec<Case> {
             if act == ActivationPrecision::I8 {
                 continue;
             }
-            out.push(Shape { affine: true, ..shape(4, 4, 18, 256, gated) }.case(f));
+            out.push(Shape { affine: ROWS, ..shape(4, 4, 18, 256, gated) }.case(f));
             out.push(
-                wide(Shape { affine: true, norm: true, ..shape(5, 3, 33, 512, Epilogue::Store) }).case(f),
+                wide(Shape { affine: ROWS, norm: true, ..shape(5, 3, 33, 512, Epilogue::Store) }).case(f),
             );
-            out.push(Shape { shared: false, affine: true, ..shape(4, 2, 10, 256, Epilogue::Store) }.case(f));
+            out.push(Shape { shared: false, affine: ROWS, ..shape(4, 2, 10, 256, Epilogue::Store) }.case(f));
+            out.push(Shape { affine: COLUMNS, norm: true, ..shape(4, 2, 5, 256, Epilogue::Store) }.case(f));
             let down = Shape { sum: true, shared: false, ..shape(16, 10, 7, 256, Epilogue::Store) };
             out.push(down.case(f));
-            out.push(Shape { affine: true, epilogue: Epilogue::Add, ..down }.case(f));
+            out.push(Shape { affine: ROWS, epilogue: Epilogue::Add, ..down }.case(f));
             // Heads: as many slots as matrices, and some reused.
             let heads = Shape { by_slot: true, shared: false, ..shape(5, 5, 10, 256, Epilogue::Store) };
             out.push(heads.case(f));
-            out.push(Shape { held: (2, 2), affine: true, ..heads }.case(f));
+            out.push(Shape { held: (2, 2), affine: ROWS, ..heads }.case(f));
             // Some of the experts: slots of the others are not written, or not summed.
             let some = |s: Shape| Shape { held: (s.n_expert / 4, s.n_expert / 2), ..s };
             out.push(some(shape(8, 5, 6, 256, gated)).case(f));
-            out.push(some(Shape { affine: true, epilogue: Epilogue::Add, ..down }).case(f));
+            out.push(some(Shape { affine: ROWS, epilogue: Epilogue::Add, ..down }).case(f));
             if act == ActivationPrecision::F32 && f.is_plain() {
                 for k in [65, 588, 3] {
                     out.push(Shape { sum: true, shared: false, ..shape(4, 3, 5, k, Epilogue::Add) }.case(f));
@@ -97,7 +99,7 @@ pub(super) fn cases() -> Vec<Case> {
             sum: false,
             by_slot: false,
             norm: false,
-            affine: true,
+            affine: ROWS,
             act: ActivationPrecision::F32,
             tune: None,
         };
@@ -162,9 +164,11 @@ impl Shape {
             let seen = seen(f, act, column, self.norm.then_some((&norm[..ku], eps)));
             let row0 = ((id - first) * n_row) as usize;
             let mut r = reference::mul_mat_vec(n_row as usize, |i| rows[row0 + i].clone(), &seen);
-            if self.affine {
-                for (i, v) in r.iter_mut().enumerate() {
-                    *v = *v * scales[*id as usize] + biases[(id * n_row) as usize + i];
+            for (i, v) in r.iter_mut().enumerate() {
+                match self.affine {
+                    None => {}
+                    Some(AffineBy::Row) => *v = *v * scales[*id as usize] + biases[(id * n_row) as usize + i],
+                    Some(AffineBy::Column) => *v = *v * scales[0] + biases[0],
                 }
             }
             if let Epilogue::Glu(kind) = self.epilogue {
@@ -189,7 +193,7 @@ impl Shape {
         let call = MulMatVec {
             experts: Some(MatVecExperts { experts, ldx: if self.shared { 0 } else { ldx }, slots }),
             norm: self.norm.then_some(eps),
-            affine: self.affine.then_some(affine_at),
+            affine: self.affine.map(|by| Affine { at: affine_at, by }),
             y0: y0 as u32,
             act: Some(act),
             tune: self.tune,

@@ -5,6 +5,7 @@
 //! from there for a few rows at a time.
 
 use super::{ActivationPrecision, Epilogue, MulMatVec};
+use crate::affine::Affine;
 use crate::call::dispatch;
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError, fold};
@@ -93,9 +94,7 @@ pub(crate) fn columns(call: &MulMatVec, caps: &Caps) -> Option<Result<Dispatch, 
         ("Y0", call.y0.into()),
     ];
     constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]));
-    if let Some(at) = call.affine {
-        constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
-    }
+    constants.extend(call.affine.into_iter().flat_map(Affine::of_many));
     let n_group = call.w.n_row.div_ceil(wg / subgroup * rows);
     let [x, y] = fold(n_group, caps.max_groups);
     let why = format!("subgroups of {subgroup}, {rows} rows each; x in {}, once per workgroup", act.word());

@@ -14,6 +14,7 @@ pub(crate) use expert_cases::choose;
 pub use crate::act::ActivationPrecision;
 
 use self::split::{Job, Split};
+use crate::affine::{Affine, AffineBy};
 use crate::call::dispatch;
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError, fold};
@@ -229,8 +230,9 @@ pub struct MulMatVec {
     pub columns: Option<FewColumns>,
     /// Normalise x with `aux[0..K]` and this epsilon first.
     pub norm: Option<f32>,
-    /// Word offset in `aux` of a (scale, bias) per row.
-    pub affine: Option<u32>,
+    /// Scales and biases in `aux`. By column they need [`Epilogue::Store`] or [`Epilogue::Add`] without a sum of
+    /// slots.
+    pub affine: Option<Affine>,
     /// Epilogue.
     pub epilogue: Epilogue,
     /// Offset of row 0 in y.
@@ -375,7 +377,7 @@ impl MulMatVec {
         if let Some(e) = &self.experts {
             constants.extend(self.expert_constants(e)?);
         }
-        constants.extend(self.around(OP.name)?);
+        constants.extend(self.around(OP.name, self.columns.is_some())?);
         let per_group = split.wg / split.team;
         let mut groups = split.groups((m - self.w2.map_or(0, |w| w.n_row)).div_ceil(outs));
         constants.push(("SLOTS", (groups * per_group).into()));
@@ -499,11 +501,27 @@ impl MulMatVec {
         Ok(())
     }
 
-    /// Constants of the operations fused before and after the product, common to all kernels.
+    /// Scales and biases by column are those of LoRAs, whose products have no other epilogue.
+    fn check_affine(&self, op: &'static str, affine: Affine) -> Result<(), DispatchError> {
+        let is_sum = self.experts.is_some_and(|e| matches!(e.slots, Slots::Sum));
+        let plain = matches!(self.epilogue, Epilogue::Store | Epilogue::Add) && !is_sum;
+        match affine.by {
+            AffineBy::Column if !plain => {
+                Err(DispatchError::Lacks { op, what: "scales by column of a fused product" })
+            }
+            AffineBy::Column | AffineBy::Row => Ok(()),
+        }
+    }
+
+    /// Constants of the operations fused before and after the product, common to all kernels of one or `many` columns.
     ///
     /// # Errors
     /// [`DispatchError`] for heads that RoPE cannot process four channels per thread, and for a cache of blocks.
-    pub(crate) fn around(&self, op: &'static str) -> Result<Vec<(&'static str, f64)>, DispatchError> {
+    pub(crate) fn around(
+        &self,
+        op: &'static str,
+        many: bool,
+    ) -> Result<Vec<(&'static str, f64)>, DispatchError> {
         let mut constants = Vec::new();
         if let Epilogue::Glu(act) = self.epilogue {
             constants.extend(glu::constants(act));
@@ -511,8 +529,12 @@ impl MulMatVec {
         if let Some(eps) = self.norm {
             constants.extend([("NORM", 1.0), ("EPS", eps.into())]);
         }
-        if let Some(at) = self.affine {
-            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
+        if let Some(affine) = self.affine {
+            self.check_affine(op, affine)?;
+            match many {
+                true => constants.extend(affine.of_many()),
+                false => constants.extend(affine.of_one()),
+            }
         }
         if let Epilogue::RopeKv(r) = &self.epilogue {
             r.check(op)?;
@@ -619,6 +641,28 @@ mod tests {
         let needless: Vec<_> =
             listed.difference(&mixed()).filter(|p| !OTHER_PAIRS.contains(p)).copied().collect();
         assert!(needless.is_empty(), "in no mix: {needless:?}");
+    }
+
+    #[test]
+    fn scales_by_column_are_refused_where_a_kernel_has_none() {
+        let f = FORMATS.iter().find(|f| f.name == "f16").expect("a format of the table");
+        let w = Matrix { format: f, n_row: 8, n_col: 64 };
+        let route = crate::route::Route { n_expert: 2, n_used: 2, n_col: 1, tile: 64 };
+        let experts = Experts { route, first: 0, n_row: 4, stride: 4, by_slot: false };
+        let by = |slots| Some(MatVecExperts { experts, ldx: 64, slots });
+        let gated = MulMatVec::new(w, Epilogue::Glu(chaski_graph::Act::Swiglu));
+        let store = MulMatVec::new(w, Epilogue::Store);
+        let sum = MulMatVec { experts: by(Slots::Sum), ..store };
+        let each = MulMatVec { experts: by(Slots::Each { ldy: 4 }), ..store };
+        for (call, can) in [(gated, false), (sum, false), (each, true), (store, true)] {
+            for caps in [Caps::base(), Caps { alone: true, ..Caps::base() }] {
+                let found = |by| MulMatVec { affine: Some(Affine { at: 0, by }), ..call }.dispatch(&caps);
+                assert!(found(AffineBy::Row).is_ok(), "{call:?}");
+                let by_column = found(AffineBy::Column);
+                let is_refused = matches!(by_column, Err(DispatchError::Lacks { .. }));
+                assert!(if can { by_column.is_ok() } else { is_refused }, "{call:?}: {by_column:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Cases of products that round their result, each followed by a product that reads it.
 
-use super::cases::{TELLING, limit, rows_of, seen};
+use super::cases::{COLUMNS, ROWS, TELLING, limit, rows_of, seen};
 use super::{ActivationPrecision, Epilogue, MulMatVec, reference, rounded_words};
+use crate::affine::{Affine, AffineBy};
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer};
 use crate::compare::Expected;
@@ -19,10 +20,11 @@ pub(super) fn cases() -> Vec<Case> {
     for act in [ActivationPrecision::I16, ActivationPrecision::I8] {
         for f in FORMATS.iter().filter(|f| f.run > 0 && TELLING.contains(&f.name)) {
             // Teams of one and of several subgroups.
-            for (m, k, affine) in [(256, 256, false), (512, 2048, true)] {
+            for (m, k, affine) in [(256, 256, None), (512, 2048, ROWS)] {
                 out.push(Pair { f, m, k, epilogue: Epilogue::Add, affine, act }.case());
                 out.push(Pair { f, m, k, epilogue: swiglu, affine, act }.case());
             }
+            out.push(Pair { f, m: 256, k: 512, epilogue: Epilogue::Add, affine: COLUMNS, act }.case());
         }
     }
     out
@@ -35,7 +37,7 @@ struct Pair {
     m: u32,
     k: u32,
     epilogue: Epilogue,
-    affine: bool,
+    affine: Option<AffineBy>,
     act: ActivationPrecision,
 }
 
@@ -53,10 +55,11 @@ impl Pair {
         let before = (!is_sum).then_some((&weights[..], EPS));
         let mut r = reference::mul_mat_vec(n_row, |i| rows[i].clone(), &seen(f, act, &x, before));
         let mut aux = weights.clone();
-        if affine {
-            let rows = random_values(77, 2 * n_row);
-            r.iter_mut().enumerate().for_each(|(i, v)| *v = *v * rows[2 * i] + rows[2 * i + 1]);
-            aux.extend(rows);
+        if let Some(by) = affine {
+            let pairs = random_values(77, 2 * n_row);
+            let pair = |row: usize| if by == AffineBy::Row { 2 * row } else { 0 };
+            r.iter_mut().enumerate().for_each(|(i, v)| *v = *v * pairs[pair(i)] + pairs[pair(i) + 1]);
+            aux.extend(pairs);
         }
         let mut y = random_values(8, mu + rounded_words(m) as usize);
         let made: Vec<f32> = match epilogue {
@@ -79,7 +82,7 @@ impl Pair {
         let steps = move |caps: &Caps| -> Result<Vec<Step>, DispatchError> {
             let first = MulMatVec {
                 norm: (!is_sum).then_some(EPS),
-                affine: affine.then_some(affine_at),
+                affine: affine.map(|by| Affine { at: affine_at, by }),
                 act: Some(act),
                 ..MulMatVec::new(w, epilogue)
             };
@@ -95,7 +98,7 @@ impl Pair {
             Ok(vec![first.into(), Step::renamed(second.dispatch(caps)?, &renamed)])
         };
         Case::new(
-            format!("{} {m}x{k} {} {} then 24 rows affine{affine}", f.name, epilogue.word(), act.word()),
+            format!("{} {m}x{k} {} {} then 24 rows affine {affine:?}", f.name, epilogue.word(), act.word()),
             steps,
             vec![
                 CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),
