@@ -7,6 +7,8 @@ override Y0: u32 = 0u;
 override ADD: bool = false;
 override AFFINE: bool = false;
 override AFF: u32 = 0u;
+override AFF_ROW: u32 = 2u;
+override AFF_COL: u32 = 0u;
 override RAGGED: bool = false;
 override BLOCKS: u32 = 1u;
 override K_RUN: u32 = 256u;
@@ -88,7 +90,8 @@ fn put(row: u32, col: u32, n_col: u32, part0: u32, sum: f32) {
     if (row < M && col < n_col) {
         var v = sum;
         if (AFFINE) {
-            v = v * aux[AFF + 2u * row] + aux[AFF + 2u * row + 1u];
+            let pair = AFF + AFF_ROW * row + AFF_COL * col;
+            v = v * aux[pair] + aux[pair + 1u];
         }
         let at = part0 + col * LDY + Y0 + row;
         if (ADD) {

@@ -7,6 +7,8 @@ override Y0: u32 = 0u;
 override ADD: bool = false;
 override AFFINE: bool = false;
 override AFF: u32 = 0u;
+override AFF_ROW: u32 = 2u;
+override AFF_COL: u32 = 0u;
 override RAGGED: bool = false;
 override BLOCKS: u32 = 1u;
 override K_RUN: u32 = 256u;
@@ -42,6 +44,10 @@ fn pair_of(place: u32) -> u32 {
     }
     return route[PAIRS + place];
 }
+// The token of a column of the tile.
+fn token_of(col: u32) -> u32 {
+    return pair_of(place0 + col) / N_SLOT;
+}
 // Columns of x and y of a column of the tile; those past the end repeat the last.
 fn x_col(col: u32, n_col: u32) -> u32 {
     let place = place0 + min(col, n_col - 1u);
@@ -71,8 +77,8 @@ fn put(row: u32, col: u32, n_col: u32, part0: u32, sum: f32) {
     if (row < M && col < n_col) {
         var v = sum;
         if (AFFINE) {
-            let at = AFF + 2u * (row_all + row);
-            v = v * aux[at] + aux[at + 1u];
+            let pair = AFF + AFF_ROW * (row_all + row) + AFF_COL * token_of(col);
+            v = v * aux[pair] + aux[pair + 1u];
         }
         let at = part0 + y_col(col, n_col) * LDY + Y0 + row;
         if (ADD) {

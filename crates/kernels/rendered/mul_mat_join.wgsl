@@ -8,6 +8,8 @@ override Y0: u32 = 0u;
 override ADD: bool = false;
 override AFFINE: bool = false;
 override AFF: u32 = 0u;
+override AFF_ROW: u32 = 2u;
+override AFF_COL: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> aux: array<f32>;
@@ -25,7 +27,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         v += x[s * PART + at];
     }
     if (AFFINE) {
-        v = v * aux[AFF + 2u * row] + aux[AFF + 2u * row + 1u];
+        let pair = AFF + AFF_ROW * row + AFF_COL * id.y;
+        v = v * aux[pair] + aux[pair + 1u];
     }
     let out = id.y * LDY + Y0 + row;
     if (ADD) {

@@ -348,3 +348,33 @@ impl Groups {
         Ok(Some(self.keep(aux)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ggml_format::GgmlType;
+
+    use super::*;
+    use crate::graph::{LoraScale, Weight};
+
+    #[test]
+    fn scales_of_loras_are_by_column_and_beside_nothing_else() {
+        let mut graph = Graph::default();
+        let mut weight = |name: &str, n_row| graph.weight(Weight::new(name.into(), GgmlType::F32, n_row, 8));
+        let [a, b, bias] = ["a", "b", "bias"].map(|name| weight(name, 4));
+        let scale = weight("scale", 1);
+        graph.scales.push(LoraScale { weight: scale, of: 0, by: 2.0 });
+        let part = |weight| Part { weight, bias: None, scale: Some(scale), by: 1.0 };
+        let mut groups = Groups { home: vec![None; 4], ..Groups::default() };
+        // Plans of different sizes share the buffer, picks have their own.
+        let aux = [(1, false), (8, false), (3, false), (4, true)]
+            .map(|columns| groups.aux(&graph, None, &[part(a)], columns).expect("a single product"));
+        assert_eq!(aux, [Some(0), Some(0), Some(0), Some(1)]);
+        let found = |i: usize| (groups.aux[i].n_word(), groups.aux[i].affine(3));
+        let by_column = Some(Affine { at: 0, by: AffineBy::Column });
+        assert_eq!([found(0), found(1)], [(16, by_column), (8, by_column)]);
+        for parts in [vec![part(a), part(b)], vec![Part { bias: Some(bias), ..part(b) }]] {
+            let e = groups.aux(&graph, None, &parts, (8, false)).expect_err("more than a factor");
+            assert!(matches!(e, PlanError::LoraScale { .. }), "{e}");
+        }
+    }
+}

@@ -20,7 +20,7 @@ use crate::rng::{Rng, random_values};
 use crate::step;
 
 /// Formats that are tested in every shape; a few shapes cover what is specific to the others.
-const TELLING: [&str; 3] = ["f16", "q8_0", "q4_K"];
+pub(super) const TELLING: [&str; 3] = ["f16", "q8_0", "q4_K"];
 
 /// Cases of cooperative matrices, with every tile size; devices without them skip x in f16.
 pub(super) fn coop_cases() -> Vec<Case> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use half::f16;
 
-use super::cases::F16_LIMIT;
+use super::cases::{F16_LIMIT, TELLING};
 use super::{MatExperts, MulMat, Place};
 use crate::affine::{Affine, AffineBy};
 use crate::caps::Caps;
@@ -81,12 +81,13 @@ pub(super) fn cases() -> Vec<Case> {
             out.push(new(Place::Shared, 8, 2, 70, 33, 256).case(f));
             out.push(Shape { y_sorted: true, tile: 32, ..new(Place::Pair, 4, 2, 20, 40, 512) }.case(f));
             out.push(Shape { affine: ROWS, even: false, ..new(Place::Sorted, 4, 3, 66, 50, 256) }.case(f));
-            for (x, y_sorted) in [(Place::Shared, true), (Place::Pair, false)] {
-                out.push(
-                    Shape { affine: COLUMNS, y_sorted, even: false, ..new(x, 4, 3, 8, 40, 256) }.case(f),
-                );
-            }
             out.push(Shape { by_slot: true, tile: 32, ..new(Place::Pair, 5, 5, 20, 70, 256) }.case(f));
+            for (x, y_sorted) in [(Place::Shared, true), (Place::Pair, false)] {
+                if TELLING.contains(&f.name) {
+                    let shape = Shape { affine: COLUMNS, y_sorted, even: false, ..new(x, 4, 3, 8, 40, 256) };
+                    out.push(shape.case(f));
+                }
+            }
             if !f16_tiles {
                 out.push(new(Place::Shared, 8, 1, 16, 1, 256).case(f));
                 out.push(Shape { held: (2, 3), ..new(Place::Shared, 8, 4, 9, 17, 256) }.case(f));
@@ -111,7 +112,9 @@ pub(super) fn coop_cases() -> Vec<Case> {
                 let sorted = Shape { y_sorted: true, even: false, ..new(4, 2, 128, 150, 256) };
                 out.push(sorted.case(f));
                 out.push(Shape { x: Place::Sorted, affine: ROWS, ..new(8, 2, 70, 33, 512) }.case(f));
-                out.push(Shape { y_sorted: true, affine: COLUMNS, ..new(8, 2, 8, 70, 256) }.case(f));
+                if TELLING.contains(&f.name) {
+                    out.push(Shape { y_sorted: true, affine: COLUMNS, ..new(8, 2, 8, 70, 256) }.case(f));
+                }
                 out.push(Shape { held: (1, 2), x: Place::Pair, ..new(4, 3, 64, 40, 256) }.case(f));
                 out.push(Shape { by_slot: true, x: Place::Pair, ..new(3, 3, 70, 100, 256) }.case(f));
             }
