@@ -1,6 +1,6 @@
 //! LoRAs in one step: rows with different scales have the bits that they have beside rows with their own.
 
-use chaski::embedding::{EmbedOptions, EmbedRequest, Embedding, Pooling, VectorNorm};
+use chaski::embedding::{EmbedOptions, EmbedRequest, Embedding, Pooling, Readings, VectorNorm};
 use chaski::gguf::MemorySource;
 use chaski::kernels::FeatureSet;
 use chaski::serve::Request;
@@ -161,8 +161,7 @@ fn embeddings_with_different_lora_scales_share_steps_with_answers() {
             let request = EmbedRequest { lora, ..EmbedRequest::new(texts, options) };
             handle.embed(request, Pooling::Mean).expect("a text")
         };
-        let read =
-            |readings| block_on(readings).map(|mut all: Vec<Embedding>| all.remove(0)).expect("an embedding");
+        let read = |readings: Readings<Embedding>| block_on(readings).expect("an embedding").remove(0);
         let (handle, driver) = service(&model, &target);
         driver.spawn().expect("a thread");
         let alone: Vec<Embedding> = (0..4).map(|i| read(embed(&handle, i))).collect();
