@@ -48,7 +48,8 @@ fn ways() -> Vec<(&'static str, Target)> {
 }
 
 fn load(model: &Model<MemorySource>, target: &Target) -> Runner {
-    let sizes = RunnerConfig { n_ctx: 64, n_seq: 4, chunk: 32, kv: KvType::F32, ..RunnerConfig::default() };
+    // Twice as many sequences as requests, and thus pages, of which running requests reserve some.
+    let sizes = RunnerConfig { n_ctx: 64, n_seq: 8, chunk: 32, kv: KvType::F32, ..RunnerConfig::default() };
     let config = RunnerConfig { gpu_layers: Some(1), ..sizes };
     block_on(Runner::load(model, target, &config, |_| {})).unwrap_or_else(|e| panic!("{}", chain(&e)))
 }
