@@ -167,13 +167,9 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     let block = f.block as u32;
     let k = block * (1 + rng.below(if block > 1 { 4 } else { 300 }));
     let (m, n) = (rng.below(150), 1 + rng.below(100));
+    let affine = rng.pick(&[None, ROWS, COLUMNS]);
     let mut flag = || rng.below(2) == 1;
-    let shape = Shape {
-        add: flag(),
-        affine: flag().then_some(AffineBy::Column),
-        f16_tiles: flag(),
-        ..Shape::default()
-    };
+    let shape = Shape { add: flag(), affine, f16_tiles: flag(), ..Shape::default() };
     let case = shape.case(f, m, n, k);
     Case { label: format!("random {}", case.label), ..case }
 }
