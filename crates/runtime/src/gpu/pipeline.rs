@@ -81,7 +81,7 @@ impl Pipelines {
         data: Option<&[u8]>,
     ) -> Self {
         let cache = features.contains(wgpu::Features::PIPELINE_CACHE).then(|| {
-            // SAFETY: the hash proves that the data are what `cache_data` returned for this device; damaged or truncated
+            // SAFETY: the hash proves that the data are what `cache_data` returned for this device; damaged or cut
             // files are rejected, as are those of other devices, which wgpu takes for errors even with `fallback`. wgpu
             // ignores those of other drivers. Anyone who can forge a file with its hash can write to the user's own
             // files.

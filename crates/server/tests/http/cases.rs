@@ -33,8 +33,8 @@ fn group(server: &Value) -> &'static str {
     GROUPS.iter().find(|(_, word)| has(word)).map_or("small", |(name, _)| *name)
 }
 
-/// The cases of a group in order. `None` without their models, with the line by which `cargo xtask test` counts the test as
-/// skipped.
+/// The cases of a group in order. `None` without their models, with the line by which `cargo xtask test` counts the
+/// test as skipped.
 pub(crate) fn all(of: &str) -> Option<Vec<Case>> {
     if !data().join("models").is_dir() {
         let thread = std::thread::current();
