@@ -373,6 +373,11 @@ impl Graph {
         self.scales.iter().find(|s| s.weight == weight)
     }
 
+    /// Number of LoRA scales that a caller gives.
+    pub fn n_lora(&self) -> usize {
+        self.scales.iter().map(|s| s.of + 1).max().unwrap_or(0)
+    }
+
     /// Slots of a value; 0 if it has none.
     pub fn slots(&self, v: ValueId) -> u32 {
         self.slots[v.0]

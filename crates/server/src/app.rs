@@ -12,8 +12,10 @@ use crate::kept::KeptResponses;
 use crate::keys::Key;
 use crate::limits::{Counted, Limits};
 use crate::metrics::Metrics;
+use crate::model::Served;
 use crate::models::{Lease, Models, Room};
 use crate::pulls::Pulls;
+use crate::queue::Waiting;
 use crate::spans::Spans;
 
 /// Reads files again.
@@ -170,6 +172,23 @@ impl App {
             Some((found, limit)) if found > limit => Err(ApiError::prompt(found, limit)),
             _ => Ok(()),
         }
+    }
+
+    /// Counts prompts as waiting for a model, each by its number of tokens, with `n` answers to each.
+    ///
+    /// # Errors
+    /// [`Kind::Full`] if too many tokens wait already.
+    pub(crate) fn queue(
+        &self,
+        served: &Served,
+        prompts: impl IntoIterator<Item = usize>,
+        n: usize,
+    ) -> Result<Vec<Waiting>, ApiError> {
+        // Where a place is free, nothing waits for long.
+        let load = served.load();
+        let is_busy = load.n_running + load.n_waiting >= served.facts.n_seq as usize;
+        let limit = self.bounds().max_queued_tokens.filter(|_| is_busy);
+        served.queue.add(prompts, n, limit).map_err(|error| served.refusal(error))
     }
 
     /// The model of a request, which waits while it is loaded.

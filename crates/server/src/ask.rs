@@ -28,8 +28,8 @@ pub(crate) struct Ask {
     pub(crate) slot: Option<u32>,
     /// Calls that an answer in a conversation has to consist of.
     pub(crate) calls: Option<CallChoice>,
-    /// An answer in a conversation has one call at most.
-    pub(crate) one_call: bool,
+    /// Permission of several calls in an answer, if the request says so: with `false` it has one at most.
+    pub(crate) parallel: Option<bool>,
     /// Cut a prompt that is longer than the context, at turns of the conversation.
     pub(crate) truncate: bool,
     /// Tokens of earlier turns, before those of a conversation.
@@ -77,7 +77,7 @@ impl Ask {
             salt: None,
             slot: None,
             calls: None,
-            one_call: false,
+            parallel: None,
             truncate: false,
             before: Vec::new(),
             prompt_logprobs: None,
@@ -175,7 +175,7 @@ impl Ask {
                             self.calls.as_ref().map(|calls| CallChoice { may_reason, ..calls.clone() });
                         let (handle, tools) = (served.handle()?, &template.tools);
                         let chat = handle.answer_to(request, &prompt.text, tools, calls.as_ref())?;
-                        let chat = if self.one_call { chat.with_one_call() } else { chat };
+                        let chat = if self.parallel == Some(false) { chat.with_one_call() } else { chat };
                         answers.push_chat(chat, calls.is_some());
                     }
                     Prompt::Texts(_) => answers.push_text(served.handle()?.generate_tokens(request)?),

@@ -47,6 +47,18 @@ fn ways() -> Vec<(&'static str, Target)> {
     all
 }
 
+/// Models with LoRAs, and ways to run each: by default experts run on the CPU and on one device.
+fn each(mut check: impl FnMut(&str, &Fixture, &Model<MemorySource>, &Target)) {
+    let ways = ways();
+    for (name, n_way) in [("llama-plain", ways.len()), ("llama-moe", if full() { ways.len() } else { 2 })] {
+        let f = Fixture::load(name);
+        let model = adapted(&f, name);
+        for (what, target) in &ways[..n_way] {
+            check(&format!("{name}, {what}"), &f, &model, target);
+        }
+    }
+}
+
 fn load(model: &Model<MemorySource>, target: &Target) -> Runner {
     // Twice as many sequences as requests, and thus pages, of which running requests reserve some.
     let sizes = RunnerConfig { n_ctx: 64, n_seq: 8, chunk: 32, kv: KvType::F32, ..RunnerConfig::default() };
@@ -83,27 +95,17 @@ fn steps(r: &mut Runner, tokens: &[u32], scales: impl Fn(usize) -> [f32; 2]) -> 
 #[test]
 fn rows_with_different_lora_scales_have_the_bits_that_they_have_beside_their_own() {
     let _t = Timed::new("LoRAs, rows of a step");
-    let ways = ways();
-    // By default experts run on the CPU and on one device.
-    for (name, n_way) in [("llama-plain", ways.len()), ("llama-moe", if full() { ways.len() } else { 2 })] {
-        let f = Fixture::load(name);
-        let model = adapted(&f, name);
-        for (what, target) in &ways[..n_way] {
-            let mut r = load(&model, target);
-            let found = steps(&mut r, &f.tokens, |seq| SCALES[seq]);
-            for of in [0, 1, 3] {
-                let expected = steps(&mut r, &f.tokens, |_| SCALES[of]);
-                for seq in 0..4 {
-                    let is_same = bits(&found[seq].concat()) == bits(&expected[seq].concat());
-                    assert_eq!(
-                        is_same,
-                        SCALES[seq] == SCALES[of],
-                        "{name}, {what}: {seq} with scales of {of}"
-                    );
-                }
+    each(|what, f, model, target| {
+        let mut r = load(model, target);
+        let found = steps(&mut r, &f.tokens, |seq| SCALES[seq]);
+        for of in [0, 1, 3] {
+            let expected = steps(&mut r, &f.tokens, |_| SCALES[of]);
+            for seq in 0..4 {
+                let is_same = bits(&found[seq].concat()) == bits(&expected[seq].concat());
+                assert_eq!(is_same, SCALES[seq] == SCALES[of], "{what}: {seq} with scales of {of}");
             }
         }
-    }
+    });
 }
 
 /// A service that has not begun, so that requests begin in the same step.
@@ -120,30 +122,25 @@ fn ask(handle: &Handle, prompt: &[u32], scales: [f32; 2]) -> Answer {
 #[test]
 fn requests_with_different_lora_scales_share_steps() {
     let _t = Timed::new("LoRAs, steps of requests");
-    let ways = ways();
-    for (name, n_way) in [("llama-plain", ways.len()), ("llama-moe", if full() { ways.len() } else { 2 })] {
-        let f = Fixture::load(name);
-        let model = adapted(&f, name);
-        for (what, target) in &ways[..n_way] {
-            // Prompts of several lengths.
-            let begin = |handle: &Handle, i: usize| ask(handle, &f.tokens[i..i + 3 + 2 * (i % 3)], SCALES[i]);
-            let (handle, driver) = service(&model, target);
-            driver.spawn().expect("a thread");
-            let alone: Vec<Vec<u32>> = (0..4).map(|i| outcome(begin(&handle, i)).tokens).collect();
-            assert!(alone[0] != alone[1] && alone[1] != alone[3], "{name}, {what}: {alone:?}");
-            let one_by_one = handle.load().n_step;
-            let (handle, driver) = service(&model, target);
-            let answers: Vec<_> = (0..4).map(|i| begin(&handle, i)).collect();
-            driver.spawn().expect("a thread");
-            let together: Vec<Vec<u32>> = answers.into_iter().map(|a| outcome(a).tokens).collect();
-            assert_eq!(together, alone, "{name}, {what}");
-            let load = handle.load();
-            // Where devices take turns, each step has some of the answers.
-            let n_turn = if matches!(target, Target::Gpus(_) | Target::AfterCpu(_)) { 2 } else { 1 };
-            let limit = one_by_one * n_turn / 4 + 4;
-            assert!(load.n_step <= limit, "{name}, {what}: {load:?}, one by one {one_by_one}");
-        }
-    }
+    each(|what, f, model, target| {
+        // Prompts of several lengths.
+        let begin = |handle: &Handle, i: usize| ask(handle, &f.tokens[i..i + 3 + 2 * (i % 3)], SCALES[i]);
+        let (handle, driver) = service(model, target);
+        driver.spawn().expect("a thread");
+        let alone: Vec<Vec<u32>> = (0..4).map(|i| outcome(begin(&handle, i)).tokens).collect();
+        assert!(alone[0] != alone[1] && alone[1] != alone[3], "{what}: {alone:?}");
+        let one_by_one = handle.load().n_step;
+        let (handle, driver) = service(model, target);
+        let answers: Vec<_> = (0..4).map(|i| begin(&handle, i)).collect();
+        driver.spawn().expect("a thread");
+        let together: Vec<Vec<u32>> = answers.into_iter().map(|a| outcome(a).tokens).collect();
+        assert_eq!(together, alone, "{what}");
+        let load = handle.load();
+        // Where devices take turns, each step has some of the answers.
+        let n_turn = if matches!(target, Target::Gpus(_) | Target::AfterCpu(_)) { 2 } else { 1 };
+        let limit = one_by_one * n_turn / 4 + 4;
+        assert!(load.n_step <= limit, "{what}: {load:?}, one by one {one_by_one}");
+    });
 }
 
 /// Embeddings with different scales beside an answer: on the CPU to the bit.

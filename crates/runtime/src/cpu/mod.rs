@@ -278,8 +278,7 @@ impl CpuModel {
         let batch_workers = (batch != 0 && batch != decode).then(|| Workers::new(batch)).transpose()?;
         let seqs = Sequences::new(&graph, &config)?;
         let weights = graph.weights.iter().map(|_| Bytes::Read(Vec::new())).collect();
-        let n_lora = graph.scales.iter().map(|s| s.of + 1).max().unwrap_or(0);
-        let loras = vec![vec![0.0; n_lora]; config.n_seq as usize];
+        let loras = vec![vec![0.0; graph.n_lora()]; config.n_seq as usize];
         let (last_use, tail, graph) = (graph.last_use(), tail(&graph), Arc::new(graph));
         let (inputs, masks) = (Vec::new(), Vec::new());
         Ok(CpuModel {

@@ -133,10 +133,11 @@ impl CpuModel {
                 }
             });
         }
-        let to_column = |c: usize, r: usize, v: f32| v * factor.of(c) + bias.map_or(0.0, |b| b[r]);
+        let to_column = |factor: f32, r: usize, v: f32| v * factor + bias.map_or(0.0, |b| b[r]);
         if n == 1 {
             if !factor.is_one() || bias.is_some() {
-                by_row.iter_mut().enumerate().for_each(|(r, v)| *v = to_column(0, r, *v));
+                let factor = factor.of(0);
+                by_row.iter_mut().enumerate().for_each(|(r, v)| *v = to_column(factor, r, *v));
             }
             return by_row;
         }
@@ -146,8 +147,9 @@ impl CpuModel {
             for r0 in (0..width).step_by(TILE) {
                 let rows = r0..width.min(r0 + TILE);
                 for c in 0..n_column {
+                    let factor = factor.of(i * TILE + c);
                     for r in rows.clone() {
-                        out[c * width + r] = to_column(i * TILE + c, r, by_row[r * n + i * TILE + c]);
+                        out[c * width + r] = to_column(factor, r, by_row[r * n + i * TILE + c]);
                     }
                 }
             }

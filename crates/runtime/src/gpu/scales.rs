@@ -46,7 +46,7 @@ pub(super) struct Scales {
 impl Scales {
     /// Zeros, as buffers have them after loading.
     pub(super) fn new(graph: &Graph, groups: &Groups, n_seq: u32) -> Self {
-        let n_lora = graph.scales.iter().map(|s| s.of + 1).max().unwrap_or(0);
+        let n_lora = graph.n_lora();
         let of_seqs = vec![0.0; n_seq as usize * n_lora];
         let [alone, columns, picks] = <[Places; 3]>::default();
         let mut scales = Scales { n_lora, of_seqs, alone, columns, picks, next: Vec::new() };

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::body;
 use super::guard::Caller;
-use super::readings::{self, wait};
+use super::readings::wait;
 use super::record::{Held, Record};
 use super::respond::{error_body, json, model_header, stream_headers};
 use super::tasks::Tasks;
@@ -75,7 +75,7 @@ pub(super) async fn queue(
     .await?;
     let n_token = || prompts.iter().map(|prompt| prompt.tokens.len());
     app.check_prompts(n_token())?;
-    let waiting = readings::queue(app, &served, n_token(), ask.n)?;
+    let waiting = app.queue(&served, n_token(), ask.n)?;
     if let Some(n_top) = ask.prompt_logprobs {
         let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
         let priority = ask.priority;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::body;
 use super::guard::Caller;
 use super::ollama::Stays;
-use super::readings;
+use super::readings::wait;
 use super::respond::{json, model_header};
 use crate::app::App;
 use crate::dialect::openai::embeddings::{EmbedAsk, ask};
@@ -58,11 +58,11 @@ async fn embed(app: &App, caller: &Caller, asked: Value) -> Result<Embedded, Api
         let texts: Vec<String> = asked.inputs.iter().map(text).collect::<Result<_, _>>()?;
         caller.prompts(app, &served.facts.id, texts.into_iter());
     }
-    let waiting = readings::queue(app, &served, n_tokens(), 1)?;
+    let waiting = app.queue(&served, n_tokens(), 1)?;
     let salt = served.salt(caller.client, asked.salt.as_deref());
     let request = EmbedRequest::new(asked.inputs.clone(), asked.options);
     let running = served.embed(EmbedRequest { lora, client: caller.client, salt, ..request })?;
-    let found = readings::wait(app, &served, running, waiting).await?;
+    let found = wait(app, &served, running, waiting).await?;
     // JSON has no other numbers.
     if found.iter().flat_map(|embedding| embedding.vectors.iter().flatten()).any(|value| !value.is_finite()) {
         return Err(ApiError::new(Kind::Internal, "the model's embedding is not finite"));

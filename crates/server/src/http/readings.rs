@@ -12,23 +12,6 @@ use crate::queue::Waiting;
 /// While texts run, steps of the model are looked for as often as this.
 const SIGN: Duration = Duration::from_secs(1);
 
-/// Counts prompts as waiting, each by its number of tokens.
-///
-/// # Errors
-/// [`Kind::Full`] if too many tokens wait already.
-pub(super) fn queue(
-    app: &App,
-    served: &Served,
-    prompts: impl Iterator<Item = usize>,
-    n: usize,
-) -> Result<Vec<Waiting>, ApiError> {
-    // Where a place is free, nothing waits for long.
-    let load = served.load();
-    let is_busy = load.n_running + load.n_waiting >= served.facts.n_seq as usize;
-    let limit = app.bounds().max_queued_tokens.filter(|_| is_busy);
-    served.queue.add(prompts, n, limit).map_err(|error| served.refusal(error))
-}
-
 /// Waits for results. Steps of the model are signs of life, since there are no tokens that could be.
 ///
 /// # Errors

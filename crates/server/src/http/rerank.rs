@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::body;
 use super::guard::Caller;
-use super::readings;
+use super::readings::wait;
 use super::respond::{json, model_header};
 use crate::app::App;
 use crate::dialect::openai::rerank::{self, ScoreAsk};
@@ -63,10 +63,10 @@ async fn scores(
     let pair = |(query, document): &(String, String)| format!("{query}\n{document}");
     caller.prompts(app, &served.facts.id, ask.pairs.iter().map(pair));
     let n_token = prompts.iter().map(Vec::len).sum();
-    let waiting = readings::queue(app, &served, prompts.iter().map(Vec::len), 1)?;
+    let waiting = app.queue(&served, prompts.iter().map(Vec::len), 1)?;
     let (client, salt) = (caller.client, served.salt(caller.client, ask.salt.as_deref()));
     let running = served.rank(RankRequest { prompts, by, lora, priority: 0, client, salt })?;
-    let scores = readings::wait(app, &served, running, waiting).await?;
+    let scores = wait(app, &served, running, waiting).await?;
     if scores.iter().any(|score| !score.is_finite()) {
         return Err(ApiError::new(Kind::Internal, "the model's scores are not finite"));
     }

@@ -31,9 +31,9 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
 fn read(fields: &Fields<'_>, facts: &Facts, limit: Option<usize>) -> Result<Ask, ApiError> {
     let messages = request::messages(fields, facts)?;
     let mut options = sampling::unconstrained(fields, "stop_sequences", facts)?;
-    let (template, calls, one_call) = request::template(fields, facts, &messages, limit, &mut options)?;
+    let (template, calls, parallel) = request::template(fields, facts, &messages, limit, &mut options)?;
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
-    Ok(Ask { stream: fields.flag("stream")?.unwrap_or(false), calls, one_call, ..Ask::new(prompt, options) })
+    Ok(Ask { stream: fields.flag("stream")?.unwrap_or(false), calls, parallel, ..Ask::new(prompt, options) })
 }
 
 /// Reads a body whose tokens are counted.

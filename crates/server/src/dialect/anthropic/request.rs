@@ -210,14 +210,14 @@ fn thinking(fields: &Fields<'_>, limit: Option<usize>) -> Result<(Option<bool>, 
 }
 
 /// The variables of the template, and everything else that tools and forms ask of the answer, which the request limits
-/// to so many tokens: the calls that it has to consist of, and whether it has one at most.
+/// to so many tokens: the calls that it has to consist of, and the permission of several.
 pub(super) fn template(
     fields: &Fields<'_>,
     facts: &Facts,
     messages: &[Message],
     limit: Option<usize>,
     options: &mut GenerateOptions,
-) -> Result<(TemplateOptions, Option<CallChoice>, bool), ApiError> {
+) -> Result<(TemplateOptions, Option<CallChoice>, Option<bool>), ApiError> {
     let (tools, choice, parallel) = chosen(fields, facts)?;
     let mut template = conversation::template(facts, messages, tools)?;
     let (thinks, budget) = thinking(fields, limit)?;
@@ -225,5 +225,5 @@ pub(super) fn template(
     conversation::limit_reasoning(facts, budget, options, &mut template);
     output(fields, options, &mut template)?;
     let calls = conversation::force(fields, options, choice, parallel)?;
-    Ok((template, calls, parallel == Some(false)))
+    Ok((template, calls, parallel))
 }

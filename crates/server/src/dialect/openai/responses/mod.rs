@@ -70,8 +70,7 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     };
     let stream = fields.flag("stream")?.unwrap_or(false);
     let prompt = Prompt::Chat { messages, template: Box::new(template) };
-    let one_call = parallel == Some(false);
-    Ok(Ask { stream, calls, one_call, truncate, salt: cache_salt(fields)?, ..Ask::new(prompt, options) })
+    Ok(Ask { stream, calls, parallel, truncate, salt: cache_salt(fields)?, ..Ask::new(prompt, options) })
 }
 
 /// The tools, which are flat here, in the form of chats.
