@@ -172,6 +172,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Answers do not depend on what else runs, to the bit: neither on the requests beside them, nor on how prompts are
+    /// cut into steps or which prefixes are reused. On GPUs every step then runs by one plan, of at most 64 tokens,
+    /// which takes longer for single answers and for prompts. On the CPU answers never depend on it. Default: off.
+    pub fn deterministic(mut self, on: bool) -> Self {
+        self.loader.config.deterministic = on;
+        self
+    }
+
     /// Called once the device is open; returns a tuner's measurements of it
     /// ([`GpuModel::tune`](chaski_runtime::gpu::GpuModel::tune)).
     pub fn tuning(

@@ -61,6 +61,7 @@ pub(crate) fn for_speed(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::R
         .experts_on_cpu(args.experts.experts_on_cpu)
         .expert_slots(args.experts.expert_slots)
         .f16_tiles(args.f16_tiles)
+        .deterministic(args.deterministic)
         .inputs(args.inputs)
         .checked(args.checked)
         .threads(args.threads.threads, args.threads.threads_batch)

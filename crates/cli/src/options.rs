@@ -339,6 +339,9 @@ pub(crate) struct EngineArgs {
     /// Round activations to f16 in GEMM: faster, slightly less exact
     #[arg(long)]
     pub(crate) f16_tiles: bool,
+    /// On GPUs, the same answers to the bit, whatever runs beside them: slower prompts and single answers
+    #[arg(long)]
+    pub(crate) deterministic: bool,
     /// Activation precision of products with quantised weights: i8 is fastest and slightly less exact
     #[arg(long, value_parser = inputs(), default_value = "auto", value_name = "TYPE")]
     pub(crate) inputs: Inputs,

@@ -13,6 +13,7 @@ mod checkpoints;
 mod classes;
 mod common;
 mod constrained;
+mod deterministic;
 mod devices;
 mod elsewhere;
 mod embeddings;

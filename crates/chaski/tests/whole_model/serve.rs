@@ -53,7 +53,7 @@ fn tokens(engine: &Engine, text: &str) -> Vec<u32> {
     engine.tokenizer().encode(text, AddSpecial::Yes, ParseSpecial::No).expect("the text is spelled")
 }
 
-fn seeded(seed: u32, n: usize) -> GenerateOptions {
+pub(crate) fn seeded(seed: u32, n: usize) -> GenerateOptions {
     let sampler = SamplerParams { seed: Some(seed), temp: 0.9, ..SamplerParams::default() };
     GenerateOptions { sampler, ..greedy(n) }
 }

@@ -148,6 +148,9 @@ pub(crate) struct Args {
     /// On the CPU, multiply from the file's own layout
     #[arg(long)]
     no_repack: bool,
+    /// On GPUs, run every step by one plan: bits of a sequence do not depend on the others
+    #[arg(long)]
+    deterministic: bool,
     /// List the GPUs and exit
     #[arg(long)]
     list_devices: bool,
@@ -441,6 +444,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     no_warm_cache: args.no_warm_cache,
                                     no_mmap: args.no_mmap,
                                     no_repack: args.no_repack,
+                                    deterministic: args.deterministic,
                                     no_tuning: args.no_tuning,
                                     // Load time is measured.
                                     no_self_test: true,

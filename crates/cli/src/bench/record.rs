@@ -161,6 +161,7 @@ fn of_load(engine: &Engine, setup: &Setup, samples: &Samples, times: &LoadTimes)
         "feature_set": device.caps.as_ref().map(options::feature_word),
         "f16_tiles": e.f16_tiles,
         "inputs": inputs(e),
+        "deterministic": e.deterministic,
         "checked": e.checked,
         "driver": device.driver,
         "wgpu": env!("CHASKI_WGPU_VERSION"),

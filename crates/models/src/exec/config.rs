@@ -154,6 +154,9 @@ pub struct RunnerConfig {
     /// if the device has dot products of four bytes, else [`ActivationPrecision::F32`]. On the CPU, `I8` means `I16`,
     /// and `F32` runs the references for all operations, which is slow.
     pub inputs: Option<ActivationPrecision>,
+    /// The bits of a sequence's results do not depend on what else is computed with it: on GPUs every step runs by one
+    /// plan, of at most 64 tokens, which takes longer for single answers and for prompts. On the CPU they never do.
+    pub deterministic: bool,
     /// A tuner's measurements of this device.
     pub tuning: Tuning,
     /// Fusion rules; fewer are slower, with the same results.
@@ -207,6 +210,7 @@ impl Default for RunnerConfig {
             chunk: 512,
             f16_tiles: false,
             inputs: None,
+            deterministic: false,
             tuning: Tuning::default(),
             fusions: Fusions::ALL,
             n_seq: 1,
@@ -333,17 +337,19 @@ impl RunnerConfig {
     /// The sizes of a model's plan on a GPU.
     pub fn plan_for<S: ByteSource>(&self, model: &Model<S>, caps: &Caps) -> PlanConfig {
         let n_ctx = self.n_ctx_for(model);
+        let most = if self.deterministic { PlanConfig::MAX_DETERMINISTIC } else { u32::MAX };
         // Columns are along an axis of some grids.
         let max_col = match model.arch().is_encoder {
             // A text runs in one step.
             true => self.chunk.max(n_ctx).clamp(1, caps.max_groups),
-            false => self.chunk.clamp(1, n_ctx.min(caps.max_groups)),
+            false => self.chunk.min(most).clamp(1, n_ctx.min(caps.max_groups)),
         };
         PlanConfig {
             page: PAGE,
             kv: self.kv.types(model, n_ctx, self.n_seq),
             f16_tiles: self.f16_tiles,
             inputs: self.inputs,
+            deterministic: self.deterministic,
             tuning: self.tuning.clone(),
             pool: self.kv_tokens.map(|n| n / PAGE),
             ring: 128,

@@ -15,7 +15,7 @@ use super::lanes::Lanes;
 use super::pace::Pace;
 use super::queue::DeviceQueue;
 use super::reads::ExpertReads;
-use super::ready::{Ablation, Body, Devices, Ready, ReadySegment, ReadySegments, Recorder, make_ready};
+use super::ready::{Ablation, Body, Devices, Ready, ReadySegments, Recorder, make_ready};
 use super::scales::Scales;
 use super::sent::{LastChosen, Steps};
 use super::stream::Streams;
@@ -244,7 +244,7 @@ impl GpuModel {
     /// Classes of products of a token with one example each, those with the most weights first.
     pub(crate) fn products(&self) -> Vec<(ProductClass, MulMatVec)> {
         let mut all: Vec<(ProductClass, MulMatVec, u64)> = Vec::new();
-        for r in [&self.ready.decode[0].body, &self.ready.decode[0].head].into_iter().flatten() {
+        for r in self.ready.token_at(0).into_iter().flatten() {
             let Some(call) = &r.planned.product else { continue };
             let class = call.class();
             match all.iter_mut().find(|a| a.0 == class) {
@@ -282,34 +282,32 @@ impl GpuModel {
 
     /// Dispatches of one token at a full context: (per layer, total with greedy sampling).
     pub fn dispatches_per_token(&self) -> (f64, usize) {
-        let d = self.ready.decode_at(self.config.n_ctx - 1);
-        let layers = d.body.iter().filter(|r| r.planned.part != "embed").count();
+        let all = self.ready.token_at(self.config.n_ctx - 1);
+        let layers = all[0].iter().filter(|r| r.planned.part != "embed").count();
         let per_layer = layers as f64 / self.n_layer.max(1) as f64;
-        (per_layer, d.body.len() + d.head.len() + self.ready.argmax.len())
+        (per_layer, all.into_iter().map(Vec::len).sum())
     }
 
     /// Dispatches of a token, in order: part of the model, kernel, and the reason for choosing it.
     pub fn explain(&self) -> Vec<(&'static str, &'static str, String)> {
-        let d = self.ready.decode_at(self.config.n_ctx - 1);
         let line =
             |r: &Ready| (r.planned.part, r.planned.dispatch.kernel.name, r.planned.dispatch.why.clone());
-        [&d.body, &d.head, &self.ready.argmax].into_iter().flatten().map(line).collect()
+        self.ready.token_at(self.config.n_ctx - 1).into_iter().flatten().map(line).collect()
     }
 
     /// Segments of one run of a batch of `n_col` columns at `pos`.
-    fn batch(&self, n_col: u32, pos: u32) -> [&ReadySegment; 3] {
+    fn batch(&self, n_col: u32, pos: u32) -> Vec<&Ready> {
         if n_col == 1 {
-            let d = self.ready.decode_at(pos);
-            [&d.body, &d.head, &self.ready.argmax]
+            self.ready.token_at(pos).into_iter().flatten().collect()
         } else {
             let p = self.ready.prompt_of(n_col);
             let head = p.head_of(1);
-            [&p.body, &head.pick, &head.head]
+            [&p.body, &head.pick, &head.head].into_iter().flatten().collect()
         }
     }
 
     pub(crate) fn timeline(&self, n_col: u32, pos: u32) -> Vec<&Planned> {
-        self.batch(n_col, pos).into_iter().flatten().map(|r| &r.planned).collect()
+        self.batch(n_col, pos).into_iter().map(|r| &r.planned).collect()
     }
 
     /// Sets the approximate time limit of a prefill submission; default: 100 ms.
@@ -339,7 +337,7 @@ impl GpuModel {
             }
         }
         let all = match self.ready.prompt_of(n_planned).has_each {
-            true => Columns::of(columns.iter().map(|c| (c.seq, c.pos))),
+            true => Columns::of(columns.iter().map(|c| (c.seq, c.pos)), self.config.few()),
             false => (columns.len() as u32).into(),
         };
         let mut rows = [0; step::MAX_PICK];
@@ -414,7 +412,7 @@ impl GpuModel {
         pos: u32,
         mut after: impl FnMut(&mut wgpu::ComputePass<'_>),
     ) {
-        for r in self.batch(columns.n, pos).into_iter().flatten() {
+        for r in self.batch(columns.n, pos) {
             if let Some([x, y, z]) = r.planned.grid(columns) {
                 pass.set_pipeline(&r.compiled.pipeline);
                 pass.set_bind_group(0, &r.group, &[]);

@@ -13,7 +13,7 @@ use super::lanes::{ChosenAt, CrossingId, Lanes};
 use super::model::GpuModel;
 use super::ready::{Body, Devices};
 use super::sent::{LastChosen, Sent};
-use super::steps::{body_of, column_bytes};
+use super::steps::column_bytes;
 use super::tape::Tape;
 use crate::error::RuntimeError;
 use crate::plan::Columns;
@@ -88,7 +88,7 @@ impl GpuModel {
             if let Some(crossing) = back.take() {
                 chosen = self.share_chosen(lanes, crossing, n as u32);
             }
-            let body = body_of(step, i);
+            let body = self.body_of(step, i);
             if self.first.is_some() {
                 let own = own.iter().map(|c| c.repeated(i)).collect();
                 self.send_first(lanes, body, own, chosen.take());

@@ -137,10 +137,31 @@ pub(super) enum Body {
 }
 
 impl ReadySegments {
-    /// The plan for a token at position `pos`.
+    /// The plan for a token at position `pos`, if there are plans for one ([`Self::body_at`]).
     pub(super) fn decode_at(&self, pos: u32) -> &ReadyDecode {
         let plans = &self.decode;
         plans.iter().find(|d| pos < d.max_key).unwrap_or(&plans[plans.len() - 1])
+    }
+
+    /// The layers for a token at position `pos`: a deterministic plan of several columns runs it, too.
+    pub(super) fn body_at(&self, pos: u32) -> Body {
+        if self.decode.is_empty() { Body::Many { n_col: 1 } } else { Body::One { pos } }
+    }
+
+    /// The layers, the logits and the greedy choice of a token at position `pos`.
+    pub(super) fn token_at(&self, pos: u32) -> [&ReadySegment; 4] {
+        const NONE: &ReadySegment = &Vec::new();
+        match self.body_at(pos) {
+            Body::One { pos } => {
+                let plan = self.decode_at(pos);
+                [&plan.body, NONE, &plan.head, &self.argmax]
+            }
+            Body::Many { n_col } => {
+                let plan = self.prompt_of(n_col);
+                let head = plan.head_of(1);
+                [&plan.body, &head.pick, &head.head, &self.argmax]
+            }
+        }
     }
 
     /// The plan for `n_col` columns.

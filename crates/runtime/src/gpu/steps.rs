@@ -193,7 +193,7 @@ impl GpuModel {
         let mut tape = Tape::new(self.recorder());
         self.record_take(&mut tape, &step.columns[piece.clone()]);
         for i in 0..step.options.repeat {
-            let body = body_of(step, i);
+            let body = self.body_of(step, i);
             for (cut, part) in self.ready.body(body).chunks(self.per_submit(body, n as u32)).enumerate() {
                 if cut > 0 {
                     tape.cut();
@@ -248,7 +248,7 @@ impl GpuModel {
             if let Some(index) = chosen.take() {
                 self.share_columns(n, index).await?;
             }
-            let body = body_of(step, i);
+            let body = self.body_of(step, i);
             let columns = columns.later(i);
             let from = self.stream(body, columns).await?;
             let mut tape = Tape::new(self.recorder());
@@ -287,6 +287,14 @@ impl GpuModel {
         Ok(())
     }
 
+    /// The plan of a step in the given repetition.
+    pub(super) fn body_of(&self, step: &Sent, i: u32) -> Body {
+        match step.options.n_planned {
+            1 if step.picks.n_hidden() == 0 => self.ready.body_at(step.columns[0].pos + i),
+            n_col => Body::Many { n_col },
+        }
+    }
+
     /// Writes the columns of a piece; returns its picks, and what grids depend on.
     pub(super) fn place(&mut self, step: &Sent, piece: Range<usize>) -> (PiecePicks, Columns) {
         let picks = step.picks.within(piece.start as u32..piece.end as u32);
@@ -321,7 +329,7 @@ impl GpuModel {
         if n_head == 0 {
             return;
         }
-        match body_of(step, i) {
+        match self.body_of(step, i) {
             Body::One { pos } => tape.run(&self.ready.decode_at(pos).head, 1),
             Body::Many { .. } => {
                 let head = self.ready.prompt_of(step.options.n_planned).head_of(step.picks.n_head());
@@ -495,14 +503,6 @@ impl GpuModel {
 /// Bytes of `n` columns of a step, with its header.
 pub(super) fn column_bytes(n: u32) -> u64 {
     4 * (HEADER + COLUMN * n as usize) as u64
-}
-
-/// The plan of a step in the given repetition.
-pub(super) fn body_of(step: &Sent, i: u32) -> Body {
-    match step.options.n_planned {
-        1 if step.picks.n_hidden() == 0 => Body::One { pos: step.columns[0].pos + i },
-        n_col => Body::Many { n_col },
-    }
 }
 
 /// Rows of `width` values with stride `ld`.

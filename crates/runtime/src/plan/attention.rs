@@ -216,7 +216,7 @@ impl Expander<'_> {
             ("step", Slot::Step),
             ("sinks", Slot::Aux(sinks)),
         ];
-        let few = self.n_col <= mul_mat_vec::FewColumns::MAX;
+        let few = self.n_col <= self.config.few();
         if !self.caps.alone && self.goes_one_by_one(self.n_col) {
             self.attention_each(&call, &bind, y_slot)?;
         }
@@ -237,7 +237,7 @@ impl Expander<'_> {
     /// True if the leading columns may go one by one. Tiles would process columns of several sequences one after the
     /// other along all keys; the plans for few columns have at most twice as many.
     fn goes_one_by_one(&self, n_col: u32) -> bool {
-        n_col <= 2 * mul_mat_vec::FewColumns::MAX || self.config.n_seq > 1
+        n_col <= 2 * self.config.few() || self.config.n_seq > 1
     }
 
     /// True if a step is attention that can round its result to f16 on all devices.
@@ -281,7 +281,7 @@ impl Expander<'_> {
         };
         let dispatch = call.each(self.caps)?;
         // Where tiles follow, the work of a sequence is theirs.
-        let counts = u64::from(self.n_col <= mul_mat_vec::FewColumns::MAX);
+        let counts = u64::from(self.n_col <= self.config.few());
         let (per_key, per_pair) = work_of(&call);
         let (wide, n_part) = (f32s(n_head * kv.d_v), f32s(call.parts_len()));
         let moved = counts * if splits == 1 { 2 * wide } else { wide + 2 * n_part };

@@ -1,6 +1,6 @@
 //! Sizes that a plan is made for, and those that follow from them.
 
-use chaski_kernels::ops::mul_mat_vec::ActivationPrecision;
+use chaski_kernels::ops::mul_mat_vec::{ActivationPrecision, FewColumns};
 use chaski_kernels::step::{self, Choice};
 use chaski_kernels::{KvLayout, Tuning};
 use ggml_format::GgmlType;
@@ -29,6 +29,9 @@ pub struct PlanConfig {
     pub f16_tiles: bool,
     /// Precision of activations in products with weights of integers; `None`: automatic.
     pub inputs: Option<ActivationPrecision>,
+    /// Run every step by one plan, whose kernels sum in the same order for any number of columns, so that the bits of a
+    /// column do not depend on the others. Chunks are at most [`Self::MAX_DETERMINISTIC`] columns.
+    pub deterministic: bool,
     /// Tuning measured on this device.
     pub tuning: Tuning,
     /// Slots of each sequence's ring of chosen tokens, a power of two.
@@ -60,6 +63,9 @@ pub enum CpuLayers {
 }
 
 impl PlanConfig {
+    /// Maximum number of columns of a deterministic plan: attention goes column by column.
+    pub const MAX_DETERMINISTIC: u32 = step::MAX_PICK as u32;
+
     /// A plan for the whole model on each device, with an f16 cache of pages of 64 tokens and all fusions.
     pub fn new(n_ctx: u32, n_seq: u32, max_col: u32) -> PlanConfig {
         PlanConfig {
@@ -71,6 +77,7 @@ impl PlanConfig {
             kv: (GgmlType::F16, GgmlType::F16),
             f16_tiles: false,
             inputs: None,
+            deterministic: false,
             tuning: Tuning::default(),
             ring: 64,
             fusions: Fusions::ALL,
@@ -80,6 +87,11 @@ impl PlanConfig {
             shares: Vec::new(),
             cpu: None,
         }
+    }
+
+    /// Columns of a sequence up to which attention goes column by column. Where it always does, there are no tiles.
+    pub fn few(&self) -> u32 {
+        if self.deterministic { Self::MAX_DETERMINISTIC } else { FewColumns::MAX }
     }
 
     /// The fusion rules, without those that experts elsewhere exclude.

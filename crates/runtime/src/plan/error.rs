@@ -33,6 +33,14 @@ pub enum PlanError {
         /// A hint.
         help: &'static str,
     },
+    /// A chunk too large for a deterministic plan.
+    #[error("a deterministic plan has at most {limit} columns, not {found}")]
+    Deterministic {
+        /// Requested columns.
+        found: u32,
+        /// The limit.
+        limit: u32,
+    },
     /// The graph has no logits.
     #[error("the graph lacks {what}")]
     Missing {

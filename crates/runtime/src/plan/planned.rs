@@ -1,7 +1,7 @@
 //! A planned dispatch: what it binds, how its grid grows, and what it costs.
 
 use chaski_kernels::ops::mul_mat_join::MulMatJoin;
-use chaski_kernels::ops::mul_mat_vec::{FewColumns, MulMatVec};
+use chaski_kernels::ops::mul_mat_vec::MulMatVec;
 use chaski_kernels::{Dispatch, Route, step};
 
 /// The buffer of a binding.
@@ -118,14 +118,14 @@ impl From<u32> for Columns {
 
 impl Columns {
     /// Columns of sequences at positions, given as (sequence, position), the first of them by themselves if their
-    /// sequences have few columns: tiles would go through the keys of one sequence after the other.
-    pub fn of(columns: impl Iterator<Item = (u32, u32)>) -> Columns {
+    /// sequences have at most `few` columns: tiles would go through the keys of one sequence after the other.
+    pub fn of(columns: impl Iterator<Item = (u32, u32)>, few: u32) -> Columns {
         let mut all = Columns::default();
         // The run of the sequence that is being read: its sequence, columns, keys.
         let (mut run, mut leads) = ((u32::MAX, 0, 0), true);
         for (seq, pos) in columns.chain([(u32::MAX, 0)]) {
             if seq != run.0 {
-                leads &= run.1 <= FEW && all.each + run.1 <= step::MAX_PICK as u32;
+                leads &= run.1 <= few && all.each + run.1 <= step::MAX_PICK as u32;
                 if leads {
                     all.each += run.1;
                     all.keys = all.keys.max(run.2);
@@ -144,9 +144,6 @@ impl Columns {
         Columns { keys: self.keys + n, ..self }
     }
 }
-
-/// Columns of a sequence up to which attention goes column by column.
-const FEW: u32 = FewColumns::MAX;
 
 impl Planned {
     /// The grid for columns; `None` if there is nothing to do.
@@ -239,13 +236,18 @@ pub type Segment = Vec<Planned>;
 
 #[cfg(test)]
 mod tests {
+    use chaski_kernels::ops::mul_mat_vec::FewColumns;
+
     use super::*;
+
+    /// As in the default configuration.
+    const FEW: u32 = FewColumns::MAX;
 
     fn of(runs: &[(u32, u32, u32)]) -> Columns {
         // Sequence, first position, number of columns.
         let columns: Vec<(u32, u32)> =
             runs.iter().flat_map(|(seq, pos, n)| (*pos..pos + n).map(move |p| (*seq, p))).collect();
-        Columns::of(columns.iter().copied())
+        Columns::of(columns.iter().copied(), FEW)
     }
 
     #[test]
@@ -262,5 +264,8 @@ mod tests {
         let many: Vec<_> = (0..30).map(|seq| (seq, 5, 5)).collect();
         assert_eq!(of(&many), Columns { n: 150, each: 60, keys: 10 });
         assert_eq!(mixed.later(3).keys, 103);
+        // Without tiles all do.
+        let all = Columns::of((0..60).map(|pos| (0, pos)), u32::MAX);
+        assert_eq!(all, Columns { n: 60, each: 60, keys: 60 });
     }
 }

@@ -40,6 +40,9 @@ const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 25
 /// use teams of threads that read each weight once, some more use smaller tiles and split K. More such plans would save
 /// less than compiling their kernels costs.
 fn smaller(devices: &[&Caps], config: &PlanConfig) -> Vec<u32> {
+    if config.deterministic {
+        return Vec::new();
+    }
     // Alone kernels are the same for any number of columns.
     let shares = !devices.iter().all(|c| c.alone);
     let has_narrow = devices.iter().any(|c| c.uses_coop());
@@ -85,6 +88,10 @@ pub fn plan_on(
 ) -> Result<Segments, PlanError> {
     let caps = *devices.last().ok_or(PlanError::NoDevice)?;
     devices.iter().try_for_each(|caps| check_cache(graph, caps, config))?;
+    let (found, limit) = (config.max_col, PlanConfig::MAX_DETERMINISTIC);
+    if config.deterministic && found > limit && !graph.is_encoder() {
+        return Err(PlanError::Deterministic { found, limit });
+    }
     let logits = graph.logits.ok_or(PlanError::Missing { what: "logits" })?;
     // Operations after the output product work in place.
     let logits = steps.list.last().map_or(logits, |s| steps.output(graph, s));
@@ -165,7 +172,11 @@ pub fn plan_on(
     let mut covered = 0;
     // Alone kernels are the same for any number of keys.
     let alone = devices.iter().all(|c| c.alone);
-    let splits = if alone { &SPLITS[SPLITS.len() - 1..] } else { &SPLITS[..] };
+    let splits = match (config.deterministic, alone) {
+        (true, _) => &[],
+        (false, true) => &SPLITS[SPLITS.len() - 1..],
+        (false, false) => &SPLITS[..],
+    };
     for (max_key, groups, groups_of_large) in splits.iter().copied() {
         if covered < config.n_ctx {
             e.reset();
@@ -304,7 +315,7 @@ fn prompt_plan(
     let body = e.body(body, head, max_col)?;
     let max_row = all_cols.min(max_col);
     // One token of a prompt, few answers, many.
-    let fewer = [1, MulMat::few(e.caps)].into_iter().filter(|n| *n < max_row);
+    let fewer = [1, MulMat::few(e.caps)].into_iter().filter(|n| *n < max_row && !e.config.deterministic);
     let fewer = fewer.filter(|n| *n == 1 || !e.caps.alone).collect::<Vec<_>>();
     let mut heads = Vec::new();
     for n_row in fewer.into_iter().chain([max_row]) {
