@@ -138,6 +138,26 @@ fn a_text_has_the_same_vector_alone_and_beside_others() {
     }
 }
 
+/// Deterministic runs have the same bits on GPUs, too.
+#[test]
+fn vectors_of_deterministic_runs_do_not_depend_on_other_texts() {
+    let _t = Timed::new("encoders, deterministic");
+    for (name, set) in [("modern-bert", FeatureSet::Sg), ("nomic-bert-moe", FeatureSet::Base)] {
+        let f = Fixture::encoder(name);
+        let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
+        let texts = [&f.tokens[..7], &f.tokens[10..41], &f.tokens[3..4], &f.tokens[..7], &f.tokens[20..40]];
+        let find = |deterministic, texts: &[&[u32]]| {
+            let config = RunnerConfig { n_ctx: 128, deterministic, ..RunnerConfig::default() };
+            let runner = block_on(Runner::load(&model, &target(Some(set)), &config, |_| {}));
+            let mut service = Service::of(runner.unwrap_or_else(|e| panic!("{name}: {}", chain(&e))), &model);
+            service.embed(texts, Pooling::None, VectorNorm::None)
+        };
+        let each = |deterministic| texts.map(|text| find(deterministic, &[text]).remove(0));
+        assert!(find(true, &texts) == each(true), "{name}");
+        assert!(find(false, &texts) != each(false), "{name}: without the option, too, so the test sees nothing");
+    }
+}
+
 /// Layers on two devices have the same bits. Experts that come to the device when they are used run a few at a time, so
 /// that some sums have another order.
 #[test]

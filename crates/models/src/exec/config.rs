@@ -314,9 +314,13 @@ impl RunnerConfig {
         Ok(in_cpu_memory(self.cpu_within_memory(model, &graph)?.n_byte_without(&graph, &absent)))
     }
 
-    /// Number of sequences: texts of an encoder that run together cost no memory.
+    /// Number of sequences: texts of an encoder that run together cost no memory, but share tiles of attention.
     fn n_seq_for<S: ByteSource>(&self, model: &Model<S>) -> u32 {
-        self.n_seq.max(if model.arch().is_encoder { ENCODED } else { 1 })
+        match (model.arch().is_encoder, self.deterministic) {
+            (true, true) => 1,
+            (true, false) => self.n_seq.max(ENCODED),
+            (false, _) => self.n_seq.max(1),
+        }
     }
 
     /// The sizes of a model on the CPU.
