@@ -205,6 +205,11 @@ fn config(n_ctx: u32) -> PlanConfig {
     PlanConfig::new(n_ctx, 1, 512.min(n_ctx))
 }
 
+fn deterministic() -> PlanConfig {
+    let max_col = PlanConfig::MAX_DETERMINISTIC;
+    PlanConfig { n_seq: 4, max_col, deterministic: true, ..config(512) }
+}
+
 struct Made {
     graph: Graph,
     steps: Steps,
@@ -375,7 +380,7 @@ fn limits(shape: &Shape) -> Vec<(u64, PlanConfig)> {
     let whole = [u64::from(u32::MAX), 128 << 20].map(|b| (b, config(512)));
     let small = if shape.n_embd <= 256 { vec![64 << 10, 100_000, 300_000] } else { vec![2 << 20, 3_000_001] };
     let small = small.into_iter().map(|b| (b, PlanConfig { max_col: 8, ..config(64) }));
-    whole.into_iter().chain(small).collect()
+    whole.into_iter().chain(small).chain([(u32::MAX.into(), deterministic())]).collect()
 }
 
 /// Every case: name, device, and plan.
@@ -694,6 +699,26 @@ fn check_device(case: &str, caps: &Caps, made: &Made) {
             }
         }
     }
+}
+
+/// One plan for any number of columns, in which no column shares a tile of attention with another.
+#[test]
+fn deterministic_runs_have_one_plan() {
+    for (device, caps) in devices() {
+        let made = make(&SHAPES[0], &caps, &deterministic());
+        let s = &made.segments;
+        let heads: Vec<u32> = s.prompt.iter().flat_map(|p| p.heads.iter().map(|h| h.max_row)).collect();
+        assert_eq!((s.prompt.len(), s.decode.len(), heads), (1, 0, vec![64]), "{device}");
+        let attention = dispatches(&s.prompt[0].body).filter(|p| p.part == "attention");
+        let tiles = attention.filter(|p| matches!(p.columns, Growth::YRest(_))).count();
+        assert_eq!(tiles, 0, "{device}");
+    }
+    let (graph, caps) = (SHAPES[0].graph(512), Caps::base());
+    let steps = fuse(&graph, Fusions::ALL);
+    let mut groups = Groups::new(&graph, &steps, &caps, &Streaming::default()).expect("groups");
+    let config = PlanConfig { max_col: 65, ..deterministic() };
+    let e = plan(&graph, &steps, &mut groups, &caps, &config).expect_err("a column too many");
+    assert_eq!(e.to_string(), "a deterministic plan has at most 64 columns, not 65");
 }
 
 #[test]
