@@ -3,8 +3,8 @@
 //! `cargo run --release --example embed -p chaski -- [MODEL]`
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use chaski::embedding::Pooling;
-use chaski::{EmbedOptions, Engine, Source};
+use chaski::embedding::{EmbedOptions, Pooling};
+use chaski::{Engine, Source};
 
 const TEXTS: [&str; 3] = [
     "The little dog ran to the park.",
@@ -22,7 +22,7 @@ fn main() -> Result<(), chaski::Error> {
         let all = engine.embed(&TEXTS, &options).await?;
         for (text, a) in TEXTS.iter().zip(&all) {
             // Embeddings have length 1, so the dot product is the cosine.
-            let cosine = |b: &chaski::Embedding| -> f32 {
+            let cosine = |b: &chaski::embedding::Embedding| -> f32 {
                 a.vectors[0].iter().zip(&b.vectors[0]).map(|(a, b)| a * b).sum()
             };
             let row: Vec<String> = all.iter().map(|b| format!("{:6.3}", cosine(b))).collect();

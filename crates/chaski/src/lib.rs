@@ -46,11 +46,7 @@ pub mod source;
 mod turns;
 
 pub use builder::EngineBuilder;
-#[cfg(not(target_arch = "wasm32"))]
-pub use chaski_models::ReasoningBudget;
-pub use chaski_models::{
-    EmbedOptions, Embedding, Ends, Finish, GenerateOptions, KvType, Piece, Speculation, Stats,
-};
+pub use chaski_models::{Finish, GenerateOptions, KvType, Piece, Stats};
 pub use chaski_runtime::gpu::Progress;
 pub use chaski_text::{Grammar, Message, SamplerParams};
 pub use chat::{Chat, ChatEvent, Conversation};
@@ -71,6 +67,13 @@ pub mod text {
         TemplateOptions, Tokenizer, ToolCall, Within, builtin_template, builtin_template_names, byte_to_char,
         strip_added_special,
     };
+}
+
+/// Parts of [`GenerateOptions`].
+pub mod options {
+    #[cfg(not(target_arch = "wasm32"))]
+    pub use chaski_models::ReasoningBudget;
+    pub use chaski_models::{Ends, Speculation};
 }
 
 /// Text embeddings: pooling and normalisation.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use chaski::embedding::EmbedOptions;
 use chaski::errors::ModelError;
 use chaski::experts::{ExpertWorker, GpuExpertWorker};
 use chaski::gpu::{Gpu, GpuModel, GpuOptions};
@@ -11,8 +12,7 @@ use chaski::steps::{Driver, Runner, RunnerConfig};
 use chaski::text::Tokenizer;
 use chaski::tools::ImatrixOptions;
 use chaski::{
-    Chat, ChatEvent, Conversation, EmbedOptions, Engine, EngineBuilder, Error, GenerateOptions, Generation,
-    Handle, Source,
+    Chat, ChatEvent, Conversation, Engine, EngineBuilder, Error, GenerateOptions, Generation, Handle, Source,
 };
 use chaski_models::{Lora, Model, Target};
 use chaski_runtime::Tensors;

@@ -1,6 +1,6 @@
 //! Options of speculative decoding, named as in llama.cpp.
 
-use chaski::Speculation;
+use chaski::options::Speculation;
 
 /// Lengths of drafts.
 #[derive(Clone, Debug, Default, clap::Args, serde::Serialize)]

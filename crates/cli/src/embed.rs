@@ -3,8 +3,7 @@
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 
-use chaski::embedding::{Pooling, VectorNorm};
-use chaski::{EmbedOptions, Embedding};
+use chaski::embedding::{EmbedOptions, Embedding, Pooling, VectorNorm};
 use serde_json::json;
 
 use crate::failure::Usage;

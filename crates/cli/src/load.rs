@@ -7,7 +7,8 @@ use chaski::errors::ModelError;
 use chaski::experts::AbsentExperts;
 use chaski::gpu::Stage;
 use chaski::kernels::Tuning;
-use chaski::{DeviceChoice, Engine, Source, Speculation};
+use chaski::options::Speculation;
+use chaski::{DeviceChoice, Engine, Source};
 
 use crate::cache::{self, WarmCache};
 use crate::options::{EngineArgs, Part, Shares, feature_word};

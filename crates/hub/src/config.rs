@@ -90,6 +90,7 @@ pub struct Proxies {
 
 /// Certificates that are trusted.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Roots {
     /// Mozilla's, built in.
     #[default]
@@ -101,6 +102,7 @@ pub enum Roots {
 
 /// Links from snapshots to blobs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Links {
     /// Where the file system can, else files.
     #[default]

@@ -14,6 +14,7 @@ use crate::error::{ModelError, PoolingError};
 
 /// Pooling of the tokens' vectors.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pooling {
     /// None: one vector per token.
     None,

@@ -117,6 +117,7 @@ pub(crate) const CANARIES: [u16; 4] = [1, 8, 64, 100];
 
 /// Place where an expert is computed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Home {
     /// By the executor itself.
     Here,

@@ -120,6 +120,7 @@ impl RowInput {
 
 /// The output of a column.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ColumnOutput {
     /// None.
     Nothing,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
 use chaski::errors::ModelError;
+use chaski::options::Speculation;
 use chaski::serve::{Load, PromptLogprobsRequest, RankRequest, ServeError, StepRecord};
 use chaski::text::{AddSpecial, Constraint, Grammar, Logprobs, ParseSpecial, RenderSpecial, Tokenizer};
-use chaski::{Engine, Handle, Ranker, SamplerParams, Speculation};
+use chaski::{Engine, Handle, Ranker, SamplerParams};
 use serde_json::Value;
 
 use crate::about::About;

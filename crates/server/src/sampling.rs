@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use chaski::options::{Ends, Speculation};
 use chaski::text::{Mirostat, SamplerKind};
-use chaski::{Ends, GenerateOptions, Grammar, SamplerParams, Speculation};
+use chaski::{GenerateOptions, Grammar, SamplerParams};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;

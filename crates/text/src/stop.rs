@@ -26,6 +26,7 @@ pub struct StopStrings {
 
 /// The state of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stopped {
     /// The text continues.
     No,

@@ -4,8 +4,9 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use chaski::kernels::ActivationPrecision;
+use chaski::options::Ends;
 use chaski::text::{LocalTime, RenderSpecial, TemplateOptions};
-use chaski::{DeviceChoice, Ends, GenerateOptions, KvType, Message, SamplerParams};
+use chaski::{DeviceChoice, GenerateOptions, KvType, Message, SamplerParams};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};

@@ -163,6 +163,7 @@ pub struct ModelInfo {
 }
 
 /// The byte sources of this crate as one type.
+#[non_exhaustive]
 pub enum AnySource {
     /// In memory.
     Memory(MemorySource),

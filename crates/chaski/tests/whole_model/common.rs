@@ -157,6 +157,12 @@ pub(crate) fn shared_gpu(set: FeatureSet, checked: bool) -> Arc<Gpu> {
     gpu
 }
 
+/// The device with cooperative matrices, where there is one: software GPUs have none.
+pub(crate) fn coop_gpu() -> Option<Arc<Gpu>> {
+    let gpu = shared_gpu(FeatureSet::Coop, false);
+    gpu.caps().uses_coop().then_some(gpu)
+}
+
 /// An engine for the default model on a GPU.
 pub(crate) fn default_engine() -> EngineBuilder {
     Engine::builder(Source::Default).device(DeviceChoice::Gpu(None))

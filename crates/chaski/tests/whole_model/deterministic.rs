@@ -8,7 +8,7 @@ use chaski_models::serve::{Answer, Event, Handle, Request, serve};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, full, greedy, in_turns, one_in, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, coop_gpu, full, greedy, in_turns, one_in, say, shared_gpu};
 use crate::serve::seeded;
 use crate::stages::gpus;
 use crate::streaming::bits;
@@ -32,12 +32,14 @@ const ALONE: usize = 2;
 
 fn targets() -> Vec<(&'static str, Target)> {
     let gpu = |set| Target::Gpu(shared_gpu(set, false));
-    vec![
+    let coop = coop_gpu().map(|gpu| ("coop", Target::Gpu(gpu)));
+    let all = [
         ("sg", gpu(FeatureSet::Sg)),
         ("base", gpu(FeatureSet::Base)),
         ("alone", gpu(FeatureSet::Alone)),
         ("two devices", Target::Gpus(gpus(2, FeatureSet::Sg))),
-    ]
+    ];
+    all.into_iter().chain(coop).collect()
 }
 
 fn runner(f: &Fixture, target: &Target, deterministic: bool, kv: KvType) -> Runner {

@@ -1,11 +1,11 @@
 //! Embeddings: hidden states, which times the output matrix give the golden logits; and pooling.
 
-use chaski::embedding::{EmbedRequest, Pooling, VectorNorm};
+use chaski::embedding::{EmbedOptions, EmbedRequest, Embedding, Pooling, VectorNorm};
 use chaski::gguf::GgmlType;
 use chaski::kernels::FeatureSet;
 use chaski::serve::Request;
 use chaski::steps::Runner;
-use chaski::{DeviceChoice, EmbedOptions, Embedding, Engine, KvType, Source};
+use chaski::{DeviceChoice, Engine, KvType, Source};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted};
@@ -101,7 +101,7 @@ fn texts_are_pooled_from_the_hidden_states_of_their_tokens() {
     }
     for (cpu, gpu) in all[0].iter().zip(&all[1]) {
         for (cpu, gpu) in cpu.iter().zip(gpu) {
-            let flat = |e: &chaski::Embedding| e.vectors.concat();
+            let flat = |e: &chaski::embedding::Embedding| e.vectors.concat();
             // Products with one column use 16-bit activations or add to quants (see `archs.rs`).
             let e = nmse(&flat(gpu), &flat(cpu));
             assert!(e <= 1e-6, "{e:.1e}");
@@ -152,7 +152,8 @@ fn embeddings_do_not_depend_on_what_runs_beside_them() {
 #[test]
 fn texts_that_cannot_be_embedded_are_errors_that_say_why() {
     let mut engine = engine(DeviceChoice::Cpu);
-    let error = |r: Result<Vec<chaski::Embedding>, chaski::Error>| chain(&r.expect_err("an error"));
+    let error =
+        |r: Result<Vec<chaski::embedding::Embedding>, chaski::Error>| chain(&r.expect_err("an error"));
     let found = error(block_on(engine.embed(&["a"], &EmbedOptions::default())));
     assert_eq!(
         found,

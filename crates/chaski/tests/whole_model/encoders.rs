@@ -1,11 +1,11 @@
 //! Encoders: vectors of tokens and of texts, and scores, as another engine computed them in f32.
 
 use chaski::KvType;
-use chaski::embedding::{EmbedRequest, Pooling, VectorNorm};
+use chaski::embedding::{EmbedOptions, EmbedRequest, Embedding, Pooling, VectorNorm};
 use chaski::kernels::{ActivationPrecision, FeatureSet};
 use chaski::serve::Request;
 use chaski::steps::Runner;
-use chaski::{DeviceChoice, EmbedOptions, Embedding, Engine, Ranker, Source};
+use chaski::{DeviceChoice, Engine, Ranker, Source};
 use chaski_models::serve::{Driver, Handle, serve};
 use chaski_models::{Model, RunnerConfig, Target, Threads};
 use ggml_format::{MemorySource, OwnedValue};
@@ -154,7 +154,10 @@ fn vectors_of_deterministic_runs_do_not_depend_on_other_texts() {
         };
         let each = |deterministic| texts.map(|text| find(deterministic, &[text]).remove(0));
         assert!(find(true, &texts) == each(true), "{name}");
-        assert!(find(false, &texts) != each(false), "{name}: without the option, too, so the test sees nothing");
+        assert!(
+            find(false, &texts) != each(false),
+            "{name}: without the option, too, so the test sees nothing"
+        );
     }
 }
 

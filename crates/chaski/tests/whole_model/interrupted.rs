@@ -1,6 +1,7 @@
 //! Answers that lose their device and continue on another produce the same text.
 
-use chaski::{Engine, GenerateOptions, Generation, Grammar, SamplerParams, Speculation};
+use chaski::options::Speculation;
+use chaski::{Engine, GenerateOptions, Generation, Grammar, SamplerParams};
 
 use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, one_in};
 

@@ -10,7 +10,7 @@ use chaski_models::serve::{Answer, Driver, Handle, serve};
 use chaski_models::{Model, RunnerConfig, Target};
 
 use crate::archs::{Fixture, open};
-use crate::common::{Timed, block_on, chain, full, greedy, nmse, shared_gpu};
+use crate::common::{Timed, block_on, chain, coop_gpu, full, greedy, nmse, shared_gpu};
 use crate::lora::{FIRST, SECOND, attach, targets};
 use crate::serve::outcome;
 use crate::stages::gpus;
@@ -44,6 +44,7 @@ fn ways() -> Vec<(&'static str, Target)> {
         ("alone", of(FeatureSet::Alone)),
     ];
     all.extend(full().then(|| ("base", of(FeatureSet::Base))));
+    all.extend(coop_gpu().map(|gpu| ("cooperative matrices", Target::Gpu(gpu))));
     all
 }
 

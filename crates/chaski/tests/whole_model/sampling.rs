@@ -1,9 +1,10 @@
 //! Sampling, and the ends of generations.
 
+use chaski::options::Speculation;
 use chaski::serve::Request;
 use chaski::steps::RunnerConfig;
 use chaski::text::TemplateOptions;
-use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, Source, Speculation};
+use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, Source};
 use chaski_runtime::gpu::{GpuModel, SampleMode, StepOptions};
 use chaski_runtime::kernels::adjust::{self, AdjustParams};
 use chaski_runtime::kernels::sample::{self, SampleParams};

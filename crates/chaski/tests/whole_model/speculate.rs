@@ -1,10 +1,10 @@
 //! Speculative decoding: the same texts in fewer steps.
 
+use chaski::options::Speculation;
 use chaski::serve::Event;
 use chaski::text::{AddSpecial, ParseSpecial};
 use chaski::{
-    DeviceChoice, Engine, EngineBuilder, GenerateOptions, Grammar, Handle, KvType, SamplerParams,
-    Speculation, Stats,
+    DeviceChoice, Engine, EngineBuilder, GenerateOptions, Grammar, Handle, KvType, SamplerParams, Stats,
 };
 
 use crate::common::{Timed, block_on, default_engine, say};

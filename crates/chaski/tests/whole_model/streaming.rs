@@ -6,10 +6,9 @@ use chaski::errors::{ModelError, RuntimeError};
 use chaski::gguf::{ByteSource, MemorySource, OwnedValue, SourceError};
 use chaski::gpu::GpuOptions;
 use chaski::kernels::FeatureSet;
+use chaski::options::Speculation;
 use chaski::steps::{Runner, RunnerConfig};
-use chaski::{
-    DeviceChoice, Engine, EngineBuilder, Error, GenerateOptions, KvType, SamplerParams, Source, Speculation,
-};
+use chaski::{DeviceChoice, Engine, EngineBuilder, Error, GenerateOptions, KvType, SamplerParams, Source};
 use chaski_models::serve::{Answer, Request};
 use chaski_models::{Model, Target};
 use chaski_runtime::gpu::{ExpertReads, Gpu};

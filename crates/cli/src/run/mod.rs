@@ -11,8 +11,9 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use chaski::options::ReasoningBudget;
 use chaski::text::{LocalTime, RenderSpecial, TemplateOptions};
-use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, ReasoningBudget, SamplerParams, Source};
+use chaski::{ChatPrompt, Engine, GenerateOptions, Grammar, Message, SamplerParams, Source};
 use serde_json::Value;
 
 use crate::draft::DraftArgs;

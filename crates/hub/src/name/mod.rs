@@ -51,6 +51,7 @@ pub struct HubName {
 
 /// Files of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pick {
     /// The usual one.
     Usual,

@@ -112,6 +112,7 @@ impl FromStr for KvType {
 /// Layers whose experts are not loaded, because others compute them
 /// ([`Runner::set_experts`](crate::Runner::set_experts)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AbsentExperts {
     /// None: all experts are loaded.
     #[default]

@@ -44,6 +44,7 @@ impl Pooled {
 
 /// Norm by which an embedding is divided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum VectorNorm {
     /// Nothing.
     None,

@@ -13,6 +13,7 @@ use crate::run::Pooled;
 
 /// Origin of a score.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RankBy {
     /// The first score of the model's head ([`Pooling::Rank`]).
     Head,

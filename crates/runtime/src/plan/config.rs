@@ -53,6 +53,7 @@ pub struct PlanConfig {
 
 /// Layers of the CPU backend: the first ones. It has the embeddings of tokens at least.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CpuLayers {
     /// By its share, which comes before those of the devices in [`PlanConfig::shares`].
     Share,

@@ -1,7 +1,8 @@
 //! Conversations, as all dialects with messages have them.
 
+use chaski::options::ReasoningBudget;
 use chaski::text::{CallChoice, Content, LocalTime, TemplateOptions};
-use chaski::{GenerateOptions, Message, ReasoningBudget};
+use chaski::{GenerateOptions, Message};
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Kind};

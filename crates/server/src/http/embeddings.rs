@@ -6,8 +6,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::Response;
-use chaski::Embedding;
-use chaski::embedding::EmbedRequest;
+use chaski::embedding::{EmbedRequest, Embedding};
 use serde_json::Value;
 
 use super::body;

@@ -82,7 +82,7 @@ fn answers_up_to_the_budget_are_those_without_one() {
 fn drafts_change_nothing() {
     let mut setup = setup(1);
     setup.drafts = true;
-    setup.options.speculation = Some(chaski::Speculation::default());
+    setup.options.speculation = Some(chaski::options::Speculation::default());
     let running = setup.start();
     check(&running, &json!({}), 9);
     check(&running, &json!({"temperature": 1.0, "seed": 3}), 9);

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use chaski::Speculation;
+use chaski::options::Speculation;
 use serde_json::{Value, json};
 
 use crate::serve::{Running, Setup};

@@ -231,6 +231,7 @@ impl Mirostat {
 
 /// A sampler by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SamplerKind {
     /// Penalties on tokens that occurred.
     Penalties,

@@ -23,6 +23,7 @@ pub struct Message {
 /// The content of a message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum Content {
     /// Text.
     Text(String),

@@ -9,6 +9,7 @@ use super::{FimTokens, TokenizerError, TokenizerSpec};
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum TokenKind {
     /// A piece of text.
     Normal,

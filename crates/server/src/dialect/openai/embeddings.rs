@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use chaski::embedding::VectorNorm;
-use chaski::{EmbedOptions, Embedding};
+use chaski::embedding::{EmbedOptions, Embedding, VectorNorm};
 use serde_json::{Value, json};
 
 use super::cache_salt;
