@@ -3,7 +3,7 @@
 use chaski::options::Speculation;
 use chaski::{Engine, GenerateOptions, Generation, Grammar, SamplerParams};
 
-use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, one_in};
+use crate::common::{Failures, Timed, block_on, build, chain, default_engine, greedy, one_in};
 
 const PROMPT: &str = "Once upon a time";
 const N: usize = 24;
@@ -15,7 +15,9 @@ fn interrupted(engine: &mut Engine, options: GenerateOptions, losses: &[usize]) 
     let mut g = engine.generate(PROMPT, options).expect("a generation");
     let mut take = |g: &mut Generation<'_>, n: usize| {
         for _ in 0..n {
-            match block_on(g.next()).expect("an answer that goes on") {
+            let piece = block_on(g.next());
+            let piece = piece.unwrap_or_else(|e| panic!("{text:?}, losses {losses:?}: {}", chain(&e)));
+            match piece {
                 Some(piece) => text.push_str(&piece.text),
                 None => return true,
             }

@@ -75,11 +75,11 @@ impl Texts {
                 Pooling::Cls => vec![rows.next().expect("a row")],
                 Pooling::Last => vec![rows.next_back().expect("a row")],
                 Pooling::Rank => unreachable!("the model has no head"),
-                other => unreachable!("no case has {other}"),
                 Pooling::Mean => {
                     let sum = rows.fold([0.0; 2], |s, r| [s[0] + f64::from(r[0]), s[1] + f64::from(r[1])]);
                     vec![sum.map(|s| (s / n) as f32).to_vec()]
                 }
+                other => unreachable!("no case has {other}"),
             };
             Embedding { n_token: text.len(), vectors }
         };
