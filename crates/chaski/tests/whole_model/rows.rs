@@ -71,6 +71,24 @@ fn gpus_model(
     block_on(GpuModel::load_on(gpus, &graph, plan, Shared(model.clone()), |_| {})).expect("it fits")
 }
 
+/// A step whose masks never come chooses nothing: the next choice of its sequence is read from where it is written.
+#[test]
+fn a_step_that_is_dropped_before_its_masks_chooses_nothing() {
+    let f = Fixture::load("llama-gqa-rope_freqs");
+    let mut m = gpu_model(&opened(&f), &shared_gpu(FeatureSet::Sg, false), |plan| plan);
+    let column = |pos: u32| Column::token(0, f.tokens[pos as usize], pos);
+    let expected: Vec<u32> =
+        (0..3).map(|pos| step(&mut m, &[column(pos)], &[ColumnOutput::Choice], 1).chosen[0]).collect();
+    assert!(expected[1..].iter().any(|token| *token != expected[0]), "{expected:?}");
+    for _ in 0..3 {
+        m.send_step(&[column(0)], &[ColumnOutput::MaskedChoice], greedy(1)).expect("a step");
+        m.drop_steps();
+    }
+    let found: Vec<u32> =
+        (0..3).map(|pos| step(&mut m, &[column(pos)], &[ColumnOutput::Choice], 1).chosen[0]).collect();
+    assert_eq!(found, expected);
+}
+
 fn cpu_model(model: &TestModel) -> CpuModel {
     let graph = block_on(model.graph(64)).expect("a graph");
     let sizes = CpuConfig {

@@ -65,6 +65,13 @@ impl Sent {
         self.n_sent < self.columns.len() || self.held.is_some()
     }
 
+    /// Choosing columns, the first ones, whose choices were submitted.
+    pub(super) fn n_chosen(&self) -> usize {
+        let n_sent = self.picks.within(0..self.n_sent as u32).n_choice;
+        let n_held = self.held.as_ref().map_or(0, |picks| picks.n_choice);
+        (n_sent - n_held) as usize
+    }
+
     /// The sequences, each with the end of its columns.
     pub(super) fn ends(&self) -> impl Iterator<Item = (usize, u32)> {
         let runs = self.columns.chunk_by(|a, b| a.seq == b.seq);

@@ -265,6 +265,7 @@ impl GpuModel {
             let index = tape.submit();
             chosen = index.clone().filter(|_| !is_last);
             self.submitted(step, index);
+            self.note_rings(step, step.chosen.len(), i + 1);
         }
         self.gpu.check()
     }
@@ -455,12 +456,14 @@ impl GpuModel {
         if step.is_left() {
             // In case the device fails, or the future is dropped.
             step.ends().for_each(|(seq, _)| self.state_at[seq] = None);
+            self.note_rings(step, step.n_chosen(), step.options.repeat);
             if self.streams.is_some() {
                 self.run_streamed(step).await?;
             }
             while step.is_left() {
                 self.pace.room(&self.gpu).await?;
                 self.send_piece(step)?;
+                self.note_rings(step, step.n_chosen(), step.options.repeat);
             }
             step.ends().for_each(|(seq, end)| self.state_at[seq] = Some(end));
         }
@@ -491,11 +494,21 @@ impl GpuModel {
         Ok((rows(logits, (self.n_vocab, self.ld_logits)), rows(hidden, self.hidden)))
     }
 
-    /// Drops all unread steps. Submitted parts still run.
+    /// Drops all unread steps. Submitted parts still run, and others choose nothing.
     pub fn drop_steps(&mut self) {
         self.last_chosen.fill(LastChosen::Unknown);
         for step in std::mem::take(&mut self.steps.0).iter().filter(|s| s.is_left()) {
             step.ends().for_each(|(seq, _)| self.state_at[seq] = None);
+            self.note_rings(step, step.n_chosen(), step.options.repeat);
+        }
+    }
+
+    /// Notes where the rings of a step's choosing columns end: the choices of the first `n_chosen` were submitted, of
+    /// `repeat` repetitions. Those of the others may never be.
+    fn note_rings(&mut self, step: &Sent, n_chosen: usize, repeat: u32) {
+        for (i, (seq, first)) in step.chosen.iter().enumerate() {
+            let n_token = if i < n_chosen { repeat } else { 0 };
+            self.ring_at[*seq as usize] = first.wrapping_add(n_token);
         }
     }
 }
