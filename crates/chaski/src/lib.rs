@@ -119,6 +119,8 @@ pub mod experts {
     pub use chaski_runtime::cpu::{ExpertWorker, WorkerConfig};
     #[cfg(not(target_arch = "wasm32"))]
     pub use chaski_runtime::gpu::ExpertWorker as GpuExpertWorker;
+    #[cfg(not(target_arch = "wasm32"))]
+    pub use chaski_runtime::gpu::{ExpertReplay, ReplayPlan};
     pub use chaski_runtime::graph::{ExpertLayer, ExpertPiece, Graph};
     #[cfg(not(target_arch = "wasm32"))]
     pub use chaski_runtime::plan::{PlanConfig, Streaming};

@@ -49,6 +49,9 @@ pub(crate) struct SwarmArgs {
     /// all workers. For slow workers on a fast network
     #[arg(long, requires = "swarm_fast")]
     pub(crate) swarm_rows: bool,
+    /// With --swarm-fast: let pages of another site join, such as https://example.com, beside the hub's own page
+    #[arg(long, value_name = "ORIGIN", requires = "swarm_fast", value_parser = crate::swarm::origin)]
+    pub(crate) swarm_origin: Vec<String>,
 }
 
 impl SwarmArgs {

@@ -44,6 +44,69 @@ pub enum UnitKind {
 /// bytes of an expert of every layer.
 pub const EVEN_LAYERS: &str = "even_layers";
 
+/// The device of a page, as WebGPU tells it: the hub plans for it, and the page replays the plan ([`Welcome::plan`]).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PageCaps {
+    /// Shaders may use f16.
+    pub f16: bool,
+    /// Smallest and largest subgroup, if shaders may use subgroups.
+    pub subgroup: Option<[u32; 2]>,
+    /// A software renderer.
+    pub software: bool,
+    /// Threads of a workgroup.
+    pub max_threads: u32,
+    /// Bytes of workgroup memory.
+    pub max_workgroup_bytes: u32,
+    /// Workgroups along each axis of a grid.
+    pub max_groups: u32,
+    /// Storage buffers that a shader may bind.
+    pub max_bindings: u32,
+    /// Bytes that it may bind of one.
+    pub max_binding_bytes: u64,
+    /// Bytes of a buffer.
+    pub max_buffer_bytes: u64,
+}
+
+impl PageCaps {
+    /// The limits that WebGPU guarantees.
+    pub const LEAST: PageCaps = PageCaps {
+        f16: false,
+        subgroup: None,
+        software: false,
+        max_threads: 256,
+        max_workgroup_bytes: 16 << 10,
+        max_groups: 65535,
+        max_bindings: 8,
+        max_binding_bytes: 128 << 20,
+        max_buffer_bytes: 256 << 20,
+    };
+
+    fn check(&self, kind: Kind) -> Result<(), WireError> {
+        let least = PageCaps::LEAST;
+        let limits = [
+            ("threads of a workgroup", self.max_threads.into(), least.max_threads.into()),
+            ("bytes of a workgroup", self.max_workgroup_bytes.into(), least.max_workgroup_bytes.into()),
+            ("workgroups of an axis", self.max_groups.into(), least.max_groups.into()),
+            ("bindings", self.max_bindings.into(), least.max_bindings.into()),
+            ("bytes of a binding", self.max_binding_bytes, least.max_binding_bytes),
+            ("bytes of a buffer", self.max_buffer_bytes, least.max_buffer_bytes),
+        ];
+        for (name, found, least) in limits {
+            field(kind, name, "at least what WebGPU guarantees", found, found >= least)?;
+        }
+        let [min, max] = self.subgroup.unwrap_or([4, 128]);
+        let is_size = |n: u32| n.is_power_of_two() && (4..=128).contains(&n);
+        let is_right = is_size(min) && is_size(max) && min <= max;
+        field(
+            kind,
+            "size of a subgroup",
+            "powers of two from 4 to 128, the smaller first",
+            max.into(),
+            is_right,
+        )
+    }
+}
+
 /// HELLO: a worker introduces itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
@@ -71,6 +134,9 @@ pub struct Hello {
     pub limits: Limits,
     /// Random bytes.
     pub nonce: Nonce,
+    /// The device of a page, which takes a plan in place of the model's header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<PageCaps>,
 }
 
 /// CHALLENGE: the hub proves that it has the token, and asks for the same.
@@ -118,6 +184,9 @@ pub struct Welcome {
     pub limits: Limits,
     /// Epoch of the assignment that follows.
     pub epoch: u32,
+    /// The plan of a page, as JSON. It has the text of shaders, which other workers take from nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Blob>,
 }
 
 /// Cause of a [`Refuse`].
@@ -281,7 +350,10 @@ impl Control {
     fn check(&self) -> Result<(), WireError> {
         let kind = self.kind();
         match self {
-            Control::Hello(hello) => hello.limits.check(kind),
+            Control::Hello(hello) => {
+                hello.page.iter().try_for_each(|page| page.check(kind))?;
+                hello.limits.check(kind)
+            }
             Control::Welcome(welcome) => {
                 field(kind, "experts of a unit", "more than 0", welcome.block.into(), welcome.block > 0)?;
                 welcome.limits.check(kind)

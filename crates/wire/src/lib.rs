@@ -29,7 +29,7 @@ mod task;
 pub use answer::{Answer, Fail, FailCode};
 pub use assembler::Assembler;
 pub use control::{
-    Assign, Blob, Challenge, Control, Drain, EVEN_LAYERS, Have, Hello, Proof, Refuse, RefuseCode,
+    Assign, Blob, Challenge, Control, Drain, EVEN_LAYERS, Have, Hello, PageCaps, Proof, Refuse, RefuseCode,
     TensorParts, Unit, UnitKind, Welcome,
 };
 pub use error::{ProofError, RowsError, WireError};

@@ -2,12 +2,12 @@
 
 use chaski_wire::{
     Answer, Assembler, Assign, Blob, Body, Challenge, Control, Digest, Drain, Dtype, Fail, FailCode, Frame,
-    Handshake, Have, Hello, Hex, Limits, Pair, Place, Proof, Refuse, RefuseCode, Role, Rows, Run, Span,
-    State, Task, TensorParts, Token, Trim, Unit, UnitKind, Welcome,
+    Handshake, Have, Hello, Hex, Limits, PageCaps, Pair, Place, Proof, Refuse, RefuseCode, Role, Rows, Run,
+    Span, State, Task, TensorParts, Token, Trim, Unit, UnitKind, Welcome,
 };
 
 /// Frames of the golden folder that have a checksum.
-const WITH_CRC: [&str; 5] = ["task-sum", "result", "cancel", "pong", "assign"];
+const WITH_CRC: [&str; 7] = ["task-sum", "result", "cancel", "pong", "assign", "hello-page", "welcome-page"];
 
 fn golden(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -102,6 +102,17 @@ fn control() -> Vec<(&'static str, Control)> {
         parts: vec![0, 3],
         sha256: vec![digest(1), digest(2)],
     };
+    let plan = Blob { path: "/swarm/plan".into(), length: 200_000, sha256: digest(0xef) };
+    let welcome = Welcome {
+        worker: 3,
+        model: digest(0xab),
+        skeleton,
+        block: 8,
+        key: Hex([0x44; 16]),
+        limits,
+        epoch: 1,
+        plan: None,
+    };
     assert_eq!([tensor.offset_of(0), tensor.offset_of(1)], [4096, 7168]);
     vec![
         ("hello", Control::Hello(hello())),
@@ -113,18 +124,9 @@ fn control() -> Vec<(&'static str, Control)> {
             }),
         ),
         ("proof", Control::Proof(Proof { proof: Some(handshake.prove(&token(), Role::Worker)) })),
-        (
-            "welcome",
-            Control::Welcome(Welcome {
-                worker: 3,
-                model: digest(0xab),
-                skeleton,
-                block: 8,
-                key: Hex([0x44; 16]),
-                limits,
-                epoch: 1,
-            }),
-        ),
+        ("welcome", Control::Welcome(welcome.clone())),
+        ("hello-page", Control::Hello(Hello { page: Some(page()), ..hello() })),
+        ("welcome-page", Control::Welcome(Welcome { plan: Some(plan), ..welcome })),
         (
             "refuse",
             Control::Refuse(Refuse { code: RefuseCode::Token, text: "the proof does not fit".into() }),
@@ -157,6 +159,17 @@ fn hello() -> Hello {
         cores: 8,
         limits: Limits::default(),
         nonce: digest(0x11),
+        page: None,
+    }
+}
+
+fn page() -> PageCaps {
+    PageCaps {
+        f16: true,
+        subgroup: Some([16, 32]),
+        max_bindings: 10,
+        max_buffer_bytes: 4 << 30,
+        ..PageCaps::LEAST
     }
 }
 
@@ -182,6 +195,35 @@ fn frames_are_those_of_the_tables() {
         let bytes = golden(&format!("{name}.frame"));
         assert_eq!(Frame::decode(&bytes, &limits).as_ref(), Ok(&frame), "{name}");
         assert_eq!(frame.encode(&limits, WITH_CRC.contains(&name)), Ok(vec![bytes]), "{name}");
+    }
+}
+
+#[test]
+fn a_page_has_at_least_what_webgpu_guarantees() {
+    let decode = |page: PageCaps| {
+        let hello = Frame::plain(Body::Control(Control::Hello(Hello { page: Some(page), ..hello() })));
+        let bytes = hello.encode(&Limits::default(), true).unwrap().swap_remove(0);
+        Frame::decode(&bytes, &Limits::default()).map(|found| assert_eq!(found, hello))
+    };
+    let least = PageCaps::LEAST;
+    decode(least).unwrap();
+    decode(PageCaps { subgroup: Some([4, 128]), ..page() }).unwrap();
+    let wrong = [
+        PageCaps { max_threads: 255, ..least },
+        PageCaps { max_workgroup_bytes: 0, ..least },
+        PageCaps { max_groups: 65534, ..least },
+        PageCaps { max_bindings: 7, ..least },
+        PageCaps { max_binding_bytes: (128 << 20) - 1, ..least },
+        PageCaps { max_buffer_bytes: 1, ..least },
+        PageCaps { subgroup: Some([32, 16]), ..least },
+        PageCaps { subgroup: Some([24, 32]), ..least },
+        PageCaps { subgroup: Some([2, 32]), ..least },
+        PageCaps { subgroup: Some([32, 256]), ..least },
+    ];
+    for page in wrong {
+        let expected = if page.subgroup.is_some() { "powers of two" } else { "WebGPU guarantees" };
+        let error = decode(page).unwrap_err().to_string();
+        assert!(error.contains(expected), "{page:?}: {error}");
     }
 }
 

@@ -51,6 +51,7 @@ async fn join(address: &str, version: &str, nth: u8) -> anyhow::Result<Socket> {
         cores: 1,
         limits: Limits::default(),
         nonce,
+        page: None,
     };
     let first = control(Control::Hello(hello))?;
     socket.send(Message::binary(first.clone())).await?;

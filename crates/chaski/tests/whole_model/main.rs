@@ -28,6 +28,7 @@ mod interrupted;
 mod memory;
 mod mlc;
 mod on_cpu;
+mod pages;
 mod perplexity;
 mod pieces;
 mod qkv;

@@ -87,28 +87,15 @@ impl Catalogue {
         units: &[Unit],
         known: &mut BTreeSet<Unit>,
     ) -> anyhow::Result<Vec<Assign>> {
-        let empty = || Assign { epoch, more: true, units: vec![], files: vec![], tensors: vec![] };
-        let mut messages = vec![empty()];
-        for unit in units {
-            let message = match messages.last_mut() {
-                Some(last) if last.tensors.len() < PIECES => last,
-                _ => {
-                    messages.push(empty());
-                    messages.last_mut().expect("one was added")
-                }
-            };
-            let experts: Vec<u16> = self.shape.experts(*unit).collect();
-            // Assignments change often while workers load; weights are described once.
-            let described: &[u16] = if known.insert(*unit) { &experts } else { &[] };
-            for expert in described {
+        assignment(&self.shape, epoch, units, known, |unit, experts, message| {
+            for expert in experts {
                 for piece in self.pieces(unit.layer, *expert).unwrap_or_default() {
-                    message.tensors.push(self.described(piece, &mut message.files)?);
+                    let described = self.described(piece, &mut message.files)?;
+                    message.tensors.push(described);
                 }
             }
-            message.units.push(chaski_wire::Unit::Experts { layer: unit.layer, experts });
-        }
-        messages.last_mut().expect("there is one").more = false;
-        Ok(messages)
+            Ok(())
+        })
     }
 
     /// A piece with its digest. One part each: no rule says that the parts of a tensor are equally far apart.
@@ -171,6 +158,40 @@ impl Catalogue {
         }
         range.start < range.end && at >= range.end
     }
+}
+
+/// ASSIGN messages for units; `describe` adds the weights of the experts of a unit that is not `known`, which is known
+/// from then on.
+///
+/// # Errors
+/// Those of `describe`.
+pub(crate) fn assignment(
+    shape: &ModelShape,
+    epoch: u32,
+    units: &[Unit],
+    known: &mut BTreeSet<Unit>,
+    mut describe: impl FnMut(Unit, &[u16], &mut Assign) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<Assign>> {
+    let empty = || Assign { epoch, more: true, units: vec![], files: vec![], tensors: vec![] };
+    let mut messages = vec![empty()];
+    let n_piece = |message: &Assign| message.tensors.iter().map(|t| t.parts.len()).sum::<usize>();
+    for unit in units {
+        let message = match messages.last_mut() {
+            Some(last) if n_piece(last) < PIECES => last,
+            _ => {
+                messages.push(empty());
+                messages.last_mut().expect("one was added")
+            }
+        };
+        let experts: Vec<u16> = shape.experts(*unit).collect();
+        // Assignments change often while workers load; weights are described once.
+        if known.insert(*unit) {
+            describe(*unit, &experts, message)?;
+        }
+        message.units.push(chaski_wire::Unit::Experts { layer: unit.layer, experts });
+    }
+    messages.last_mut().expect("there is one").more = false;
+    Ok(messages)
 }
 
 fn read(model: &OpenModel, tensor: &str, offset: u64, bytes: &mut [u8]) -> anyhow::Result<()> {

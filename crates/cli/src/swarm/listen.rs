@@ -19,6 +19,8 @@ use tokio::sync::Semaphore;
 
 use super::catalogue::SKELETON;
 use super::door::{Caller, Door};
+use super::join::{self, JOIN};
+use super::pages::{NO_PAGES, PLAN, PagePlan, Pages};
 use super::session::{self, Hall};
 use super::status::{self, STATUS};
 
@@ -46,24 +48,41 @@ pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// Serves workers; never ready unless the socket fails.
 pub(crate) async fn serve(listener: TcpListener, hall: Arc<Hall>) -> std::io::Result<()> {
     let shared = Shared { hall, connections: Arc::new(Semaphore::new(CONNECTIONS)) };
-    let router = Router::new()
-        .route(SOCKET, get(join))
+    let mut router = Router::new()
+        .route(SOCKET, get(enter))
         .route(SKELETON, get(skeleton))
         .route("/swarm/tensor/{name}", get(tensor))
-        .route(STATUS, get(show))
-        .with_state(shared);
+        .route(STATUS, get(show));
+    if shared.hall.pages.is_some() {
+        router = router
+            .route("/", get(join::page))
+            .route(JOIN, get(join::page))
+            .route("/join/{name}", get(join::file))
+            .route(PLAN, get(plan).options(preflight))
+            .route("/swarm/packed/{layer}", get(packed).options(preflight));
+    }
+    let router = router.with_state(shared);
     axum::serve(Door::new(listener), router.into_make_service_with_connect_info::<Caller>()).await
 }
 
-/// A worker. Pages of other origins may not join: a browser sends `Origin`, and a native worker none.
-async fn join(
+/// A worker: a program, or a page of the hub or of an origin that it allows. A browser sends `Origin`, and a program
+/// none.
+async fn enter(
     State(shared): State<Shared>,
     ConnectInfo(Caller(peer)): ConnectInfo<Caller>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response<Body> {
-    if headers.contains_key(ORIGIN) {
-        return refused(StatusCode::FORBIDDEN, "pages cannot join");
+    let is_page = headers.contains_key(ORIGIN);
+    match &shared.hall.pages {
+        None if is_page => return refused(StatusCode::FORBIDDEN, NO_PAGES),
+        Some(pages) if is_page && !join::is_welcome(&headers, &pages.origins) => {
+            return refused(
+                StatusCode::FORBIDDEN,
+                "pages of this origin cannot join: --swarm-origin allows it",
+            );
+        }
+        _ => {}
     }
     let Ok(permit) = shared.connections.clone().try_acquire_owned() else {
         return refused(StatusCode::SERVICE_UNAVAILABLE, "too many workers");
@@ -71,7 +90,7 @@ async fn join(
     let longest = Limits::default().frame as usize + HEADER;
     let upgrade = upgrade.max_message_size(longest).max_frame_size(longest);
     upgrade.on_upgrade(move |socket| async move {
-        session::serve(socket, shared.hall, peer.ip()).await;
+        session::serve(socket, shared.hall, peer.ip(), is_page).await;
         drop(permit);
     })
 }
@@ -104,7 +123,15 @@ async fn tensor(
         let is_allowed = units.is_some_and(|units| catalogue.is_within(&units, &name, &range));
         is_allowed.then(|| (catalogue.read(&name, range.start, range.end - range.start), range))
     });
-    match made.await {
+    ranged(made.await)
+}
+
+/// Bytes of a range, or why they cannot be read; `None` if they are not the worker's.
+type Ranged = Option<(anyhow::Result<Vec<u8>>, Range<u64>)>;
+
+/// The answer to a request for a range.
+fn ranged(made: Result<Ranged, tokio::task::JoinError>) -> Response<Body> {
+    match made {
         Ok(Some((Ok(bytes), range))) => {
             let part = format!("bytes {}-{}/*", range.start, range.end - 1);
             (StatusCode::PARTIAL_CONTENT, [(CONTENT_RANGE, part)], bytes).into_response()
@@ -116,6 +143,45 @@ async fn tensor(
         }
         Err(_) => refused(StatusCode::INTERNAL_SERVER_ERROR, "the weights cannot be read"),
     }
+}
+
+/// Answers a browser that asks what it may ask.
+async fn preflight(State(shared): State<Shared>, headers: HeaderMap) -> Response<Body> {
+    for_page(&shared, &headers, StatusCode::NO_CONTENT.into_response())
+}
+
+fn for_page(shared: &Shared, headers: &HeaderMap, response: Response<Body>) -> Response<Body> {
+    let others = shared.hall.pages.as_ref().map_or(&[][..], |pages| &pages.origins);
+    join::shared(headers, others, response)
+}
+
+/// The plan of the page that asks.
+async fn plan(State(shared): State<Shared>, headers: HeaderMap) -> Response<Body> {
+    let plan = key(&headers).and_then(|key| plan_of(&shared, &key));
+    let response = match plan {
+        Some(plan) => ([(CONTENT_TYPE, "application/json")], plan.json().to_vec()).into_response(),
+        None => refused(StatusCode::FORBIDDEN, "no page has this key"),
+    };
+    for_page(&shared, &headers, response)
+}
+
+fn plan_of(shared: &Shared, key: &Hex<16>) -> Option<Arc<PagePlan>> {
+    shared.hall.core.units_of(key)?;
+    shared.hall.pages.as_ref().and_then(|pages: &Pages| pages.of(key))
+}
+
+/// A packed expert of a page's units.
+async fn packed(State(shared): State<Shared>, Path(layer): Path<u16>, headers: HeaderMap) -> Response<Body> {
+    let (Some(key), Some(range)) = (key(&headers), range(&headers)) else {
+        let response = refused(StatusCode::BAD_REQUEST, "expected a key and the range of one expert");
+        return for_page(&shared, &headers, response);
+    };
+    let of_key = shared.hall.core.units_of(&key).zip(plan_of(&shared, &key));
+    let made = tokio::task::spawn_blocking(move || {
+        let (units, plan) = of_key?;
+        plan.range(&units, layer, &range).map(|bytes| (bytes, range))
+    });
+    for_page(&shared, &headers, ranged(made.await))
 }
 
 /// The state of the swarm, for programs on this machine.

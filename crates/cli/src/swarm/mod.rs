@@ -10,9 +10,11 @@ pub(crate) mod awake;
 mod catalogue;
 mod door;
 mod driver;
+mod join;
 mod listen;
 mod local;
 mod null;
+mod pages;
 mod plan;
 mod remote;
 mod session;
@@ -32,6 +34,7 @@ use chaski_wire::{Digest, Dtype, Hex, Token};
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use catalogue::{SMALL, shape_of};
+pub(crate) use join::origin;
 pub(crate) use local::call_of;
 pub(crate) use remote::Remote;
 
@@ -39,6 +42,7 @@ use self::awake::Awake;
 use self::catalogue::Catalogue;
 use self::driver::Core;
 use self::local::Locals;
+use self::pages::Pages;
 use self::session::Hall;
 use crate::failure::Usage;
 use crate::model_names::Visit;
@@ -168,8 +172,9 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
         ..HubConfig::new(catalogue.shape().clone(), seed)
     };
     let core = Arc::new(Core::new(config, local, args.swarm.experts_away));
-    let hall =
-        Hall { core: core.clone(), catalogue: catalogue.clone(), token, class: (!is_fast).then_some(class) };
+    let pages = is_fast.then(|| Pages::new(catalogue.clone(), args.swarm.swarm_origin.clone()));
+    let class = (!is_fast).then_some(class);
+    let hall = Hall { core: core.clone(), catalogue: catalogue.clone(), token, class, pages };
     let awake = Awake::new(is_fast && args.device != DeviceChoice::Cpu);
     let runtime = open(address, hall, ui)?;
     runtime.spawn(awake.clone().keep());
@@ -203,7 +208,12 @@ fn open(address: SocketAddr, hall: Hall, ui: &Ui) -> anyhow::Result<tokio::runti
         .build()
         .context("no threads for the swarm")?;
     let listener = runtime.block_on(listen::bind(address))?;
-    ui.say(&format!("workers join at ws://{}", listener.local_addr()?));
+    let address = listener.local_addr()?;
+    ui.say(&format!("workers join at ws://{address}"));
+    if hall.pages.is_some() {
+        let token = hall.token.as_ref().map_or_else(String::new, |token| format!("#{}", token.reveal()));
+        ui.say(&format!("pages join at http://{address}{}{token}", join::JOIN));
+    }
     runtime.spawn(hall.core.clone().keep_time());
     runtime.spawn(warn(hall.core.clone(), ui.clone()));
     runtime.spawn(async move {

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
         ..HubConfig::new(shape.clone(), 1)
     };
     let core = Arc::new(Core::new(config, None, true));
-    let hall = Hall { core: core.clone(), catalogue, token: None, class: None };
+    let hall = Hall { core: core.clone(), catalogue, token: None, class: None, pages: None };
     let runtime = open(args.swarm, hall, ui)?;
     runtime.block_on(wait(&core, args.workers, ui))?;
     let layers = layers(&core, &shape, args)?;

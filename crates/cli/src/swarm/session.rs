@@ -10,8 +10,8 @@ use anyhow::{Context as _, bail};
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use chaski_swarm::{Class, CloseReason, Event, HostId, Joined, PeerId};
 use chaski_wire::{
-    Assembler, Blob, Body, Challenge, Control, Digest, EVEN_LAYERS, Frame, HEADER, Handshake, Header, Hello,
-    Hex, Limits, Refuse, RefuseCode, Role, Token, UnitKind, Welcome,
+    Assembler, Assign, Blob, Body, Challenge, Control, Digest, EVEN_LAYERS, Frame, HEADER, Handshake, Header,
+    Hello, Hex, Limits, Refuse, RefuseCode, Role, Token, UnitKind, Welcome,
 };
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -20,6 +20,7 @@ use tokio::time::timeout;
 
 use super::catalogue::{Catalogue, SKELETON};
 use super::driver::{Connection, Core, Out, worker_id};
+use super::pages::{NO_PAGES, PagePlan, Pages};
 use crate::swarm_options::random;
 
 /// Time for the handshake.
@@ -37,6 +38,8 @@ pub(crate) struct Hall {
     pub(crate) token: Option<Token>,
     /// The class whose workers alone serve, in exact mode.
     pub(crate) class: Option<Digest>,
+    /// What pages need that join; `None` in exact mode.
+    pub(crate) pages: Option<Pages>,
 }
 
 /// A worker that has said who it is and proved the token.
@@ -44,11 +47,13 @@ struct Guest {
     hello: Hello,
     limits: Limits,
     key: Hex<16>,
+    /// The plan of a page.
+    plan: Option<Arc<PagePlan>>,
 }
 
-/// Serves a connection until its end.
-pub(crate) async fn serve(mut socket: WebSocket, hall: Arc<Hall>, ip: IpAddr) {
-    let guest = match timeout(HANDSHAKE, greet(&mut socket, &hall)).await {
+/// Serves a connection until its end. `is_page`: a browser opened it.
+pub(crate) async fn serve(mut socket: WebSocket, hall: Arc<Hall>, ip: IpAddr, is_page: bool) {
+    let guest = match timeout(HANDSHAKE, greet(&mut socket, &hall, is_page)).await {
         Ok(Ok(guest)) => guest,
         Ok(Err(error)) => return tracing::info!(%ip, "a worker was not taken: {error:#}"),
         Err(_) => return tracing::info!(%ip, "a worker was not taken: no handshake within 5 s"),
@@ -57,10 +62,13 @@ pub(crate) async fn serve(mut socket: WebSocket, hall: Arc<Hall>, ip: IpAddr) {
     let (sink, stream) = socket.split();
     let (out, outbox) = mpsc::unbounded_channel();
     let (assign, assignments) = mpsc::unbounded_channel();
-    let Guest { hello, limits, key } = guest;
+    let Guest { hello, limits, key, plan } = guest;
     let worker = joined(&hello, ip);
+    if let (Some(pages), Some(plan)) = (&hall.pages, &plan) {
+        pages.keep(key, plan.clone());
+    }
     // Before it can ask for weights, the hub must know its key, so WELCOME leaves after it has joined.
-    let _ = out.send(Out::Frame(welcome(&hall.catalogue, limits, key)));
+    let _ = out.send(Out::Frame(welcome(&hall.catalogue, limits, key, plan.as_deref())));
     let connection = Connection {
         out: out.clone(),
         assign,
@@ -70,7 +78,8 @@ pub(crate) async fn serve(mut socket: WebSocket, hall: Arc<Hall>, ip: IpAddr) {
         units: BTreeSet::new(),
     };
     let peer = hall.core.join(connection, worker);
-    tokio::spawn(hand_out(assignments, hall.catalogue.clone(), out));
+    let weights = plan.map_or_else(|| Weights::File(hall.catalogue.clone()), Weights::Packed);
+    tokio::spawn(hand_out(assignments, weights, out));
     tokio::select! {
         () = read(stream, &hall.core, peer, limits) => {}
         written = write(sink, outbox, limits) => {
@@ -80,6 +89,30 @@ pub(crate) async fn serve(mut socket: WebSocket, hall: Arc<Hall>, ip: IpAddr) {
         }
     }
     hall.core.leave(peer);
+    hall.pages.iter().for_each(|pages| pages.forget(&key));
+}
+
+/// The weights that a worker fetches.
+#[derive(Clone)]
+enum Weights {
+    /// Ranges of the model's file.
+    File(Arc<Catalogue>),
+    /// Experts in the layout of a page's device.
+    Packed(Arc<PagePlan>),
+}
+
+impl Weights {
+    fn assignment(
+        &self,
+        epoch: u32,
+        units: &[chaski_swarm::Unit],
+        known: &mut BTreeSet<chaski_swarm::Unit>,
+    ) -> anyhow::Result<Vec<Assign>> {
+        match self {
+            Weights::File(catalogue) => catalogue.assignment(epoch, units, known),
+            Weights::Packed(plan) => plan.assignment(epoch, units, known),
+        }
+    }
 }
 
 /// The worker as the state machine sees it. Processes on this machine count as machines of their own.
@@ -100,7 +133,7 @@ fn joined(hello: &Hello, ip: IpAddr) -> Joined {
 }
 
 /// HELLO, CHALLENGE, PROOF.
-async fn greet(socket: &mut WebSocket, hall: &Hall) -> anyhow::Result<Guest> {
+async fn greet(socket: &mut WebSocket, hall: &Hall, is_page: bool) -> anyhow::Result<Guest> {
     let ours = Limits::default();
     let message = receive(socket).await?;
     let Body::Control(Control::Hello(hello)) = Frame::decode(&message, &ours)?.body else {
@@ -129,15 +162,28 @@ async fn greet(socket: &mut WebSocket, hall: &Hall) -> anyhow::Result<Guest> {
         return refuse(socket, RefuseCode::Units, "the hub gives experts, which the worker does not take")
             .await;
     }
+    let plan = match (hello.page, &hall.pages) {
+        (None, _) if is_page => {
+            let text = "a page says what its device can";
+            return refuse(socket, RefuseCode::Protocol, text).await;
+        }
+        (None, _) => None,
+        (Some(_), None) => return refuse(socket, RefuseCode::Build, NO_PAGES).await,
+        (Some(caps), Some(pages)) => match pages.plan(caps, hello.memory).await {
+            Ok(plan) => Some(plan),
+            Err(error) => return refuse(socket, RefuseCode::Units, &format!("{error:#}")).await,
+        },
+    };
     let limits = ours.min(hello.limits);
-    Ok(Guest { hello, limits, key: Hex(random()?) })
+    Ok(Guest { hello, limits, key: Hex(random()?), plan })
 }
 
-fn welcome(catalogue: &Catalogue, limits: Limits, key: Hex<16>) -> Frame {
+fn welcome(catalogue: &Catalogue, limits: Limits, key: Hex<16>, plan: Option<&PagePlan>) -> Frame {
     let (skeleton, sha256) = catalogue.skeleton();
     let skeleton = Blob { path: SKELETON.to_owned(), length: skeleton.len() as u64, sha256 };
     let block = catalogue.shape().block;
-    let welcome = Welcome { worker: 0, model: sha256, skeleton, block, key, limits, epoch: 0 };
+    let plan = plan.map(PagePlan::blob);
+    let welcome = Welcome { worker: 0, model: sha256, skeleton, block, key, limits, epoch: 0, plan };
     Frame::plain(Body::Control(Control::Welcome(welcome)))
 }
 
@@ -223,7 +269,7 @@ async fn write(
 /// Sends assignments, whose weights take time to hash: of several that wait only the last counts.
 async fn hand_out(
     mut assignments: mpsc::UnboundedReceiver<(u32, Vec<chaski_swarm::Unit>)>,
-    catalogue: Arc<Catalogue>,
+    weights: Weights,
     out: mpsc::UnboundedSender<Out>,
 ) {
     let mut known = BTreeSet::new();
@@ -231,10 +277,10 @@ async fn hand_out(
         while let Ok(later) = assignments.try_recv() {
             next = later;
         }
-        let (catalogue, (epoch, units)) = (catalogue.clone(), next);
+        let (weights, (epoch, units)) = (weights.clone(), next);
         let mut described = std::mem::take(&mut known);
         let make = move || {
-            let messages = catalogue.assignment(epoch, &units, &mut described)?;
+            let messages = weights.assignment(epoch, &units, &mut described)?;
             anyhow::Ok((messages, described))
         };
         match tokio::task::spawn_blocking(make).await {

@@ -32,6 +32,11 @@ pub(crate) struct Refused {
     text: String,
 }
 
+/// The hub sent the text of shaders: a worker that ran it would run anything.
+#[derive(Debug, thiserror::Error)]
+#[error("the hub sent a plan with shaders, which pages alone take")]
+pub(crate) struct Plans;
+
 /// A hub that has said WELCOME.
 pub(crate) struct Connection {
     pub(crate) welcome: Welcome,
@@ -41,7 +46,7 @@ pub(crate) struct Connection {
 /// Connects, and proves the token both ways.
 ///
 /// # Errors
-/// No hub, or one that is none; [`Refused`]; a hub without the token.
+/// No hub, or one that is none; [`Refused`]; [`Plans`]; a hub without the token.
 pub(crate) async fn connect(url: &str, hello: Hello, token: Option<&Token>) -> anyhow::Result<Connection> {
     timeout(HANDSHAKE, greet(url, hello, token)).await.with_context(|| format!("{url} does not answer"))?
 }
@@ -67,6 +72,9 @@ async fn greet(url: &str, hello: Hello, token: Option<&Token>) -> anyhow::Result
     let Control::Welcome(welcome) = receive(&mut socket, &ours).await? else {
         bail!("the hub sends no WELCOME");
     };
+    if welcome.plan.is_some() {
+        return Err(Plans.into());
+    }
     Ok(Connection { welcome, socket })
 }
 

@@ -21,8 +21,9 @@ use chaski::experts::WorkerConfig;
 use chaski_wire::{Hello, Hex, Limits, Token, UnitKind};
 use sysinfo::System;
 
-use self::connection::{Connection, Refused};
+use self::connection::{Connection, Plans, Refused};
 use self::products::Device;
+pub(crate) use self::products::{gpu_config, gpu_slots};
 use self::session::End;
 use self::store::Store;
 use crate::options::ThreadArgs;
@@ -133,6 +134,7 @@ impl Site {
             cores: std::thread::available_parallelism().map_or(1, |n| n.get().min(u16::MAX.into()) as u16),
             limits: Limits::default(),
             nonce: Hex(random()?),
+            page: None,
         })
     }
 
@@ -174,5 +176,5 @@ impl Site {
 
 /// True if another attempt would fail in the same way.
 fn is_final(error: &anyhow::Error) -> bool {
-    error.is::<Refused>() || error.is::<chaski_wire::ProofError>()
+    error.is::<Refused>() || error.is::<Plans>() || error.is::<chaski_wire::ProofError>()
 }

@@ -114,6 +114,30 @@ impl Device {
     }
 }
 
+/// Slots for the experts of every layer on a GPU with so much memory for them.
+///
+/// # Errors
+/// Too few for the experts of a token.
+pub(crate) fn gpu_slots(graph: &Graph, shape: &ModelShape, memory: u64) -> anyhow::Result<u32> {
+    let n_slot = shape.even_slots(memory);
+    let least = graph.experts().iter().map(|l| l.n_used).max().unwrap_or(0);
+    if n_slot < least {
+        let of_slot: u64 = shape.layers.iter().map(|layer| layer.expert_bytes).sum();
+        bail!(
+            "a GPU keeps experts of every layer, at least the {least} that a token uses: {} of memory, found {}",
+            bytes(u64::from(least) * of_slot),
+            bytes(memory)
+        );
+    }
+    Ok(n_slot)
+}
+
+/// Sizes of the plan of a GPU with so many slots in each layer.
+pub(crate) fn gpu_config(n_slot: u32) -> PlanConfig {
+    let experts = Streaming { n_layer: u32::MAX, n_slot };
+    PlanConfig { experts, away: true, ..PlanConfig::new(COLUMNS, 1, COLUMNS) }
+}
+
 /// The experts on a device.
 pub(crate) enum Products {
     Cpu(Box<ExpertWorker>),
@@ -135,18 +159,7 @@ impl Products {
             Device::Cpu(config) => return Ok(Products::Cpu(Box::new(ExpertWorker::new(graph, *config)?))),
             Device::Gpu(gpu) => gpu.clone(),
         };
-        let n_slot = device.slots(shape, memory).unwrap_or(0);
-        let least = graph.experts().iter().map(|l| l.n_used).max().unwrap_or(0);
-        if n_slot < least {
-            let of_slot: u64 = shape.layers.iter().map(|layer| layer.expert_bytes).sum();
-            bail!(
-                "a GPU keeps experts of every layer, at least the {least} that a token uses: {} of memory, found {}",
-                bytes(u64::from(least) * of_slot),
-                bytes(memory)
-            );
-        }
-        let experts = Streaming { n_layer: u32::MAX, n_slot };
-        let plan = PlanConfig { experts, away: true, ..PlanConfig::new(COLUMNS, 1, COLUMNS) };
+        let plan = gpu_config(gpu_slots(graph, shape, memory)?);
         let worker = block_on(GpuExpertWorker::new(gpu, graph, &plan)).context("experts on the GPU")?;
         Ok(Products::Gpu(Box::new(worker)))
     }

@@ -40,6 +40,7 @@ fn hello(id: u8, memory: u64) -> Hello {
         cores: 1,
         limits: Limits::default(),
         nonce: Hex([id; 32]),
+        page: None,
     }
 }
 

@@ -36,6 +36,8 @@ mod profile;
 mod queue;
 mod reads;
 mod ready;
+#[cfg(not(target_arch = "wasm32"))]
+mod replay;
 mod reports;
 mod room;
 mod running;
@@ -70,6 +72,11 @@ pub use model::{GpuModel, LoadTimes};
 pub use profile::{Profile, ProfileRow};
 pub use reads::ExpertReads;
 pub use ready::Ablation;
+#[cfg(not(target_arch = "wasm32"))]
+pub use replay::{
+    ExpertReplay, ReplayCall, ReplayCalls, ReplayFill, ReplayGrowth, ReplayKernel, ReplayLayer, ReplayPiece,
+    ReplayPipeline, ReplayPlan, ReplayRoute, ReplayRows, ReplayShard, ReplaySteps,
+};
 pub use room::DeviceMemory;
 pub use sent::{SampleMode, StepOptions};
 pub use tune::TuneStep;

@@ -58,6 +58,12 @@ pub enum PlanError {
     /// Expert offload of a model without experts.
     #[error("the model has no experts to offload to the CPU")]
     NoExperts,
+    /// A part of a plan that a device that only replays cannot have.
+    #[error("experts cannot be planned for a page: {what}")]
+    Replay {
+        /// The part.
+        what: String,
+    },
     /// Expert offload in a browser.
     #[error("experts cannot be offloaded to the CPU in a browser")]
     NoStreaming,

@@ -67,6 +67,10 @@ HELLO = js({
     "build": "0.1.0", "id": "55" * 16, "name": "attic", "features": ["q8"], "units": ["experts", "span"], "device": "cpu", "class": "33" * 32,
     "memory": 4294967296, "cores": 8, "limits": LIMITS, "nonce": "11" * 32,
 })
+PAGE = js({
+    "f16": True, "subgroup": [16, 32], "software": False, "max_threads": 256, "max_workgroup_bytes": 16384, "max_groups": 65535,
+    "max_bindings": 10, "max_binding_bytes": 134217728, "max_buffer_bytes": 4294967296,
+})
 TOKEN = bytes(range(16))
 
 
@@ -108,6 +112,12 @@ FRAMES = {
         "worker": 3, "model": "ab" * 32, "skeleton": {"path": "/swarm/skeleton", "length": 100000, "sha256": "ab" * 32},
         "block": 8, "key": "44" * 16, "limits": LIMITS, "epoch": 1,
     })),
+    "hello-page": frame(1, HELLO[:-1] + b',"page":' + PAGE + b"}", 4),
+    "welcome-page": frame(4, js({
+        "worker": 3, "model": "ab" * 32, "skeleton": {"path": "/swarm/skeleton", "length": 100000, "sha256": "ab" * 32},
+        "block": 8, "key": "44" * 16, "limits": LIMITS, "epoch": 1,
+        "plan": {"path": "/swarm/plan", "length": 200000, "sha256": "ef" * 32},
+    }), 4),
     "refuse": frame(5, js({"code": "token", "text": "the proof does not fit"})),
     "assign": frame(6, js({
         "epoch": 1, "more": False, "units": [{"experts": {"layer": 0, "experts": [0, 3]}}, {"span": {"first": 1, "end": 4}}],

@@ -1,0 +1,279 @@
+// The experts of a page and its connection to a hub: the worker of crates/swarm in JavaScript. It loads units one by one,
+// and computes tasks one by one, of which a few may wait.
+
+import { Cause, FrameError, Kind, control, fail, pong, result, state } from "./frames.js";
+import { sha256 } from "./proof.js";
+import { encodeRows, sums } from "./rows.js";
+
+/** Tasks that wait beside the one that runs. */
+const QUEUE = 4;
+/** Frames that the protocol does not allow, after which the connection is closed. */
+const STRIKES = 3;
+/** First and longest pause before a unit that failed is loaded again, in milliseconds. */
+const AGAIN = [100, 60_000];
+/** Time over which the rate is counted, in milliseconds. */
+const WINDOW = 5_000;
+/** Requests for experts at once. */
+const AT_ONCE = 4;
+
+/** What a page holds of one model, over connections. */
+export class Holdings {
+  /** The digest of each unit's canary, by its name. @type {Map<string, { layer: number, experts: number[], canary: string }>} */
+  units = new Map();
+
+  /** @param {import("./replay.js").Replay} replay @param {string} plan its digest */
+  constructor(replay, plan) {
+    this.replay = replay;
+    this.plan = plan;
+  }
+}
+
+/** Counts of what a page has given, over connections. */
+export class Given {
+  tasks = 0;
+  rows = 0;
+  #recent = [];
+
+  add(rows) {
+    this.tasks++;
+    this.rows += rows;
+    this.#recent.push([performance.now(), rows]);
+  }
+
+  /** Rows a second, lately. */
+  get rate() {
+    const since = performance.now() - WINDOW;
+    while (this.#recent.length > 0 && this.#recent[0][0] < since) this.#recent.shift();
+    return (this.#recent.reduce((sum, [, rows]) => sum + rows, 0) * 1000) / WINDOW;
+  }
+}
+
+/** The units of a message; throws {@link FrameError} for anything else. */
+function named(units) {
+  const is16 = (n) => Number.isInteger(n) && n >= 0 && n < 65536;
+  return units.map((unit) => {
+    const { layer, experts } = unit?.experts ?? {};
+    if (!is16(layer) || !Array.isArray(experts) || experts.length === 0 || !experts.every(is16)) throw new FrameError("a unit that is none");
+    return { name: `${layer}:${experts.join()}`, layer, experts };
+  });
+}
+
+export class Session {
+  /** @type {Holdings | null} */ #holdings = null;
+  #limits;
+  #send;
+  #close;
+  #fetch;
+  #given;
+  #changed;
+  #epoch = 0;
+  /** Units of the last assignment, the most wanted first; null before it. */
+  #wanted = null;
+  #begun = [];
+  /** Where experts are: by layer and expert. */
+  #places = new Map();
+  #waiting = [];
+  #running = null;
+  #isLoading = false;
+  #strikes = 0;
+  #isOver = false;
+  #again = AGAIN[0];
+
+  /**
+   * @param {object} options
+   * @param {object} options.limits of the connection
+   * @param {(bytes: Uint8Array) => void} options.send
+   * @param {(reason: string) => void} options.close
+   * @param {(path: string, offset: number, length: number, sha256: string) => Promise<Uint8Array>} options.fetch weights, compared with their digest
+   * @param {Given} options.given
+   * @param {() => void} options.changed something that a status shows
+   */
+  constructor({ limits, send, close, fetch, given, changed }) {
+    [this.#limits, this.#send, this.#close, this.#fetch, this.#given, this.#changed] = [limits, send, close, fetch, given, changed];
+  }
+
+  /** The device is ready: what it holds is announced, and what is missing is loaded. @param {Holdings} holdings */
+  begin(holdings) {
+    this.#holdings = holdings;
+    this.#settle();
+    for (const name of holdings.units.keys()) this.#announce(name);
+    void this.#load();
+  }
+
+  end() {
+    this.#isOver = true;
+    this.#waiting = [];
+  }
+
+  /** Units that are held, and that are assigned. */
+  get counts() {
+    return { units: this.#holdings?.units.size ?? 0, assigned: this.#wanted?.length ?? 0 };
+  }
+
+  /** Tells the hub whether somebody sees the page. */
+  tell(visible) {
+    this.#send(state({ visible, queue: this.#waiting.length, freeMib: 0 }));
+  }
+
+  /** Takes a message, which {@link Assembler} has checked. @returns {boolean} false if the worker should leave */
+  on(frame) {
+    const { kind, body } = frame;
+    try {
+      if (kind === Kind.TASK) this.#task(frame);
+      else if (kind === Kind.PING) this.#send(pong(body));
+      else if (kind === Kind.CANCEL) this.#waiting = this.#waiting.filter((w) => !body.includes(w.task));
+      else if (kind === Kind.ASSIGN) this.#assign(body);
+      else if (kind === Kind.DRAIN) return false;
+      else if (kind !== Kind.FAIL && kind !== Kind.PONG) throw new FrameError(`kind ${kind} is nothing that a hub sends`);
+    } catch (error) {
+      this.strike(error instanceof FrameError ? error : new FrameError(`${error}`, frame.task));
+    }
+    return true;
+  }
+
+  /** A frame that the protocol does not allow. @param {FrameError} error */
+  strike(error) {
+    this.#strikes++;
+    this.#send(fail({ task: error.task }, Cause.BAD_FRAME, error.message));
+    if (this.#strikes >= STRIKES) this.#close(`the hub sends wrong frames: ${error.message}`);
+  }
+
+  #assign({ epoch, more, units, files, tensors }) {
+    for (const { file, offset, stride, length, parts, sha256: digests, name } of tensors) {
+      const layer = /^experts of layer (\d+)$/.exec(name)?.[1];
+      if (layer === undefined || !Array.isArray(parts) || parts.length !== digests.length || typeof files[file] !== "string") throw new FrameError(`weights of ${name}`);
+      parts.forEach((expert, i) => {
+        const place = { path: files[file], offset: offset + stride * expert, length, sha256: digests[i] };
+        this.#places.set(`${layer}:${expert}`, place);
+      });
+    }
+    const found = named(units);
+    if (this.#begun.length > 65536) throw new FrameError("an assignment without an end");
+    this.#begun.push(...found);
+    if (more) return;
+    [this.#epoch, this.#wanted, this.#begun] = [epoch, this.#begun, []];
+    this.#changed();
+    if (!this.#holdings) return;
+    this.#settle();
+    for (const { name } of this.#wanted) this.#announce(name);
+    void this.#load();
+  }
+
+  /** Frees units that are not wanted any more. */
+  #settle() {
+    if (!this.#wanted) return;
+    const { replay, units } = this.#holdings;
+    const wanted = new Set(this.#wanted.map((unit) => unit.name));
+    for (const [name, { layer, experts }] of units) {
+      if (wanted.has(name)) continue;
+      units.delete(name);
+      for (const expert of experts) replay.remove(layer, expert);
+    }
+  }
+
+  #announce(name) {
+    const unit = this.#holdings.units.get(name);
+    if (!unit) return;
+    const { layer, experts, canary } = unit;
+    this.#send(control(Kind.HAVE, { epoch: this.#epoch, units: [{ experts: { layer, experts } }], canary }));
+  }
+
+  /** The next unit that has room. */
+  #next() {
+    const { replay, units } = this.#holdings;
+    return (this.#wanted ?? []).find(({ name, layer, experts }) => {
+      const { most, held } = replay.room(layer);
+      return !units.has(name) && held + experts.length <= most;
+    });
+  }
+
+  /** Loads units until nothing is missing. One that fails comes after the others, later. */
+  async #load() {
+    if (this.#isLoading) return;
+    this.#isLoading = true;
+    for (let unit = this.#next(); unit && !this.#isOver; unit = this.#next()) {
+      const [begin, tasks] = [performance.now(), this.#given.tasks];
+      let pause = 0;
+      try {
+        await this.#loadUnit(unit);
+        this.#again = AGAIN[0];
+        // Loads take half of the link while tasks come.
+        if (this.#given.tasks > tasks) pause = performance.now() - begin;
+      } catch (error) {
+        if (this.#isOver) break;
+        console.warn(`chaski: experts of layer ${unit.layer}: ${error.message}`);
+        for (const expert of unit.experts) this.#holdings.replay.remove(unit.layer, expert);
+        pause = this.#again;
+        this.#again = Math.min(2 * pause, AGAIN[1]);
+        const at = this.#wanted.indexOf(unit);
+        if (at >= 0) this.#wanted.push(...this.#wanted.splice(at, 1));
+      }
+      this.#changed();
+      if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+    this.#isLoading = false;
+  }
+
+  async #loadUnit({ name, layer, experts }) {
+    const { replay, units } = this.#holdings;
+    for (let i = 0; i < experts.length; i += AT_ONCE) {
+      const some = experts.slice(i, i + AT_ONCE);
+      const packed = await Promise.all(some.map((expert) => this.#bring(layer, expert)));
+      some.forEach((expert, j) => replay.add(layer, expert, packed[j]));
+    }
+    units.set(name, { layer, experts, canary: await sha256(await replay.canary(layer, experts)) });
+    if (this.#isOver) return;
+    // The hub may have changed its mind.
+    if (this.#wanted && !this.#wanted.some((unit) => unit.name === name)) this.#settle();
+    this.#announce(name);
+  }
+
+  #bring(layer, expert) {
+    const place = this.#places.get(`${layer}:${expert}`);
+    if (!place) throw new Error(`the hub has not assigned expert ${expert}`);
+    return this.#fetch(place.path, place.offset, place.length, place.sha256);
+  }
+
+  /** TASK: waits for its turn, or is refused. */
+  #task({ task, epoch, layer, sum, body }) {
+    const came = performance.now();
+    const holdings = this.#holdings;
+    const refuse = (code, retry) => this.#send(fail({ task, epoch, layer }, code, "", retry));
+    if (!holdings || holdings.replay.room(layer).most === 0 || !body.pairs.every((p) => holdings.replay.has(layer, p.expert))) return refuse(Cause.NOT_HELD, 0);
+    if (body.width !== holdings.replay.width) throw new FrameError("rows of another width", task);
+    if (this.#running && this.#waiting.length >= QUEUE) return refuse(Cause.BUSY, 1000);
+    this.#waiting.push({ task, epoch, layer, sum, body, came });
+    void this.#run();
+  }
+
+  async #run() {
+    while (!this.#running && this.#waiting.length > 0 && !this.#isOver) {
+      this.#running = this.#waiting.shift();
+      const answer = await this.#answer(this.#running);
+      this.#running = null;
+      if (!this.#isOver) for (const bytes of answer) this.#send(bytes);
+      this.#changed();
+    }
+  }
+
+  /** The frames that answer a task. @returns {Promise<Uint8Array[]>} */
+  async #answer({ task, epoch, layer, sum, body, came }) {
+    const begin = performance.now();
+    const { nColumn, width, pairs, weights, budget } = body;
+    const head = { task, epoch, layer, sum };
+    const us = (time) => Math.round(1000 * time);
+    if (budget > 0 && us(begin - came) > budget) return [fail(head, Cause.LATE)];
+    try {
+      const products = await this.#holdings.replay.compute(layer, body);
+      const values = weights ? sums(pairs, weights, products, nColumn, width) : products;
+      if (!values.every(Number.isFinite)) throw new Error("a value that is no finite number");
+      const nRow = values.length / width;
+      this.#given.add(pairs.length);
+      const times = { queue: this.#waiting.length, queued: us(begin - came), running: us(performance.now() - begin) };
+      return result(head, encodeRows(values, body.answer), { nRow, width, ...times }, this.#limits);
+    } catch (error) {
+      console.warn(`chaski: task ${task}: ${error.message}`);
+      return [fail(head, Cause.INTERNAL, `${error.message}`)];
+    }
+  }
+}
