@@ -26,6 +26,8 @@ const THREADS: usize = 720_000;
 /// Maximum bytes of the module of folders, which models that are some load, compressed by brotli: the current size and
 /// a little more.
 const FOLDER: usize = 250_000;
+/// Maximum bytes of the JavaScript of a page that is a worker of a swarm, minified, compressed by gzip.
+const SWARM: usize = 15_000;
 
 /// Prints the sizes, and fails if one exceeds its limit.
 pub(crate) fn check(package: &Path) -> anyhow::Result<()> {
@@ -45,6 +47,7 @@ pub(crate) fn check(package: &Path) -> anyhow::Result<()> {
         ("grammars, brotli", size("grammar", 2)?, GRAMMAR),
         ("threads, brotli", size("threads", 2)?, THREADS),
         ("folders, brotli", size("folder", 2)?, FOLDER),
+        ("workers of swarms, gzip", size("swarm", 1)?, SWARM),
     ];
     println!("wasm: {} bytes", module.len());
     for (what, n_byte, bound) in found {

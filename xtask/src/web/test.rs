@@ -10,10 +10,10 @@ use super::kernels;
 use crate::mesa;
 
 /// Tests that need a browser: kernels, the engine on both devices, downloads, answers as elements, the page, and that
-/// of the server.
+/// of the server, tabs as workers of a swarm.
 const IN_BROWSER: &[&str] = &[
     "kernels", "cases", "loading", "facts", "engine", "cpu", "several", "loras", "grammar", "folder",
-    "shared", "prose", "page", "served",
+    "shared", "prose", "page", "served", "swarm",
 ];
 /// Further tests: bundles, clients of OpenAI, threads, other devices and browsers, large models, the whole page and its
 /// pictures.

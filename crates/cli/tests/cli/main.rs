@@ -7,6 +7,7 @@ mod gpu;
 mod hub;
 mod inputs;
 mod numbers;
+mod pages;
 mod progress;
 mod pulls;
 mod renewal;

@@ -20,14 +20,14 @@ use tokio_tungstenite::tungstenite::{Message, WebSocket, connect};
 use crate::swarm::{EXPECTED, Hub, LONG, get, worker};
 use crate::{out, run};
 
-type Socket = WebSocket<MaybeTlsStream<TcpStream>>;
+pub(crate) type Socket = WebSocket<MaybeTlsStream<TcpStream>>;
 
 /// Bytes of the model's experts, and of one.
 const EXPERT_BYTES: u64 = 3 * 256 * 256 / 32 * 34;
-const ALL_BYTES: u64 = 4 * 32 * EXPERT_BYTES;
+pub(crate) const ALL_BYTES: u64 = 4 * 32 * EXPERT_BYTES;
 
 /// HELLO of a worker that does not compute; the hub has to take any class.
-fn hello(id: u8, memory: u64) -> Hello {
+pub(crate) fn hello(id: u8, memory: u64) -> Hello {
     Hello {
         build: env!("CARGO_PKG_VERSION").to_owned(),
         id: Hex([id; 16]),
@@ -44,7 +44,7 @@ fn hello(id: u8, memory: u64) -> Hello {
     }
 }
 
-fn message(control: Control) -> Vec<u8> {
+pub(crate) fn message(control: Control) -> Vec<u8> {
     Frame::plain(Body::Control(control)).encode(&Limits::default(), true).unwrap().swap_remove(0)
 }
 
@@ -56,7 +56,7 @@ fn open(hub: &Hub) -> Socket {
 }
 
 /// The next frame; `None` at the end of the connection.
-fn next(socket: &mut Socket) -> Option<Frame> {
+pub(crate) fn next(socket: &mut Socket) -> Option<Frame> {
     loop {
         match socket.read() {
             Ok(Message::Binary(bytes)) => return Some(Frame::decode(&bytes, &Limits::default()).unwrap()),
@@ -66,7 +66,7 @@ fn next(socket: &mut Socket) -> Option<Frame> {
     }
 }
 
-fn next_control(socket: &mut Socket) -> Option<Control> {
+pub(crate) fn next_control(socket: &mut Socket) -> Option<Control> {
     match next(socket)?.body {
         Body::Control(control) => Some(control),
         other => panic!("{:?}", other.kind()),
@@ -74,7 +74,7 @@ fn next_control(socket: &mut Socket) -> Option<Control> {
 }
 
 /// Sends HELLO, and makes the PROOF that the hub asks for.
-fn greet(socket: &mut Socket, hello: Hello, token: Option<&Token>) -> Vec<u8> {
+pub(crate) fn greet(socket: &mut Socket, hello: Hello, token: Option<&Token>) -> Vec<u8> {
     let worker = hello.nonce;
     let first = message(Control::Hello(hello));
     socket.send(Message::binary(first.clone())).unwrap();

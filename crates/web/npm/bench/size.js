@@ -8,6 +8,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { build } from "vite";
 
 const root = fileURLToPath(new URL("page", import.meta.url));
+const SWARM = fileURLToPath(new URL("../swarm.js", import.meta.url));
 const folder = await mkdtemp(join(tmpdir(), "chaski-size-"));
 
 function brotli(bytes) {
@@ -26,6 +27,10 @@ try {
     const bytes = await readFile(join(folder, "assets", name));
     [bytes.length, gzipSync(bytes, { level: 9 }).length, brotli(bytes)].forEach((n, i) => (sizes[kind][i] += n));
   }
+  // Pages that are workers of a swarm load this alone.
+  const [{ output }] = [await build({ configFile: false, logLevel: "error", build: { write: false, lib: { entry: SWARM, name: "swarm", formats: ["iife"] } } })].flat();
+  const swarm = Buffer.concat(output.map(({ code }) => Buffer.from(code)));
+  sizes.swarm = [swarm.length, gzipSync(swarm, { level: 9 }).length, brotli(swarm)];
   console.log(JSON.stringify(sizes));
 } finally {
   await rm(folder, { recursive: true, force: true });

@@ -247,3 +247,22 @@ test("a lost GPU and a hub that is gone are told, and the tab comes back", { ski
   await page.click("#stop");
   await become(page, "stopped");
 });
+
+test("a hidden tab hands its units over, and gets some again when it is seen", { skip, timeout: 2 * LONG }, async () => {
+  const h = await hub("--swarm-replicas", "1");
+  const [page, other] = [await open(h.link), await open(h.link)];
+  await joined(page);
+  await until(() => isReady(h, 1, 1), "all units in one tab");
+  await joined(other);
+  const show = (visibility) =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, "visibilityState", { value, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, visibility);
+  await show("hidden");
+  const units = () => Promise.all([page, other].map((p) => number(p, "#units")));
+  const all = h.status().units;
+  await until(async () => `${await units()}` === `0,${all}`, "all units in the tab that is seen");
+  await show("visible");
+  await until(async () => (await units())[0] > 0, "units in the tab that is seen again");
+});

@@ -75,6 +75,8 @@ export class Session {
   #waiting = [];
   #running = null;
   #isLoading = false;
+  /** Ends with the last loading. */
+  #loading = Promise.resolve();
   #strikes = 0;
   #isOver = false;
   #again = AGAIN[0];
@@ -97,12 +99,14 @@ export class Session {
     this.#holdings = holdings;
     this.#settle();
     for (const name of holdings.units.keys()) this.#announce(name);
-    void this.#load();
+    this.#load();
   }
 
-  end() {
+  /** The connection is gone. Ends once nothing touches the holdings any more. */
+  async end() {
     this.#isOver = true;
     this.#waiting = [];
+    await this.#loading;
   }
 
   /** Units that are held, and that are assigned. */
@@ -156,7 +160,7 @@ export class Session {
     if (!this.#holdings) return;
     this.#settle();
     for (const { name } of this.#wanted) this.#announce(name);
-    void this.#load();
+    this.#load();
   }
 
   /** Frees units that are not wanted any more. */
@@ -187,10 +191,14 @@ export class Session {
     });
   }
 
-  /** Loads units until nothing is missing. One that fails comes after the others, later. */
-  async #load() {
+  #load() {
     if (this.#isLoading) return;
     this.#isLoading = true;
+    this.#loading = this.#loadAll();
+  }
+
+  /** Loads units until nothing is missing. One that fails comes after the others, later. */
+  async #loadAll() {
     for (let unit = this.#next(); unit && !this.#isOver; unit = this.#next()) {
       const [begin, tasks] = [performance.now(), this.#given.tasks];
       let pause = 0;
@@ -200,18 +208,27 @@ export class Session {
         // Loads take half of the link while tasks come.
         if (this.#given.tasks > tasks) pause = performance.now() - begin;
       } catch (error) {
+        for (const expert of unit.experts) this.#holdings.replay.remove(unit.layer, expert);
         if (this.#isOver) break;
         console.warn(`chaski: experts of layer ${unit.layer}: ${error.message}`);
-        for (const expert of unit.experts) this.#holdings.replay.remove(unit.layer, expert);
         pause = this.#again;
         this.#again = Math.min(2 * pause, AGAIN[1]);
         const at = this.#wanted.indexOf(unit);
         if (at >= 0) this.#wanted.push(...this.#wanted.splice(at, 1));
       }
       this.#changed();
-      if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause));
+      if (pause > 0) await this.#pause(pause);
     }
+    // In the turn that saw nothing missing: a later assignment begins anew.
     this.#isLoading = false;
+  }
+
+  /** Waits, but not beyond the connection. */
+  async #pause(time) {
+    const end = performance.now() + time;
+    while (!this.#isOver && performance.now() < end) {
+      await new Promise((resolve) => setTimeout(resolve, Math.min(end - performance.now(), 500)));
+    }
   }
 
   async #loadUnit({ name, layer, experts }) {

@@ -99,6 +99,8 @@ class Job {
   #session = null;
   #line = null;
   #stopped = new AbortController();
+  /** Ends requests of the connection that is gone. */
+  #gone = new AbortController();
   #state = "connecting";
   #reason = "";
   #told = 0;
@@ -147,7 +149,8 @@ class Job {
     [this.#state, this.#reason] = [state, reason];
     this.#stopped.abort();
     globalThis.document?.removeEventListener("visibilitychange", this.#see);
-    this.#session?.end();
+    void this.#session?.end();
+    this.#gone.abort();
     this.#line?.socket.close(1000);
     this.#holdings?.replay.destroy();
     this.#opened?.device.destroy();
@@ -211,7 +214,8 @@ class Job {
         if (error instanceof SwarmError && error.isFinal) this.#end("failed", error.message);
         this.#reason = error.message;
       }
-      this.#session?.end();
+      this.#gone.abort();
+      await this.#session?.end();
       [this.#session, this.#line] = [null, null];
       if (this.#stopped.signal.aborted) break;
       // The workers of a hub that restarts do not come all at once.
@@ -232,7 +236,9 @@ class Job {
 
   /** Connects, proves the token both ways, and begins to work. */
   async #join() {
-    const line = new Line(this.#urls.socket);
+    const [line, gone] = [new Line(this.#urls.socket), new AbortController()];
+    this.#gone = gone;
+    void line.closed.then(() => gone.abort());
     line.opened.catch(() => {});
     this.#line = line;
     try {
@@ -348,7 +354,7 @@ class Job {
       credentials: "omit",
       redirect: "error",
       referrerPolicy: "no-referrer",
-      signal: this.#stopped.signal,
+      signal: this.#gone.signal,
     });
     if (!response.ok) throw new SwarmError("no_hub", `${path}: ${response.status} ${(await response.text()).slice(0, 200)}`);
     if (Number(response.headers.get("content-length")) !== length) throw new SwarmError("no_hub", `${path}: not ${length} bytes`);

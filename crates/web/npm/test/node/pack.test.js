@@ -29,7 +29,7 @@ const LICENCES = ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-NOTICES.txt"];
 
 test("the package has every file that its modules reach, its types, words and licences, and nothing else", () => {
   const [packed] = JSON.parse(execFileSync("npm", ["pack", "--dry-run", "--json"], { cwd: ROOT, stdio: ["ignore", "pipe", "ignore"] }));
-  const expected = [...reached("node.js", reached("index.js", reached("worker.js"))), "index.d.ts", "worker.d.ts", "node.d.ts", "package.json", "README.md", ...LICENCES];
+  const expected = [...reached("swarm.js", reached("node.js", reached("index.js", reached("worker.js")))), "index.d.ts", "worker.d.ts", "node.d.ts", "swarm.d.ts", "package.json", "README.md", ...LICENCES];
   assert.deepEqual(packed.files.map((file) => file.path).sort(), expected.sort());
   // Without --full the modules under test are built fast, and are twice as large.
   if (full) assert.ok(hasThreads && packed.size < 2_750_000, `${packed.size} bytes`);

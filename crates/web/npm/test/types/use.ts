@@ -1,6 +1,8 @@
 // Uses of the declared types, checked by `tsc` only.
 
 import { Engine, EngineError, capabilities, inspect, models } from "chaski";
+import { SwarmError, work } from "chaski/swarm";
+import type { SwarmJob, SwarmStatus } from "chaski/swarm";
 import type OpenAI from "openai";
 
 const controller = new AbortController();
@@ -62,3 +64,9 @@ try {
 } catch (error) {
   if (error instanceof EngineError && error.code === "device_lost") console.log(error.hint, ranked, content, total, fits, chat, plain, either);
 }
+
+const job: SwarmJob = await work("ws://127.0.0.1:8090", { token: "0".repeat(32), memory: 2 ** 30, onStatus: (status: SwarmStatus) => console.log(status.rate) });
+job.stop();
+if ((await job.done).state === "failed") console.log(job.status.reason, SwarmError.name);
+// @ts-expect-error memory is in bytes
+await work("ws://127.0.0.1:8090", { memory: "1G" });
