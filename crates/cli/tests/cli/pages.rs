@@ -52,7 +52,10 @@ fn pages_of_the_hub_and_of_named_origins_may_join() {
     }
     let join_page = get(&hub.swarm, "GET /join HTTP/1.1\r\n", "");
     assert_eq!(status(&join_page), "200");
-    assert!(join_page.contains("frame-ancestors 'none'") && join_page.contains("Join a swarm"), "{join_page}");
+    assert!(
+        join_page.contains("frame-ancestors 'none'") && join_page.contains("Join a swarm"),
+        "{join_page}"
+    );
     assert!(get(&hub.swarm, "GET /join/work.js HTTP/1.1\r\n", "").contains("export async function work"));
     assert_eq!(status(&get(&hub.swarm, "GET /join/..%2Fmod.rs HTTP/1.1\r\n", "")), "404");
     let ask = |origin: &str| {
@@ -77,7 +80,9 @@ fn a_page_fetches_its_plan_and_its_own_experts_alone() {
     let hub = Hub::start(&["--swarm-fast", "--swarm-replicas", "1"]);
     // Room for a quarter of the experts: eight of 32 in each layer.
     let (mut socket, control) = join(&hub, page(1, ALL_BYTES / 4));
-    let Some(Control::Welcome(Welcome { plan: Some(plan), key, .. })) = control else { panic!("{control:?}") };
+    let Some(Control::Welcome(Welcome { plan: Some(plan), key, .. })) = control else {
+        panic!("{control:?}")
+    };
     let fetch = |path: &str, key: Hex<16>, more: &str| {
         get(&hub.swarm, &format!("GET {path} HTTP/1.1\r\nauthorization: Bearer {key}\r\n{more}"), "")
     };
