@@ -3,7 +3,7 @@ export class SwarmError extends Error {
   readonly code: "bad_request" | "insecure_context" | "no_webgpu" | "no_hub" | "refused" | "token" | "device_lost";
 }
 
-/** What a page gives at present. */
+/** The share of a page at present. */
 export interface SwarmStatus {
   /** `stopped` and `failed` are the last ones. */
   state: "connecting" | "loading" | "working" | "waiting" | "stopped" | "failed";

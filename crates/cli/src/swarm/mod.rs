@@ -18,6 +18,7 @@ mod pages;
 mod plan;
 mod remote;
 mod session;
+mod slots;
 pub(crate) mod status;
 
 use std::net::SocketAddr;
@@ -37,6 +38,7 @@ pub(crate) use catalogue::{SMALL, shape_of};
 pub(crate) use join::origin;
 pub(crate) use local::call_of;
 pub(crate) use remote::Remote;
+pub(crate) use slots::{gpu_config, gpu_slots};
 
 use self::awake::Awake;
 use self::catalogue::Catalogue;

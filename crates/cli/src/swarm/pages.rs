@@ -13,7 +13,7 @@ use chaski_wire::{Assign, Blob, Digest, Hex, PageCaps, TensorParts};
 use sha2::{Digest as _, Sha256};
 
 use super::catalogue::{Catalogue, assignment};
-use crate::worker::{gpu_config, gpu_slots};
+use super::slots::{gpu_config, gpu_slots};
 
 /// Path of a page's plan at a hub.
 pub(crate) const PLAN: &str = "/swarm/plan";

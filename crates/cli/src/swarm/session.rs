@@ -38,7 +38,7 @@ pub(crate) struct Hall {
     pub(crate) token: Option<Token>,
     /// The class whose workers alone serve, in exact mode.
     pub(crate) class: Option<Digest>,
-    /// What pages need that join; `None` in exact mode.
+    /// The plans of pages; `None` in exact mode.
     pub(crate) pages: Option<Pages>,
 }
 

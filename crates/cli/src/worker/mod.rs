@@ -23,7 +23,6 @@ use sysinfo::System;
 
 use self::connection::{Connection, Plans, Refused};
 use self::products::Device;
-pub(crate) use self::products::{gpu_config, gpu_slots};
 use self::session::End;
 use self::store::Store;
 use crate::options::ThreadArgs;

@@ -16,7 +16,7 @@ const WINDOW = 5_000;
 /** Requests for experts at once. */
 const AT_ONCE = 4;
 
-/** What a page holds of one model, over connections. */
+/** Experts of one model in a page, over connections. */
 export class Holdings {
   /** The digest of each unit's canary, by its name. @type {Map<string, { layer: number, experts: number[], canary: string }>} */
   units = new Map();

@@ -121,7 +121,7 @@ class Job {
     return this;
   }
 
-  /** What the page gives at present. */
+  /** The share of the page at present. */
   get status() {
     const counts = this.#session?.counts ?? { units: this.#holdings?.units.size ?? 0, assigned: 0 };
     const { tasks, rows, rate } = this.#given;
