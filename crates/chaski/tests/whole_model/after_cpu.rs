@@ -32,7 +32,7 @@ fn families() -> Vec<(&'static str, f64)> {
 }
 
 fn config(n_seq: u32) -> RunnerConfig {
-    RunnerConfig { n_ctx: 80, n_seq, chunk: 32, kv: KvType::F32, ..RunnerConfig::default() }
+    RunnerConfig { n_ctx: 64, n_seq, chunk: 32, kv: KvType::F32, ..RunnerConfig::default() }
 }
 
 fn load(model: &Model<MemorySource>, gpus: &[Arc<Gpu>], config: &RunnerConfig) -> Result<Runner, ModelError> {
