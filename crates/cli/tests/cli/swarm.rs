@@ -213,16 +213,17 @@ fn two_workers_give_the_text_of_one_machine() {
     assert_workers_computed(&seen);
 }
 
-/// Of the tasks that a hub tells at its end, some were computed by workers. On a busy machine answers may be overdue,
-/// which the hub computes itself.
+/// Workers answered some of the tasks that a hub tells at its end: it computed fewer, or checked an answer. On a busy
+/// machine each may be overdue, and then the hub computes it, too.
 fn assert_workers_computed(seen: &str) {
     let number = |name: &str| {
         let (before, _) = seen.split_once(name)?;
         before.rsplit(' ').next()?.parse::<u64>().ok()
     };
-    let numbers = number(" tasks: ").zip(number(" by the hub"));
-    let (tasks, by_hub) = numbers.unwrap_or_else(|| panic!("{seen}"));
-    assert!(by_hub < tasks, "{seen}");
+    let numbers =
+        [" tasks: ", " by the hub", " checked"].map(|name| number(name).unwrap_or_else(|| panic!("{seen}")));
+    let [tasks, by_hub, checked] = numbers;
+    assert!(by_hub < tasks || checked > 0, "{seen}");
 }
 
 /// Logits of some tokens on a device, with workers on two others if `swarm` is not empty.
