@@ -45,28 +45,8 @@ fn every_option_of_run_has_a_variable_and_a_key() {
     let run = common(&root);
     // Some value that the option takes.
     let candidates = [
-        "true",
-        "7",
-        "1",
-        "0.5",
-        "f16",
-        "f32",
-        "base",
-        "json",
-        "always",
-        "linear",
-        "top_k",
-        "k",
-        "1+1",
-        "a=int:1",
-        "{}",
-        "3,1",
-        "x,1",
-        "x",
-        "system",
-        "layer",
-        "[::1]:1",
-        "http://a.b",
+        "true", "7", "1", "0.5", "f16", "f32", "base", "json", "always", "linear", "top_k", "k", "1+1",
+        "a=int:1", "{}", "3,1", "x,1", "x", "system", "layer", "[::1]:1", "http://a",
     ];
     let mut n = 0;
     for arg in options(run, &root) {
