@@ -1,13 +1,13 @@
 /** Why a page cannot be a worker; the message is for people. */
 export class SwarmError extends Error {
-  readonly code: "bad_request" | "insecure_context" | "no_webgpu" | "no_hub" | "refused" | "token" | "device_lost";
+  readonly code: "bad_request" | "insecure_context" | "no_webgpu" | "no_hub" | "refused" | "token" | "plan" | "device_lost";
 }
 
 /** The share of a page at present. */
 export interface SwarmStatus {
   /** `stopped` and `failed` are the last ones. */
   state: "connecting" | "loading" | "working" | "waiting" | "stopped" | "failed";
-  /** Why it waits, or has failed; else empty. */
+  /** Why it waits, or has failed; else empty, as after `stop`. */
   reason: string;
   /** The address of the hub. */
   hub: string;

@@ -78,6 +78,8 @@ impl FailCode {
     pub const WEIGHTS: FailCode = FailCode(8);
     /// Another fault of the worker.
     pub const INTERNAL: FailCode = FailCode(9);
+    /// The step has more columns than the worker has a plan for.
+    pub const COLUMNS: FailCode = FailCode(10);
 }
 
 /// No rows for a task, or a complaint about a frame.

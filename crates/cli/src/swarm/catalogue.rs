@@ -76,8 +76,7 @@ impl Catalogue {
     }
 
     /// ASSIGN messages for units, with the places and digests of the weights of those that are not `known`, which are
-    /// known
-    /// from then on. Reads and hashes weights that were not asked for before.
+    /// known from then on. Reads and hashes weights that were not asked for before.
     ///
     /// # Errors
     /// Bytes that cannot be read.

@@ -14,7 +14,7 @@ use axum::response::IntoResponse as _;
 /// Path of the join page.
 pub(crate) const JOIN: &str = "/join";
 /// Scripts come from the hub alone, and no other page may frame this one, so that nobody else's button is clicked.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws: wss:; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// A row for each file.
@@ -67,18 +67,31 @@ fn of(kind: &'static str, text: &'static str) -> Response<Body> {
 
 /// True if the origin of a request is that of the hub's own page, or one of `others`.
 ///
-/// The hub's own is that of `Host`, which has to be an address or `localhost`: a name could be somebody else's, who has
-/// it point here.
+/// The hub's own is that of `Host`, if [`is_here`] takes it.
 pub(crate) fn is_welcome(headers: &HeaderMap, others: &[String]) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let (Some(origin), Some(host)) = (text(ORIGIN), text(HOST)) else { return false };
     if others.iter().any(|other| other == origin) {
         return true;
     }
-    let Ok(authority) = host.parse::<Authority>() else { return false };
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
-    let is_here = name == "localhost" || name.parse::<std::net::IpAddr>().is_ok();
-    is_here && ["http://", "https://"].iter().any(|scheme| origin.strip_prefix(scheme) == Some(host))
+    is_here(headers) && ["http://", "https://"].iter().any(|scheme| origin.strip_prefix(scheme) == Some(host))
+}
+
+/// True if `Host` is an address or `localhost`, and no name that somebody else could have point here.
+pub(crate) fn is_here(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    host.is_some_and(|authority| {
+        let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok()
+    })
+}
+
+/// Keeps an answer out of caches, and browsers from guessing its type.
+pub(crate) fn unkept(mut response: Response<Body>) -> Response<Body> {
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 /// Lets a page of an allowed origin read an answer.
@@ -133,6 +146,9 @@ mod tests {
         }
         // A name that somebody has point to this machine.
         assert!(!welcome("http://evil.example:8090", "evil.example:8090"));
+        let is_here = |host: &str| is_here(&HeaderMap::from_iter([(HOST, host.parse().unwrap())]));
+        assert!(is_here("127.0.0.1:8090") && is_here("[::1]:8090") && is_here("localhost"));
+        assert!(!is_here("evil.example:8090") && !is_here("localhost.evil.example") && !is_here(""));
         assert!(!is_welcome(&HeaderMap::new(), &[]));
     }
 

@@ -21,7 +21,8 @@ mod session;
 mod slots;
 pub(crate) mod status;
 
-use std::net::SocketAddr;
+use std::io::IsTerminal as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -213,8 +214,8 @@ fn open(address: SocketAddr, hall: Hall, ui: &Ui) -> anyhow::Result<tokio::runti
     let address = listener.local_addr()?;
     ui.say(&format!("workers join at ws://{address}"));
     if hall.pages.is_some() {
-        let token = hall.token.as_ref().map_or_else(String::new, |token| format!("#{}", token.reveal()));
-        ui.say(&format!("pages join at http://{address}{}{token}", join::JOIN));
+        let is_shown = std::io::stderr().is_terminal();
+        link(address, hall.token.as_ref(), is_shown).iter().for_each(|line| ui.say(line));
     }
     runtime.spawn(hall.core.clone().keep_time());
     runtime.spawn(warn(hall.core.clone(), ui.clone()));
@@ -224,6 +225,26 @@ fn open(address: SocketAddr, hall: Hall, ui: &Ui) -> anyhow::Result<tokio::runti
         }
     });
     Ok(runtime)
+}
+
+/// Lines with the link of the join page. It has the token if `is_shown`, and nobody keeps the lines.
+fn link(address: SocketAddr, token: Option<&Token>, is_shown: bool) -> Vec<String> {
+    let here: IpAddr = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    let fragment =
+        token.filter(|_| is_shown).map_or_else(String::new, |token| format!("#{}", token.reveal()));
+    let url = format!("http://{}{}{fragment}", SocketAddr::new(here, address.port()), join::JOIN);
+    let mut lines = vec![format!("pages join at {url}")];
+    if !here.is_loopback() || address.ip().is_unspecified() {
+        lines.push("pages on other machines: browsers need https or a tunnel (docs/swarm.md)".to_owned());
+    }
+    if token.is_some() && !is_shown {
+        lines.push("in that link # and the token follow, which are printed on terminals alone".to_owned());
+    }
+    lines
 }
 
 /// Waits for workers, and says now and then how far they are. Returns units for which nobody has room.
@@ -315,6 +336,20 @@ mod tests {
         {
             assert!(without_room(&shape, &unplaced, rest).unwrap().ends_with(end));
         }
+    }
+
+    #[test]
+    fn links_can_be_opened_and_have_the_token_on_terminals_alone() {
+        let token = Token::new([0x0f; 16]);
+        let first =
+            |address: &str, token, is_shown| link(address.parse().unwrap(), token, is_shown).swap_remove(0);
+        let here = "pages join at http://127.0.0.1:8090/join";
+        assert_eq!(first("127.0.0.1:8090", None, true), here);
+        assert_eq!(first("127.0.0.1:8090", Some(&token), true), format!("{here}#{}", "0f".repeat(16)));
+        assert_eq!(first("0.0.0.0:8090", Some(&token), false), here);
+        assert_eq!(first("[::]:8090", None, false), "pages join at http://[::1]:8090/join");
+        let all = link("0.0.0.0:1".parse().unwrap(), Some(&token), false).join("\n");
+        assert!(!all.contains("0f0f") && all.contains("other machines") && all.contains("# and the token"));
     }
 
     #[test]

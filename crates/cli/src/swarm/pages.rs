@@ -3,13 +3,14 @@
 //! A page has neither planner nor kernels: it gets a plan as data, and experts in the layout of its device.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, ensure};
+use axum::body::Bytes;
 use chaski::experts::ExpertReplay;
 use chaski::kernels::Caps;
 use chaski_swarm::Unit;
-use chaski_wire::{Assign, Blob, Digest, Hex, PageCaps, TensorParts};
+use chaski_wire::{Assign, Blob, Digest, Hex, PageCaps, Refuse, RefuseCode, TensorParts};
 use sha2::{Digest as _, Sha256};
 
 use super::catalogue::{Catalogue, assignment};
@@ -21,6 +22,10 @@ pub(crate) const PLAN: &str = "/swarm/plan";
 pub(crate) const PACKED: &str = "/swarm/packed/";
 /// Longest plan, in bytes: pages take no longer one.
 const LONGEST: usize = 64 << 20;
+/// Plans at once. A page says what its device can, so it could ask for any number.
+const MOST: usize = 32;
+/// Plans that are kept without a page, for one that comes back.
+const IDLE: usize = 4;
 /// Refusal of a page by a hub in exact mode.
 pub(crate) const NO_PAGES: &str = "pages serve hubs with --swarm-fast alone";
 
@@ -29,7 +34,7 @@ pub(crate) struct PagePlan {
     catalogue: Arc<Catalogue>,
     replay: ExpertReplay,
     /// As pages get it.
-    json: Vec<u8>,
+    json: Bytes,
     digest: Digest,
     /// Digests of packed experts by layer and expert, each computed once.
     digests: Mutex<HashMap<(u16, u16), Digest>>,
@@ -62,15 +67,15 @@ impl PagePlan {
         let replay = pollster::block_on(made).context("experts cannot be planned for this page")?;
         let (found, most) = (replay.plan().max_bindings(), page.max_bindings);
         ensure!(found <= most as usize, "a shader binds {found} buffers, the page's device {most}");
-        let json = serde_json::to_vec(replay.plan())?;
+        let json = Bytes::from(serde_json::to_vec(replay.plan())?);
         ensure!(json.len() <= LONGEST, "a plan of {} bytes, at most {LONGEST} are sent", json.len());
         let digest = Hex(Sha256::digest(&json).into());
         Ok(PagePlan { catalogue, replay, json, digest, digests: Mutex::default() })
     }
 
     /// As pages get it.
-    pub(crate) fn json(&self) -> &[u8] {
-        &self.json
+    pub(crate) fn json(&self) -> Bytes {
+        self.json.clone()
     }
 
     /// Where the plan is.
@@ -145,15 +150,43 @@ impl PagePlan {
     }
 }
 
-/// Plans in use by device and slots.
-type Plans = HashMap<(PageCaps, u32), Weak<PagePlan>>;
+/// Plans by device and slots, the last used at the end.
+struct Plans<K, P>(Vec<(K, Arc<P>)>);
+
+impl<K: PartialEq, P> Plans<K, P> {
+    /// The plan of a key, which is made if it is not there; `None` if too many are in use.
+    fn get<E>(&mut self, key: K, make: impl FnOnce() -> Result<P, E>) -> Result<Option<Arc<P>>, E> {
+        let found = self.0.iter().position(|(k, _)| *k == key).map(|at| self.0.remove(at).1);
+        self.forget(IDLE);
+        if found.is_none() && self.0.len() >= MOST {
+            self.forget(0);
+        }
+        if found.is_none() && self.0.len() >= MOST {
+            return Ok(None);
+        }
+        let plan = found.map_or_else(|| make().map(Arc::new), Ok)?;
+        self.0.push((key, plan.clone()));
+        Ok(Some(plan))
+    }
+
+    /// Forgets plans of no page but the last `n`.
+    fn forget(&mut self, n: usize) {
+        let is_idle = |(_, plan): &(K, Arc<P>)| Arc::strong_count(plan) == 1;
+        let mut excess = self.0.iter().filter(|p| is_idle(p)).count().saturating_sub(n);
+        self.0.retain(|p| {
+            let is_excess = excess > 0 && is_idle(p);
+            excess -= usize::from(is_excess);
+            !is_excess
+        });
+    }
+}
 
 /// The plans of a hub's pages.
 pub(crate) struct Pages {
     catalogue: Arc<Catalogue>,
     /// Other origins whose pages may join.
     pub(crate) origins: Vec<String>,
-    plans: Arc<Mutex<Plans>>,
+    plans: Arc<Mutex<Plans<(PageCaps, u32), PagePlan>>>,
     /// By the key of a page's requests.
     by_key: Mutex<HashMap<Hex<16>, Arc<PagePlan>>>,
 }
@@ -161,28 +194,31 @@ pub(crate) struct Pages {
 impl Pages {
     /// No pages yet.
     pub(crate) fn new(catalogue: Arc<Catalogue>, origins: Vec<String>) -> Pages {
-        Pages { catalogue, origins, plans: Arc::default(), by_key: Mutex::default() }
+        let plans = Arc::new(Mutex::new(Plans(Vec::new())));
+        Pages { catalogue, origins, plans, by_key: Mutex::default() }
     }
 
-    /// The plan for a device with so much memory for experts.
+    /// The plan for a device with so much memory for experts. It is made even if nobody waits for it any more, and kept
+    /// for the next attempt.
     ///
     /// # Errors
-    /// Too little memory, or a model that cannot be planned for the device.
-    pub(crate) async fn plan(&self, page: PageCaps, memory: u64) -> anyhow::Result<Arc<PagePlan>> {
+    /// Too little memory, a model that cannot be planned for the device, or too many plans.
+    pub(crate) async fn plan(&self, page: PageCaps, memory: u64) -> Result<Arc<PagePlan>, Refuse> {
         let (catalogue, plans) = (self.catalogue.clone(), self.plans.clone());
         let make = move || {
             let n_slot = gpu_slots(catalogue.graph(), catalogue.shape(), memory)?;
             // Held until the plan is there: tabs that join together have the same one.
-            let mut plans = lock(&plans);
-            if let Some(plan) = plans.get(&(page, n_slot)).and_then(Weak::upgrade) {
-                return Ok(plan);
-            }
-            plans.retain(|_, plan| plan.strong_count() > 0);
-            let plan = Arc::new(PagePlan::new(catalogue, &page, n_slot)?);
-            plans.insert((page, n_slot), Arc::downgrade(&plan));
-            Ok(plan)
+            lock(&plans).get((page, n_slot), || PagePlan::new(catalogue, &page, n_slot))
         };
-        tokio::task::spawn_blocking(make).await?
+        let made = tokio::task::spawn_blocking(make).await;
+        match made.unwrap_or_else(|panic| Err(panic.into())) {
+            Ok(Some(plan)) => Ok(plan),
+            Ok(None) => {
+                let text = format!("the hub has plans for {MOST} kinds of devices and memories in use");
+                Err(Refuse { code: RefuseCode::Full, text })
+            }
+            Err(error) => Err(Refuse { code: RefuseCode::Units, text: format!("{error:#}") }),
+        }
     }
 
     /// The plan of the page with a key.
@@ -196,5 +232,33 @@ impl Pages {
 
     pub(crate) fn forget(&self, key: &Hex<16>) {
         lock(&self.by_key).remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(plans: &mut Plans<usize, usize>, key: usize) -> Option<Arc<usize>> {
+        plans.get::<()>(key, || Ok(key)).unwrap()
+    }
+
+    #[test]
+    fn a_plan_is_kept_for_a_page_that_comes_back_and_their_number_is_bounded() {
+        let mut plans = Plans(Vec::new());
+        assert_eq!(plans.get(0, || Err("no plan")), Err("no plan"));
+        drop(get(&mut plans, 0));
+        let again = plans.get(0, || Err("it is made again")).unwrap();
+        drop(again);
+        // Without a page few are kept, the last ones.
+        (0..10).for_each(|key| drop(get(&mut plans, key)));
+        let kept: Vec<usize> = plans.0.iter().map(|(key, _)| *key).collect();
+        assert_eq!(kept, [5, 6, 7, 8, 9]);
+        let used: Vec<Arc<usize>> = (100..100 + MOST).map(|key| get(&mut plans, key).unwrap()).collect();
+        assert_eq!((plans.0.len(), get(&mut plans, 0)), (MOST, None));
+        assert_eq!(get(&mut plans, 100), Some(used[0].clone()), "one that is in use is there");
+        drop(used);
+        assert_eq!(get(&mut plans, 0).as_deref(), Some(&0));
+        assert_eq!(plans.0.len(), IDLE + 1);
     }
 }

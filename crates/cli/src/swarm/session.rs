@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use chaski_swarm::{Class, CloseReason, Event, HostId, Joined, PeerId};
 use chaski_wire::{
@@ -47,8 +48,6 @@ struct Guest {
     hello: Hello,
     limits: Limits,
     key: Hex<16>,
-    /// The plan of a page.
-    plan: Option<Arc<PagePlan>>,
 }
 
 /// Serves a connection until its end. `is_page`: a browser opened it.
@@ -58,11 +57,15 @@ pub(crate) async fn serve(mut socket: WebSocket, hall: Arc<Hall>, ip: IpAddr, is
         Ok(Err(error)) => return tracing::info!(%ip, "a worker was not taken: {error:#}"),
         Err(_) => return tracing::info!(%ip, "a worker was not taken: no handshake within 5 s"),
     };
+    let plan = match planned(&mut socket, &guest.hello, hall.pages.as_ref()).await {
+        Ok(plan) => plan,
+        Err(error) => return tracing::info!(%ip, "a page was not taken: {error:#}"),
+    };
     tracing::info!(%ip, name = guest.hello.name, "a worker joins");
     let (sink, stream) = socket.split();
     let (out, outbox) = mpsc::unbounded_channel();
     let (assign, assignments) = mpsc::unbounded_channel();
-    let Guest { hello, limits, key, plan } = guest;
+    let Guest { hello, limits, key } = guest;
     let worker = joined(&hello, ip);
     if let (Some(pages), Some(plan)) = (&hall.pages, &plan) {
         pages.keep(key, plan.clone());
@@ -162,20 +165,35 @@ async fn greet(socket: &mut WebSocket, hall: &Hall, is_page: bool) -> anyhow::Re
         return refuse(socket, RefuseCode::Units, "the hub gives experts, which the worker does not take")
             .await;
     }
-    let plan = match (hello.page, &hall.pages) {
-        (None, _) if is_page => {
-            let text = "a page says what its device can";
-            return refuse(socket, RefuseCode::Protocol, text).await;
-        }
-        (None, _) => None,
-        (Some(_), None) => return refuse(socket, RefuseCode::Build, NO_PAGES).await,
-        (Some(caps), Some(pages)) => match pages.plan(caps, hello.memory).await {
-            Ok(plan) => Some(plan),
-            Err(error) => return refuse(socket, RefuseCode::Units, &format!("{error:#}")).await,
-        },
-    };
+    if is_page && hello.page.is_none() {
+        return refuse(socket, RefuseCode::Protocol, "a page says what its device can").await;
+    }
+    if hello.page.is_some() && hall.pages.is_none() {
+        return refuse(socket, RefuseCode::Build, NO_PAGES).await;
+    }
     let limits = ours.min(hello.limits);
-    Ok(Guest { hello, limits, key: Hex(random()?), plan })
+    Ok(Guest { hello, limits, key: Hex(random()?) })
+}
+
+/// The plan of a page; `None` for other workers. It takes longer than a handshake may.
+async fn planned(
+    socket: &mut WebSocket,
+    hello: &Hello,
+    pages: Option<&Pages>,
+) -> anyhow::Result<Option<Arc<PagePlan>>> {
+    let (Some(caps), Some(pages)) = (hello.page, pages) else { return Ok(None) };
+    let mut made = std::pin::pin!(pages.plan(caps, hello.memory));
+    let made = loop {
+        // A silent connection would be closed.
+        match timeout(SENDING, &mut made).await {
+            Ok(made) => break made,
+            Err(_) => timeout(SENDING, socket.send(Message::Ping(Bytes::new()))).await??,
+        }
+    };
+    match made {
+        Ok(plan) => Ok(Some(plan)),
+        Err(Refuse { code, text }) => timeout(SENDING, refuse(socket, code, &text)).await?,
+    }
 }
 
 fn welcome(catalogue: &Catalogue, limits: Limits, key: Hex<16>, plan: Option<&PagePlan>) -> Frame {

@@ -361,7 +361,7 @@ impl Hub {
         let Some(at) = self.peers.get_mut(&peer) else { return };
         match fail.code {
             FailCode::BUSY => at.busy_until = at.busy_until.max(now + pause),
-            FailCode::LATE | FailCode::EPOCH => {}
+            FailCode::LATE | FailCode::EPOCH | FailCode::COLUMNS => {}
             FailCode::NOT_HELD => self.lost_units(now, peer, task),
             _ => {
                 at.strikes += 1;

@@ -10,7 +10,7 @@ export const Kind = {
   SPAN: 0x30, SPAN_RESULT: 0x31, TRIM: 0x32,
 };
 /** Causes of a FAIL. */
-export const Cause = { BAD_FRAME: 1, NOT_HELD: 2, BUSY: 4, LATE: 5, DEVICE: 7, INTERNAL: 9 };
+export const Cause = { BAD_FRAME: 1, NOT_HELD: 2, BUSY: 4, LATE: 5, DEVICE: 7, INTERNAL: 9, COLUMNS: 10 };
 /** Limits of a connection before WELCOME. */
 export const LIMITS = { frame: 4 << 20, message: 8 << 20, pending: 8 << 20, n_pending: 8, fragment: 256 << 10, n_task: 4 };
 
@@ -164,6 +164,8 @@ export class Assembler {
    * @param {ArrayBuffer | Uint8Array} message
    */
   push(message) {
+    // A text message would be read as a length.
+    must(message instanceof ArrayBuffer || message instanceof Uint8Array, "a message that is no bytes");
     const bytes = message instanceof Uint8Array ? message : new Uint8Array(message);
     const task = bytes.length >= HEADER ? new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(16, true) : 0n;
     try {

@@ -61,7 +61,7 @@ export function checkPlan(plan, memory, limits) {
   for (const steps of plan.plans) {
     must(isCount(steps.max_col, MOST) && steps.max_col > 0 && typeof steps.many === "boolean", "columns");
     must(list(steps.layers, "layers of a plan").length === plan.layers.length, "layers of a plan");
-    for (const calls of steps.layers) checkCalls(calls, steps, plan, isBuffer);
+    for (const calls of steps.layers) checkCalls(calls, steps, plan, isBuffer, limits.maxComputeWorkgroupsPerDimension);
   }
 }
 
@@ -81,13 +81,14 @@ function checkLayer({ layer, n_expert, pieces }, plan, isBuffer) {
   }
 }
 
-function checkCalls({ calls, route, input, slots }, { max_col, many }, plan, isBuffer) {
+function checkCalls({ calls, route, input, slots }, { max_col, many }, plan, isBuffer, maxGroups) {
   for (const call of list(calls, "calls")) {
     must(isCount(call.pipeline, plan.pipelines.length - 1), "the pipeline of a call");
     const { bindings } = plan.kernels[plan.pipelines[call.pipeline].kernel];
     must(list(call.bind, "buffers of a call").length === bindings.length && call.bind.every(isBuffer), "buffers of a call");
     must(Array.isArray(call.grid) && call.grid.length === 3 && call.grid.every((n) => isCount(n, 2 ** 31)), "a grid");
-    grid(call, 1);
+    // Grids do not shrink with more columns.
+    for (const n of [1, max_col]) must((grid(call, n) ?? []).every((axis) => axis <= maxGroups), `a grid of more than ${maxGroups} workgroups`);
   }
   for (const rows of [input, slots]) {
     const words = rows && (rows.f16 ? Math.ceil(rows.width / 2) : rows.width);

@@ -1,7 +1,23 @@
 // Replays a hub's plan on the device of the page.
 
-import { checkPlan, grid, inputWords, routeOfMany, routeOfOne } from "./plan.js";
+import { PlanError, checkPlan, grid, inputWords, routeOfMany, routeOfOne } from "./plan.js";
 import { unhex } from "./proof.js";
+
+/** Kinds of errors of a device; the first that is found counts, and memory that is missing makes everything after it invalid. */
+const ERRORS = ["internal", "validation", "out-of-memory"];
+
+/** Calls a function without awaiting anything; a promise of the error of what it did on the device, or null. */
+function errorOf(device, act) {
+  const popped = [];
+  for (const kind of ERRORS) device.pushErrorScope(kind);
+  try {
+    act();
+  } finally {
+    // The last that was pushed comes first.
+    ERRORS.forEach(() => popped.push(device.popErrorScope()));
+  }
+  return Promise.all(popped).then((found) => found.find(Boolean) ?? null);
+}
 
 /** The experts of a model on a device. */
 export class Replay {
@@ -9,7 +25,6 @@ export class Replay {
   #plan;
   #buffers;
   #readback;
-  #pipelines;
   /** Calls by plan and layer, with their bind groups. */
   #calls;
   /** The slot of each expert, and free slots, by layer. */
@@ -18,21 +33,27 @@ export class Replay {
   /** The end of the last task: they share their buffers. */
   #last = Promise.resolve();
 
-  /** Compiles a plan and makes its buffers. @param {GPUDevice} device @param {number} memory bytes for experts */
+  /**
+   * Compiles a plan and makes its buffers; throws {@link PlanError} for one that this device never takes.
+   * @param {GPUDevice} device @param {number} memory bytes for experts
+   */
   static async create(device, plan, memory) {
     checkPlan(plan, memory, device.limits);
     const replay = new Replay();
-    replay.#device = device;
-    replay.#plan = plan;
-    device.pushErrorScope("out-of-memory");
-    device.pushErrorScope("validation");
+    [replay.#device, replay.#plan] = [device, plan];
     try {
-      replay.#allocate();
-      await replay.#compile();
-    } finally {
-      const [refused, full] = [await device.popErrorScope(), await device.popErrorScope()];
-      if (full) throw new Error(`the device has too little memory: ${full.message}`);
-      if (refused) throw new Error(`the device refuses the plan: ${refused.message}`);
+      let compiled;
+      const error = errorOf(device, () => {
+        replay.#allocate();
+        compiled = replay.#compile();
+      });
+      const [found] = await Promise.all([error, compiled]);
+      if (found instanceof GPUValidationError) throw new PlanError(`the device refuses it: ${found.message}`);
+      if (found) throw new Error(`no buffers for the plan: ${found.message}`);
+    } catch (error) {
+      replay.destroy();
+      // A pipeline that is refused; other failures may pass.
+      throw error.reason === "validation" ? new PlanError(`the device refuses it: ${error.message}`) : error;
     }
     return replay;
   }
@@ -48,7 +69,8 @@ export class Replay {
     this.#free = layers.map(() => Array.from({ length: n_slot }, (_, i) => n_slot - 1 - i));
   }
 
-  async #compile() {
+  /** Ends when all pipelines are there; begins everything at once. */
+  #compile() {
     const { kernels, pipelines, plans } = this.#plan;
     const device = this.#device;
     const layouts = kernels.map(({ bindings }) =>
@@ -57,20 +79,19 @@ export class Replay {
       }),
     );
     const modules = kernels.map(({ name, text }) => device.createShaderModule({ label: name, code: text }));
-    this.#pipelines = await Promise.all(
-      pipelines.map(({ kernel, constants }) =>
-        device.createComputePipelineAsync({
-          layout: device.createPipelineLayout({ bindGroupLayouts: [layouts[kernel]] }),
-          compute: { module: modules[kernel], entryPoint: "main", constants },
-        }),
-      ),
-    );
     const bound = (call) => {
       const { kernel } = pipelines[call.pipeline];
       const entries = kernels[kernel].bindings.map(([binding], i) => ({ binding, resource: { buffer: this.#buffers[call.bind[i]] } }));
-      return { call, pipeline: this.#pipelines[call.pipeline], group: device.createBindGroup({ layout: layouts[kernel], entries }) };
+      return { call, pipeline: null, group: device.createBindGroup({ layout: layouts[kernel], entries }) };
     };
     this.#calls = plans.map(({ layers }) => layers.map(({ calls }) => calls.map(bound)));
+    const made = pipelines.map(({ kernel, constants }) =>
+      device.createComputePipelineAsync({
+        layout: device.createPipelineLayout({ bindGroupLayouts: [layouts[kernel]] }),
+        compute: { module: modules[kernel], entryPoint: "main", constants },
+      }),
+    );
+    return Promise.all(made).then((all) => this.#calls.flat(2).forEach((bound) => (bound.pipeline = all[bound.call.pipeline])));
   }
 
   get width() {
@@ -80,6 +101,11 @@ export class Replay {
   /** Bytes of all buffers. */
   get nByte() {
     return this.#plan.buffers.reduce((a, b) => a + b, this.#plan.readback);
+  }
+
+  /** Most columns of a step of which it computes a part. */
+  get maxColumns() {
+    return this.#plan.plans.at(-1).max_col;
   }
 
   #nth(layer) {
@@ -98,11 +124,16 @@ export class Replay {
     return this.#slots[this.#nth(layer)].has(expert);
   }
 
+  /** Bytes of a packed expert. */
+  expertBytes(layer) {
+    return this.#plan.layers[this.#nth(layer)].pieces.reduce((sum, piece) => sum + piece.n_byte, 0);
+  }
+
   /** Puts a packed expert, whose digest was compared, into a free slot. @param {Uint8Array} bytes */
   add(layer, expert, bytes) {
     const nth = this.#nth(layer);
     const { pieces, n_expert } = this.#plan.layers[nth];
-    const expected = pieces.reduce((sum, piece) => sum + piece.n_byte, 0);
+    const expected = this.expertBytes(layer);
     if (expert >= n_expert || bytes.length !== expected) throw new Error(`expert ${expert} of layer ${layer}: ${bytes.length} bytes, expected ${expected}`);
     if (this.#slots[nth].has(expert)) return;
     const slot = this.#free[nth].pop();
@@ -126,8 +157,8 @@ export class Replay {
   }
 
   /**
-   * The products of a task, a row for each pair.
-   * @param {{ nColumn: number, pairs: { expert: number, column: number, slot: number }[], x: Float32Array }} task
+   * The products of a task, a row for each pair, by the plan for the columns of the hub's step.
+   * @param {{ nColumn: number, stepColumns: number, pairs: { expert: number, column: number, slot: number }[], x: Float32Array }} task
    * @returns {Promise<Float32Array>}
    */
   compute(layer, task) {
@@ -136,10 +167,10 @@ export class Replay {
     return next;
   }
 
-  async #compute(layer, { nColumn, pairs, x }) {
+  async #compute(layer, { nColumn, stepColumns, pairs, x }) {
     const nth = this.#nth(layer);
-    const index = this.#plan.plans.findIndex((p) => nColumn <= p.max_col);
-    if (index < 0) throw new Error(`a task of ${nColumn} columns, at most ${this.#plan.plans.at(-1).max_col} are planned`);
+    const index = this.#plan.plans.findIndex((p) => stepColumns <= p.max_col);
+    if (index < 0 || nColumn > stepColumns) throw new Error(`${nColumn} columns of a step of ${stepColumns}, at most ${this.maxColumns} are planned`);
     const { many, layers } = this.#plan.plans[index];
     const { route, input, slots } = layers[nth];
     if (x.length !== nColumn * input.width) throw new Error(`columns of ${x.length / nColumn} values, expected ${input.width}`);
@@ -150,18 +181,19 @@ export class Replay {
       if (slot === undefined) throw new Error(`expert ${expert} of layer ${layer} is not here`);
       return slot;
     };
-    const { queue } = this.#device;
-    queue.writeBuffer(this.#buffers[input.buffer], 0, inputWords(input, x));
-    const words = this.#buffers[route.buffer];
+    const writes = [[input.buffer, 0, inputWords(input, x)]];
     if (many) {
       const made = routeOfMany(route, nColumn, pairs, place);
-      queue.writeBuffer(words, 4 * route.tiles_at, made.tiles);
-      queue.writeBuffer(words, 4 * route.pairs_at, made.pairs);
+      writes.push([route.buffer, 4 * route.tiles_at, made.tiles], [route.buffer, 4 * route.pairs_at, made.pairs]);
     } else {
-      queue.writeBuffer(words, 0, routeOfOne(route, pairs, place));
+      writes.push([route.buffer, 0, routeOfOne(route, pairs, place)]);
     }
-    const nRow = many ? pairs.length : route.n_used;
-    const values = await this.#run(this.#calls[index][nth], nColumn, slots, nRow);
+    const nByte = 4 * (many ? pairs.length : route.n_used) * slots.words;
+    const error = errorOf(this.#device, () => {
+      for (const [buffer, at, words] of writes) this.#device.queue.writeBuffer(this.#buffers[buffer], at, words);
+      this.#submit(this.#calls[index][nth], nColumn, slots, nByte);
+    });
+    const values = await this.#read(nByte, error);
     const { width } = slots;
     if (many && slots.words === width) return values;
     const rows = new Float32Array(pairs.length * width);
@@ -172,7 +204,7 @@ export class Replay {
     return rows;
   }
 
-  async #run(calls, nColumn, slots, nRow) {
+  #submit(calls, nColumn, slots, nByte) {
     const encoder = this.#device.createCommandEncoder();
     const pass = encoder.beginComputePass();
     for (const { call, pipeline, group } of calls) {
@@ -183,12 +215,16 @@ export class Replay {
       pass.dispatchWorkgroups(...size);
     }
     pass.end();
-    const nByte = 4 * nRow * slots.words;
     encoder.copyBufferToBuffer(this.#buffers[slots.buffer], 0, this.#readback, 0, nByte);
     this.#device.queue.submit([encoder.finish()]);
-    await this.#readback.mapAsync(GPUMapMode.READ, 0, nByte);
-    const values = new Float32Array(this.#readback.getMappedRange(0, nByte).slice(0));
+  }
+
+  /** The rows that were copied, unless there was an error: then the buffer has those of another task. */
+  async #read(nByte, error) {
+    const [found] = await Promise.all([error, this.#readback.mapAsync(GPUMapMode.READ, 0, nByte)]);
+    const values = found ? null : new Float32Array(this.#readback.getMappedRange(0, nByte).slice(0));
     this.#readback.unmap();
+    if (found) throw new Error(`the device: ${found.message}`);
     return values;
   }
 
@@ -201,7 +237,7 @@ export class Replay {
     }
     const all = [];
     for (const [nColumn, pairs] of tasks) {
-      const rows = await this.compute(layer, { nColumn, pairs, x: fixed(nColumn * input.width) });
+      const rows = await this.compute(layer, { nColumn, stepColumns: nColumn, pairs, x: fixed(nColumn * input.width) });
       if (!rows.every(Number.isFinite)) throw new Error(`layer ${layer} gives no finite numbers on this device`);
       all.push(rows);
     }

@@ -2,7 +2,7 @@
 // and computes tasks one by one, of which a few may wait.
 
 import { Cause, FrameError, Kind, control, fail, pong, result, state } from "./frames.js";
-import { sha256 } from "./proof.js";
+import { sha256, unhex } from "./proof.js";
 import { encodeRows, sums } from "./rows.js";
 
 /** Tasks that wait beside the one that runs. */
@@ -15,16 +15,24 @@ const AGAIN = [100, 60_000];
 const WINDOW = 5_000;
 /** Requests for experts at once. */
 const AT_ONCE = 4;
+/** Most units of an assignment, and most experts whose places are kept. */
+const MOST = 65536;
 
 /** Experts of one model in a page, over connections. */
 export class Holdings {
   /** The digest of each unit's canary, by its name. @type {Map<string, { layer: number, experts: number[], canary: string }>} */
   units = new Map();
+  /** The digest of each expert of these units, by layer and expert. @type {Map<string, string>} */
+  digests = new Map();
 
-  /** @param {import("./replay.js").Replay} replay @param {string} plan its digest */
-  constructor(replay, plan) {
-    this.replay = replay;
-    this.plan = plan;
+  /** @param {import("./replay.js").Replay} replay @param {{ model: string, plan: string }} of the digests of model and plan */
+  constructor(replay, of) {
+    [this.replay, this.of] = [replay, of];
+  }
+
+  /** True for the same plan of the same model: other models may have the same plan. */
+  isOf({ model, plan }) {
+    return this.of.model === model && this.of.plan === plan;
   }
 }
 
@@ -38,23 +46,31 @@ export class Given {
     this.tasks++;
     this.rows += rows;
     this.#recent.push([performance.now(), rows]);
+    this.#prune();
+  }
+
+  #prune() {
+    const since = performance.now() - WINDOW;
+    while (this.#recent.length > 0 && this.#recent[0][0] < since) this.#recent.shift();
   }
 
   /** Rows a second, lately. */
   get rate() {
-    const since = performance.now() - WINDOW;
-    while (this.#recent.length > 0 && this.#recent[0][0] < since) this.#recent.shift();
+    this.#prune();
     return (this.#recent.reduce((sum, [, rows]) => sum + rows, 0) * 1000) / WINDOW;
   }
 }
 
+const is16 = (n) => Number.isInteger(n) && n >= 0 && n < 65536;
+const isByte = (n) => Number.isSafeInteger(n) && n >= 0;
+const key = (layer, expert) => `${layer}:${expert}`;
+
 /** The units of a message; throws {@link FrameError} for anything else. */
 function named(units) {
-  const is16 = (n) => Number.isInteger(n) && n >= 0 && n < 65536;
   return units.map((unit) => {
     const { layer, experts } = unit?.experts ?? {};
     if (!is16(layer) || !Array.isArray(experts) || experts.length === 0 || !experts.every(is16)) throw new FrameError("a unit that is none");
-    return { name: `${layer}:${experts.join()}`, layer, experts };
+    return { name: key(layer, experts), layer, experts };
   });
 }
 
@@ -70,10 +86,14 @@ export class Session {
   /** Units of the last assignment, the most wanted first; null before it. */
   #wanted = null;
   #begun = [];
-  /** Where experts are: by layer and expert. */
+  /** Where experts are, and their digests: by layer and expert. */
   #places = new Map();
   #waiting = [];
   #running = null;
+  /** Ends with the last task. */
+  #computing = Promise.resolve();
+  /** Units are to be freed that tasks still use. */
+  #isDeferred = false;
   #isLoading = false;
   /** Ends with the last loading. */
   #loading = Promise.resolve();
@@ -102,11 +122,11 @@ export class Session {
     this.#load();
   }
 
-  /** The connection is gone. Ends once nothing touches the holdings any more. */
+  /** The connection is gone. Ends once nothing touches the holdings any more: neither a load nor a task. */
   async end() {
     this.#isOver = true;
     this.#waiting = [];
-    await this.#loading;
+    await Promise.all([this.#loading, this.#computing]);
   }
 
   /** Units that are held, and that are assigned. */
@@ -125,7 +145,7 @@ export class Session {
     try {
       if (kind === Kind.TASK) this.#task(frame);
       else if (kind === Kind.PING) this.#send(pong(body));
-      else if (kind === Kind.CANCEL) this.#waiting = this.#waiting.filter((w) => !body.includes(w.task));
+      else if (kind === Kind.CANCEL) this.#cancel(body);
       else if (kind === Kind.ASSIGN) this.#assign(body);
       else if (kind === Kind.DRAIN) return false;
       else if (kind !== Kind.FAIL && kind !== Kind.PONG) throw new FrameError(`kind ${kind} is nothing that a hub sends`);
@@ -144,15 +164,17 @@ export class Session {
 
   #assign({ epoch, more, units, files, tensors }) {
     for (const { file, offset, stride, length, parts, sha256: digests, name } of tensors) {
-      const layer = /^experts of layer (\d+)$/.exec(name)?.[1];
-      if (layer === undefined || !Array.isArray(parts) || parts.length !== digests.length || typeof files[file] !== "string") throw new FrameError(`weights of ${name}`);
+      const layer = Number(/^experts of layer (\d{1,5})$/.exec(name)?.[1]);
+      const isRight = is16(layer) && Array.isArray(parts) && parts.every(is16) && parts.length === digests.length && [offset, stride, length].every(isByte);
+      if (!isRight || typeof files[file] !== "string" || !digests.every((text) => unhex(text, 32))) throw new FrameError(`weights of ${name}`);
       parts.forEach((expert, i) => {
         const place = { path: files[file], offset: offset + stride * expert, length, sha256: digests[i] };
-        this.#places.set(`${layer}:${expert}`, place);
+        this.#places.set(key(layer, expert), place);
       });
     }
     const found = named(units);
-    if (this.#begun.length > 65536) throw new FrameError("an assignment without an end");
+    const isEndless = this.#begun.length + found.length > MOST || this.#places.size > MOST || (more && found.length === 0);
+    if (isEndless) throw new FrameError("an assignment without an end");
     this.#begun.push(...found);
     if (more) return;
     [this.#epoch, this.#wanted, this.#begun] = [epoch, this.#begun, []];
@@ -163,31 +185,64 @@ export class Session {
     this.#load();
   }
 
-  /** Frees units that are not wanted any more. */
+  /** Frees units that are not wanted any more, or whose weights are others, once no task uses them. */
   #settle() {
+    this.#isDeferred = false;
     if (!this.#wanted) return;
-    const { replay, units } = this.#holdings;
+    const { replay, units, digests } = this.#holdings;
     const wanted = new Set(this.#wanted.map((unit) => unit.name));
     for (const [name, { layer, experts }] of units) {
-      if (wanted.has(name)) continue;
+      if (wanted.has(name) && experts.every((expert) => this.#holds(layer, expert))) continue;
+      if (this.#uses(layer, experts)) {
+        this.#isDeferred = true;
+        continue;
+      }
       units.delete(name);
-      for (const expert of experts) replay.remove(layer, expert);
+      for (const expert of experts) {
+        digests.delete(key(layer, expert));
+        replay.remove(layer, expert);
+      }
     }
+  }
+
+  /** True if an expert is here with the weights of this connection's hub. */
+  #holds(layer, expert) {
+    const digest = this.#holdings?.digests.get(key(layer, expert));
+    return digest !== undefined && digest === this.#places.get(key(layer, expert))?.sha256;
+  }
+
+  /** True if a task needs one of these experts. */
+  #uses(layer, experts) {
+    return [this.#running, ...this.#waiting].some((task) => task?.layer === layer && task.body.pairs.some((p) => experts.includes(p.expert)));
+  }
+
+  /** Frees what tasks needed until now, and loads what has room then. */
+  #freed() {
+    if (!this.#isDeferred) return;
+    this.#settle();
+    this.#load();
+  }
+
+  #cancel(tasks) {
+    this.#waiting = this.#waiting.filter((w) => !tasks.includes(w.task));
+    this.#freed();
   }
 
   #announce(name) {
     const unit = this.#holdings.units.get(name);
     if (!unit) return;
     const { layer, experts, canary } = unit;
+    // Before an assignment the hub has not said which weights it has.
+    if (this.#wanted && !experts.every((expert) => this.#holds(layer, expert))) return;
     this.#send(control(Kind.HAVE, { epoch: this.#epoch, units: [{ experts: { layer, experts } }], canary }));
   }
 
-  /** The next unit that has room. */
+  /** The next unit that has room, and none of whose experts are those of another unit. */
   #next() {
-    const { replay, units } = this.#holdings;
+    const { replay, units, digests } = this.#holdings;
     return (this.#wanted ?? []).find(({ name, layer, experts }) => {
       const { most, held } = replay.room(layer);
-      return !units.has(name) && held + experts.length <= most;
+      return !units.has(name) && held + experts.length <= most && !experts.some((expert) => digests.has(key(layer, expert)));
     });
   }
 
@@ -232,23 +287,32 @@ export class Session {
   }
 
   async #loadUnit({ name, layer, experts }) {
-    const { replay, units } = this.#holdings;
+    const { replay, units, digests } = this.#holdings;
+    const loaded = [];
     for (let i = 0; i < experts.length; i += AT_ONCE) {
       const some = experts.slice(i, i + AT_ONCE);
       const packed = await Promise.all(some.map((expert) => this.#bring(layer, expert)));
-      some.forEach((expert, j) => replay.add(layer, expert, packed[j]));
+      for (const { expert, bytes, digest } of packed) {
+        replay.add(layer, expert, bytes);
+        loaded.push([key(layer, expert), digest]);
+      }
     }
-    units.set(name, { layer, experts, canary: await sha256(await replay.canary(layer, experts)) });
+    const canary = await sha256(await replay.canary(layer, experts));
+    units.set(name, { layer, experts, canary });
+    for (const [expert, digest] of loaded) digests.set(expert, digest);
     if (this.#isOver) return;
     // The hub may have changed its mind.
-    if (this.#wanted && !this.#wanted.some((unit) => unit.name === name)) this.#settle();
+    this.#settle();
     this.#announce(name);
   }
 
-  #bring(layer, expert) {
-    const place = this.#places.get(`${layer}:${expert}`);
+  async #bring(layer, expert) {
+    const place = this.#places.get(key(layer, expert));
     if (!place) throw new Error(`the hub has not assigned expert ${expert}`);
-    return this.#fetch(place.path, place.offset, place.length, place.sha256);
+    const { path, offset, length, sha256: digest } = place;
+    const expected = this.#holdings.replay.expertBytes(layer);
+    if (length !== expected) throw new Error(`expert ${expert}: ${length} bytes, the plan has ${expected}`);
+    return { expert, digest, bytes: await this.#fetch(path, offset, length, digest) };
   }
 
   /** TASK: waits for its turn, or is refused. */
@@ -256,19 +320,22 @@ export class Session {
     const came = performance.now();
     const holdings = this.#holdings;
     const refuse = (code, retry) => this.#send(fail({ task, epoch, layer }, code, "", retry));
-    if (!holdings || holdings.replay.room(layer).most === 0 || !body.pairs.every((p) => holdings.replay.has(layer, p.expert))) return refuse(Cause.NOT_HELD, 0);
+    if (!body.pairs.every((p) => this.#holds(layer, p.expert))) return refuse(Cause.NOT_HELD, 0);
     if (body.width !== holdings.replay.width) throw new FrameError("rows of another width", task);
+    if (body.stepColumns > holdings.replay.maxColumns) return refuse(Cause.COLUMNS, 0);
     if (this.#running && this.#waiting.length >= QUEUE) return refuse(Cause.BUSY, 1000);
     this.#waiting.push({ task, epoch, layer, sum, body, came });
-    void this.#run();
+    if (!this.#running) this.#computing = this.#run();
   }
 
   async #run() {
-    while (!this.#running && this.#waiting.length > 0 && !this.#isOver) {
+    while (this.#waiting.length > 0 && !this.#isOver) {
       this.#running = this.#waiting.shift();
       const answer = await this.#answer(this.#running);
       this.#running = null;
-      if (!this.#isOver) for (const bytes of answer) this.#send(bytes);
+      if (this.#isOver) return;
+      for (const bytes of answer) this.#send(bytes);
+      this.#freed();
       this.#changed();
     }
   }
@@ -280,6 +347,8 @@ export class Session {
     const head = { task, epoch, layer, sum };
     const us = (time) => Math.round(1000 * time);
     if (budget > 0 && us(begin - came) > budget) return [fail(head, Cause.LATE)];
+    // Since it came the hub may have named other weights.
+    if (!pairs.every((p) => this.#holds(layer, p.expert))) return [fail(head, Cause.NOT_HELD)];
     try {
       const products = await this.#holdings.replay.compute(layer, body);
       const values = weights ? sums(pairs, weights, products, nColumn, width) : products;

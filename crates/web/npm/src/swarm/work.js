@@ -3,6 +3,7 @@
 import { SwarmError, checkPlace, openDevice } from "./device.js";
 import { Assembler, Kind, LIMITS, control } from "./frames.js";
 import { hex, prove, random, sha256, unhex, verify } from "./proof.js";
+import { PlanError } from "./plan.js";
 import { Replay } from "./replay.js";
 import { Given, Holdings, Session } from "./session.js";
 
@@ -13,8 +14,10 @@ const BUILD = "0.1.0";
 /** Bytes for experts unless the page says something else. */
 const MEMORY = 1 << 30;
 const [LEAST_MEMORY, LONGEST_PLAN] = [1 << 20, 64 << 20];
-/** Time for a handshake, and pauses before a connection is tried again, in milliseconds. */
-const [HANDSHAKE, AGAIN, JITTER, LONGEST] = [10_000, 100, 5_000, 60_000];
+/** Time for a message of a handshake, time in which the hub makes a plan, and pauses before a connection is tried again, in milliseconds. */
+const [HANDSHAKE, PLANNING, AGAIN, JITTER, LONGEST] = [10_000, 300_000, 100, 5_000, 60_000];
+/** Bytes of an error's text that are read. */
+const MOST_TEXT = 200;
 /** Refusals that another attempt may end otherwise. */
 const PASSING = new Set(["full", "rate"]);
 /** Shortest time between two calls of `onStatus` for tasks, in milliseconds. */
@@ -39,6 +42,22 @@ function within(promise, time, message) {
   let timer;
   const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new SwarmError("no_hub", message)), time)));
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** The bytes of a body up to a number of them; `isWhole` if there are no more. */
+async function read(body, most) {
+  const [bytes, reader] = [new Uint8Array(most), body?.getReader()];
+  for (let n = 0; reader; ) {
+    const { done, value } = await reader.read();
+    if (done) return { bytes: bytes.subarray(0, n), isWhole: true };
+    bytes.set(value.subarray(0, most - n), n);
+    n += value.length;
+    if (n > most) {
+      void reader.cancel();
+      return { bytes, isWhole: false };
+    }
+  }
+  return { bytes: new Uint8Array(), isWhole: true };
 }
 
 /** A socket whose messages can be awaited one by one, and then go to a function. */
@@ -144,8 +163,12 @@ class Job {
     this.#end("stopped", "");
   }
 
+  get #isOver() {
+    return this.#stopped.signal.aborted;
+  }
+
   #end(state, reason) {
-    if (this.#stopped.signal.aborted) return;
+    if (this.#isOver) return;
     [this.#state, this.#reason] = [state, reason];
     this.#stopped.abort();
     globalThis.document?.removeEventListener("visibilitychange", this.#see);
@@ -160,9 +183,14 @@ class Job {
   }
 
   #become(state, reason = "") {
-    if (this.#stopped.signal.aborted) return;
+    if (this.#isOver) return;
     [this.#state, this.#reason] = [state, reason];
     this.#tell();
+  }
+
+  /** Keeps why there is no work; the last status has the reason of the end. */
+  #because(reason) {
+    if (!this.#isOver) this.#reason = reason;
   }
 
   #tell() {
@@ -176,7 +204,7 @@ class Job {
 
   /** Tells of tasks, not too often. */
   #changed = () => {
-    if (this.#stopped.signal.aborted || this.#timer) return;
+    if (this.#isOver || this.#timer) return;
     const pause = Math.max(0, this.#told + TELL - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = null;
@@ -188,9 +216,11 @@ class Job {
 
   async #open() {
     const opened = await openDevice();
+    // Stopped in the meantime.
+    if (this.#isOver) return opened.device.destroy();
     this.#opened = opened;
     void opened.device.lost.then(({ message }) => {
-      if (this.#stopped.signal.aborted || this.#opened !== opened) return;
+      if (this.#isOver || this.#opened !== opened) return;
       [this.#opened, this.#holdings] = [null, null];
       this.#reason = `the GPU was lost: ${message}`;
       this.#line?.socket.close(1000);
@@ -200,24 +230,25 @@ class Job {
   async #work() {
     globalThis.document?.addEventListener("visibilitychange", this.#see);
     let again = AGAIN;
-    while (!this.#stopped.signal.aborted) {
+    while (!this.#isOver) {
       this.#become("connecting", this.#reason);
       let hasJoined = false;
-      this.#reason = "";
+      this.#because("");
       try {
         if (!this.#opened) await this.#open();
+        if (this.#isOver) break;
         const line = await this.#join();
         hasJoined = true;
         const reason = await line.closed;
-        this.#reason ||= reason || "the hub has closed the connection";
+        this.#because(this.#reason || reason || "the hub has closed the connection");
       } catch (error) {
         if (error instanceof SwarmError && error.isFinal) this.#end("failed", error.message);
-        this.#reason = error.message;
+        this.#because(error.message);
       }
       this.#gone.abort();
       await this.#session?.end();
       [this.#session, this.#line] = [null, null];
-      if (this.#stopped.signal.aborted) break;
+      if (this.#isOver) break;
       // The workers of a hub that restarts do not come all at once.
       const longest = hasJoined ? JITTER : again;
       again = hasJoined ? JITTER : Math.min(2 * again, LONGEST);
@@ -242,7 +273,8 @@ class Job {
     line.opened.catch(() => {});
     this.#line = line;
     try {
-      const welcome = await within(this.#greet(line), HANDSHAKE, "the hub does not answer");
+      await within(this.#greet(line), HANDSHAKE, "the hub does not answer");
+      const welcome = await within(this.#expect(line, Kind.WELCOME), PLANNING, "the hub makes no plan");
       await this.#serve(line, welcome);
       return line;
     } catch (error) {
@@ -251,6 +283,7 @@ class Job {
     }
   }
 
+  /** HELLO, CHALLENGE, PROOF. */
   async #greet(line) {
     await line.opened;
     const nonce = hex(random(32));
@@ -281,7 +314,6 @@ class Job {
       proof = await prove(this.#token, "worker", values);
     }
     line.send(control(Kind.PROOF, { proof }));
-    return this.#expect(line, Kind.WELCOME);
   }
 
   async #expect(line, kind) {
@@ -296,7 +328,7 @@ class Job {
   }
 
   /** Takes messages at once, PINGs among them, while the plan is fetched and compiled. */
-  async #serve(line, { plan, key, limits }) {
+  async #serve(line, { model, plan, key, limits }) {
     if (!plan || !unhex(key, 16)) throw new SwarmError("no_hub", "the hub sends no plan");
     const least = Object.entries(LIMITS).map(([name, ours]) => [name, Math.min(ours, limits?.[name] > 0 ? limits[name] : ours)]);
     const agreed = Object.fromEntries(least);
@@ -304,7 +336,7 @@ class Job {
       limits: agreed,
       send: (bytes) => line.send(bytes),
       close: (reason) => {
-        this.#reason = reason;
+        this.#because(reason);
         line.socket.close(1000);
       },
       fetch: (path, offset, length, digest) => this.#fetch(key, path, { length, digest, offset }),
@@ -324,23 +356,34 @@ class Job {
     this.#session = session;
     if (globalThis.document?.visibilityState === "hidden") session.tell(false);
     this.#become("loading");
-    await this.#hold(plan, key);
-    if (line.isClosed) return;
+    await this.#hold(model, plan, key);
+    if (line.isClosed || this.#isOver) return;
     session.begin(this.#holdings);
     this.#become("working");
   }
 
-  /** Compiles the plan, unless the device has it already. */
-  async #hold({ path, length, sha256: digest }, key) {
-    if (this.#holdings?.plan === digest) return;
+  /** Compiles the plan, unless the device has it and experts of this model already. */
+  async #hold(model, { path, length, sha256: digest }, key) {
+    const of = { model, plan: digest };
+    if (this.#holdings?.isOf(of)) return;
     this.#holdings?.replay.destroy();
     this.#holdings = null;
-    if (!(length > 0 && length <= LONGEST_PLAN)) throw new SwarmError("no_hub", `a plan of ${length} bytes`);
+    if (!(length > 0 && length <= LONGEST_PLAN)) throw final("plan", `the hub's plan: ${length} bytes, at most ${LONGEST_PLAN} are taken`);
     const bytes = await this.#fetch(key, path, { length, digest });
     const { device } = this.#opened;
-    const replay = await Replay.create(device, JSON.parse(new TextDecoder().decode(bytes)), this.#memory);
-    if (this.#opened?.device !== device) throw new SwarmError("device_lost", this.#reason);
-    this.#holdings = new Holdings(replay, digest);
+    let replay;
+    try {
+      replay = await Replay.create(device, JSON.parse(new TextDecoder().decode(bytes)), this.#memory);
+    } catch (error) {
+      // The bytes are those of the hub, so they are the same next time.
+      const isPlan = error instanceof PlanError || error instanceof SyntaxError;
+      throw isPlan && this.#opened?.device === device ? final("plan", error.message) : error;
+    }
+    if (this.#isOver || this.#opened?.device !== device) {
+      replay.destroy();
+      throw new SwarmError("device_lost", this.#reason);
+    }
+    this.#holdings = new Holdings(replay, of);
   }
 
   /** Bytes from the hub, compared with their digest. */
@@ -356,10 +399,10 @@ class Job {
       referrerPolicy: "no-referrer",
       signal: this.#gone.signal,
     });
-    if (!response.ok) throw new SwarmError("no_hub", `${path}: ${response.status} ${(await response.text()).slice(0, 200)}`);
-    if (Number(response.headers.get("content-length")) !== length) throw new SwarmError("no_hub", `${path}: not ${length} bytes`);
-    const bytes = new Uint8Array(await response.arrayBuffer());
-    if (bytes.length !== length || (await sha256(bytes)) !== digest) throw new SwarmError("no_hub", `${path}: the bytes differ from their digest`);
+    const { bytes, isWhole } = await read(response.body, response.ok ? length : MOST_TEXT);
+    if (!response.ok) throw new SwarmError("no_hub", `${path}: ${response.status} ${new TextDecoder().decode(bytes)}`);
+    if (bytes.length !== length || !isWhole) throw new SwarmError("no_hub", `${path}: not ${length} bytes`);
+    if ((await sha256(bytes)) !== digest) throw new SwarmError("no_hub", `${path}: the bytes differ from their digest`);
     return bytes;
   }
 }
