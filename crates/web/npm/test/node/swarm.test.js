@@ -7,7 +7,9 @@ import { Assembler, FrameError, Kind, control, encode, fail, pong, result, state
 import { PlanError, checkPlan, grid, inputWords, routeOfMany, routeOfOne } from "../../src/swarm/plan.js";
 import { hex, prove, sha256, unhex, verify } from "../../src/swarm/proof.js";
 import { Dtype, decodeRows, encodeRows, sums, toHalf } from "../../src/swarm/rows.js";
+import { Replay } from "../../src/swarm/replay.js";
 import { Given, Holdings, Session } from "../../src/swarm/session.js";
+import { work } from "../../src/swarm/work.js";
 
 const golden = (name) => new Uint8Array(readFileSync(new URL(`../../../../wire/tests/golden/${name}`, import.meta.url)));
 const read = (name) => new Assembler().push(golden(`${name}.frame`));
@@ -71,22 +73,25 @@ test("long answers are fragments, with other frames between them", () => {
 });
 
 test("a damaged frame is an error with its task, and nothing else", () => {
-  let n = 0;
+  const isFound = (error) => error instanceof FrameError && typeof error.task === "bigint";
+  let [n, cut, flipped] = [0, 0, 0];
   for (const name of ["task", "task-sum", "task-q8", "cancel", "ping", "assign", "welcome-page"]) {
-    const whole = golden(`${name}.frame`);
+    // With a checksum, which not all of these golden frames have.
+    const head = read(name);
+    const [whole] = encode(head, golden(`${name}.frame`).subarray(32));
+    new Assembler().push(whole);
+    n += whole.length;
     for (let i = 0; i < whole.length; i++) {
-      for (const bad of [whole.slice(0, i), Object.assign(whole.slice(), { [i]: whole[i] ^ (1 << i % 8) })]) {
-        try {
-          new Assembler().push(bad);
-        } catch (error) {
-          assert.ok(error instanceof FrameError, `${name} ${i}: ${error.stack}`);
-          assert.equal(typeof error.task, "bigint");
-          n++;
-        }
-      }
+      assert.throws(() => new Assembler().push(whole.slice(0, i)), isFound, `${name}: the first ${i} bytes`);
+      cut++;
+      const bad = Object.assign(whole.slice(), { [i]: whole[i] ^ (1 << i % 8) });
+      assert.throws(() => new Assembler().push(bad), isFound, `${name}: byte ${i}`);
+      flipped++;
     }
   }
   assert.ok(n > 1000, `${n}`);
+  assert.deepEqual([cut, flipped], [n, n]);
+  for (const text of ["99999999999", 99999999999, null]) assert.throws(() => new Assembler().push(text), isFound);
   const task = golden("task-sum.frame");
   task[60] ^= 1;
   assert.throws(() => new Assembler().push(task), (e) => e.task === 8n && /checksum/.test(e.message));
@@ -177,6 +182,8 @@ test("a plan stays within its buffers and the memory that was given", () => {
     (p) => (p.plans[0].layers[0].calls[0].bind = [0, 9]),
     (p) => (p.plans[0].layers[0].calls[0].bind = [0]),
     (p) => (p.plans[0].layers[0].calls[0].grid = [1, 1]),
+    (p) => (p.plans[0].layers[0].calls[0].grid = [1, 65536, 1]),
+    (p) => ((p.plans[0].max_col = 2), (p.plans[0].layers[0].calls[0].growth = { by: "tiles", axis: 0, tile: 1, times: 40000 })),
     (p) => (p.plans[0].layers[0].calls[0].growth = { by: "each" }),
     (p) => (p.plans[0].layers[0].route.n_used = 100),
     (p) => (p.plans[0].layers[0].input.width = 4096),
@@ -208,6 +215,8 @@ function fake() {
     hold: () => new Promise((resolve) => (release = resolve)),
     release: () => release(),
     waits: null,
+    maxColumns: 64,
+    expertBytes: () => 10,
     room: (layer) => ({ most: layer === 5 ? 16 : 0, held: held.size }),
     has: (layer, expert) => layer === 5 && held.has(expert),
     add: (_, expert) => held.add(expert),
@@ -221,7 +230,9 @@ function fake() {
   };
 }
 
-const assign = (epoch, experts, more = false) => ({
+const digestOf = (expert, model) => `${model}${expert}`.padStart(64, "0");
+
+const assign = (epoch, experts, more = false, model = 0) => ({
   kind: Kind.ASSIGN,
   task: 0n,
   body: {
@@ -229,7 +240,7 @@ const assign = (epoch, experts, more = false) => ({
     more,
     units: experts.map((some) => ({ experts: { layer: 5, experts: some } })),
     files: ["/swarm/packed/5"],
-    tensors: experts.map((some) => ({ name: "experts of layer 5", file: 0, offset: 0, stride: 10, length: 10, parts: some, sha256: some.map((e) => `${e}`) })),
+    tensors: experts.map((some) => ({ name: "experts of layer 5", file: 0, offset: 0, stride: 10, length: 10, parts: some, sha256: some.map((e) => digestOf(e, model)) })),
   },
 });
 
@@ -258,9 +269,9 @@ test("a session loads what is assigned, computes it, and frees it", async () => 
   s.on(assign(2, [[3], [9]]));
   s.on({ kind: Kind.PING, task: 0n, body: 5n });
   assert.deepEqual(kinds(sent), [Kind.PONG], "a ping is answered before the device is ready");
-  s.begin(new Holdings(replay, ""));
+  s.begin(new Holdings(replay, {}));
   await turn();
-  assert.deepEqual(fetched, [["/swarm/packed/5", 30, 10, "3"], ["/swarm/packed/5", 90, 10, "9"]]);
+  assert.deepEqual(fetched, [["/swarm/packed/5", 30, 10, digestOf(3, 0)], ["/swarm/packed/5", 90, 10, digestOf(9, 0)]]);
   assert.deepEqual([kinds(sent), s.counts], [[Kind.PONG, Kind.HAVE, Kind.HAVE], { units: 2, assigned: 2 }]);
   s.on(read("task"));
   s.on(read("task-sum"));
@@ -275,7 +286,7 @@ test("a session loads what is assigned, computes it, and frees it", async () => 
 
 test("few tasks wait, late and cancelled ones are dropped", async () => {
   const { s, sent, replay } = session();
-  s.begin(new Holdings(replay, ""));
+  s.begin(new Holdings(replay, {}));
   s.on(assign(2, [[3], [9]]));
   await turn();
   sent.length = 0;
@@ -291,6 +302,71 @@ test("few tasks wait, late and cancelled ones are dropped", async () => {
   assert.deepEqual(sent.slice(1).map(({ kind, task, code }) => [kind, task, code]), [[Kind.RESULT, 1n, null], [Kind.RESULT, 4n, null], [Kind.RESULT, 5n, null], [Kind.FAIL, 7n, 5]]);
 });
 
+test("a unit that a task uses is freed after it, and one that is missing is no fault", async () => {
+  const { s, sent, replay } = session();
+  s.begin(new Holdings(replay, {}));
+  s.on(assign(2, [[3], [9]]));
+  await turn();
+  sent.length = 0;
+  replay.waits = replay.hold();
+  for (let task = 1n; task <= 3n; task++) s.on({ ...read("task"), task });
+  s.on(assign(3, []));
+  await turn();
+  assert.deepEqual([[...replay.held], s.counts.units, sent], [[3, 9], 2, []], "three tasks use them");
+  s.on({ kind: Kind.CANCEL, task: 0n, body: [3n] });
+  // Another model's weights are named while tasks wait: the one that runs is answered, and the other needs what is not here.
+  s.on(assign(4, [[3], [9]], false, 7));
+  replay.release();
+  await turn();
+  assert.deepEqual(sent.map(({ kind, task, code }) => [kind, task, code]), [[Kind.RESULT, 1n, null], [Kind.FAIL, 2n, 2], [Kind.HAVE, 0n, null], [Kind.HAVE, 0n, null]]);
+  assert.equal(s.counts.units, 2);
+  s.on({ ...read("task"), task: 4n, body: { ...read("task").body, stepColumns: 65 } });
+  assert.deepEqual([sent.at(-1).kind, sent.at(-1).code], [Kind.FAIL, 10], "a step of more columns than are planned");
+});
+
+test("a hub with another model gets none of the experts of the one before", async () => {
+  const before = session();
+  const holdings = new Holdings(before.replay, { model: "a", plan: "p" });
+  assert.deepEqual([{ model: "a", plan: "p" }, { model: "b", plan: "p" }, { model: "a", plan: "q" }].map((of) => holdings.isOf(of)), [true, false, false]);
+  before.s.begin(holdings);
+  before.s.on(assign(2, [[3], [9]]));
+  await turn();
+  await before.s.end();
+  // The same header and the same plan, but other weights of expert 9.
+  const { s, sent, fetched } = session(before.replay);
+  s.begin(holdings);
+  assert.deepEqual(kinds(sent), [Kind.HAVE, Kind.HAVE]);
+  s.on(read("task"));
+  assert.deepEqual([sent.at(-1).kind, sent.at(-1).code], [Kind.FAIL, 2], "before the hub has said which weights it has");
+  const changed = assign(1, [[3], [9]]);
+  changed.body.tensors[1].sha256 = [digestOf(9, 7)];
+  sent.length = 0;
+  s.on(changed);
+  assert.deepEqual([kinds(sent), s.counts.units], [[Kind.HAVE], 1], "expert 3 alone");
+  await turn();
+  assert.deepEqual([fetched, kinds(sent)], [[["/swarm/packed/5", 90, 10, digestOf(9, 7)]], [Kind.HAVE, Kind.HAVE]]);
+  s.on(read("task"));
+  await turn();
+  assert.equal(sent.at(-1).kind, Kind.RESULT);
+});
+
+test("a session ends after the task that runs", async () => {
+  const { s, sent, replay } = session();
+  s.begin(new Holdings(replay, {}));
+  s.on(assign(2, [[3], [9]]));
+  await turn();
+  replay.waits = replay.hold();
+  s.on(read("task"));
+  let isOver = false;
+  const end = s.end().then(() => (isOver = true));
+  await turn();
+  assert.equal(isOver, false);
+  const n = sent.length;
+  replay.release();
+  await end;
+  assert.equal(sent.length, n, "nobody is there to take the answer");
+});
+
 test("wrong frames are counted, and the third closes the connection", async () => {
   const { s, sent, closed } = session();
   s.on({ kind: Kind.ASSIGN, task: 0n, body: { units: 5 } });
@@ -298,6 +374,11 @@ test("wrong frames are counted, and the third closes the connection", async () =
   assert.equal(closed.length, 0);
   s.on({ kind: Kind.HELLO, task: 0n, body: {} });
   assert.equal(closed.length, 1);
+  s.on(assign(2, [], true));
+  const long = assign(2, [[3]]);
+  long.body.tensors[0].sha256 = ["0".repeat(1000)];
+  s.on(long);
+  assert.equal(closed.length, 3, "an assignment without units that goes on, and a digest that is none");
   assert.ok(sent.every(({ kind, code }) => kind === Kind.FAIL && code === 1));
   assert.equal(s.on({ kind: Kind.DRAIN, task: 0n, body: { text: "bye" } }), false);
 });
@@ -311,9 +392,132 @@ test("experts that cannot be fetched are tried again behind the others", async (
     if (expert === 3 && fails-- > 0) throw new Error("no room");
     add(layer, expert, bytes);
   };
-  s.begin(new Holdings(replay, ""));
+  s.begin(new Holdings(replay, {}));
   s.on(assign(2, [[3], [9]]));
   await new Promise((resolve) => setTimeout(resolve, 400));
   assert.deepEqual(fetched.map(([, offset]) => offset), [30, 90, 30]);
   assert.deepEqual(kinds(sent), [Kind.HAVE, Kind.HAVE]);
+});
+
+/** A device without a GPU: buffers have one word, and scopes the errors that are asked for. */
+function fakeDevice(limits) {
+  const [scopes, buffers] = [[], []];
+  const device = {
+    limits,
+    /** Errors by kind, for the next scope of that kind. */
+    errors: {},
+    buffers,
+    queue: { writeBuffer() {}, submit: (commands) => commands.forEach((run) => run()) },
+    pushErrorScope: (kind) => scopes.push(kind),
+    async popErrorScope() {
+      const kind = scopes.pop();
+      const error = device.errors[kind] ?? null;
+      delete device.errors[kind];
+      return error;
+    },
+    createBuffer({ size }) {
+      const buffer = { bytes: new ArrayBuffer(size), isDestroyed: false, isMapped: false };
+      buffer.destroy = () => (buffer.isDestroyed = true);
+      buffer.mapAsync = async () => (buffer.isMapped = true);
+      buffer.getMappedRange = (at, n) => buffer.bytes.slice(at, at + n);
+      buffer.unmap = () => (buffer.isMapped = false);
+      buffers.push(buffer);
+      return buffer;
+    },
+    createBindGroupLayout: () => ({}),
+    createPipelineLayout: () => ({}),
+    createShaderModule: () => ({}),
+    createBindGroup: () => ({}),
+    createComputePipelineAsync: async () => "pipeline",
+    createCommandEncoder: () => ({
+      beginComputePass: () => ({ setPipeline: (p) => assert.equal(p, "pipeline"), setBindGroup() {}, dispatchWorkgroups: (...size) => device.sizes.push(size), end() {} }),
+      copyBufferToBuffer() {},
+      finish: () => () => {},
+    }),
+    sizes: [],
+  };
+  return device;
+}
+
+test("an error of the device fails a plan for ever, and a task once", async (t) => {
+  class GPUValidationError extends Error {}
+  const globals = { GPUValidationError, GPUBufferUsage: {}, GPUShaderStage: {}, GPUMapMode: {} };
+  Object.assign(globalThis, globals);
+  t.after(() => Object.keys(globals).forEach((name) => delete globalThis[name]));
+  const device = fakeDevice(LIMITS);
+  const steps = plan();
+  const [one] = steps.plans;
+  const many = structuredClone(one);
+  Object.assign(many, { max_col: 2, many: true });
+  Object.assign(many.layers[0].route, { tiles_at: 0, pairs_at: 40 });
+  many.layers[0].calls[0].growth = { by: "tiles", axis: 1, tile: 1, times: 3 };
+  steps.plans.push(many);
+  for (const [kind, error, expected] of [
+    ["validation", new GPUValidationError("no such binding"), (e) => e instanceof PlanError && /no such binding/.test(e.message)],
+    ["out-of-memory", new Error("full"), (e) => !(e instanceof PlanError) && /full/.test(e.message)],
+  ]) {
+    device.errors = { [kind]: error };
+    await assert.rejects(Replay.create(device, steps, 1 << 20), expected);
+    assert.ok(device.buffers.length > 0 && device.buffers.every((b) => b.isDestroyed), "nothing is left of it");
+  }
+  device.createComputePipelineAsync = async () => {
+    throw Object.assign(new Error("no such entry"), { reason: "validation" });
+  };
+  await assert.rejects(Replay.create(device, steps, 1 << 20), PlanError);
+  device.createComputePipelineAsync = async () => "pipeline";
+  const replay = await Replay.create(device, steps, 1 << 20);
+  assert.deepEqual([replay.maxColumns, replay.expertBytes(3), replay.nByte], [2, 64, 3072]);
+  replay.add(3, 1, new Uint8Array(64));
+  const task = (stepColumns) => ({ nColumn: 1, stepColumns, pairs: [{ expert: 1, column: 0, slot: 0 }], x: new Float32Array(8) });
+  assert.equal((await replay.compute(3, task(1))).length, 8);
+  // One column of a step of two takes the plan of two.
+  assert.equal((await replay.compute(3, task(2))).length, 8);
+  assert.deepEqual(device.sizes, [[1, 1, 1], [1, 3, 1]]);
+  for (const kind of ["validation", "out-of-memory", "internal"]) {
+    device.errors = { [kind]: new Error(`${kind}!`) };
+    await assert.rejects(replay.compute(3, task(1)), new RegExp(`${kind}!`));
+    assert.ok(device.buffers.every((b) => !b.isMapped));
+    assert.equal((await replay.compute(3, task(1))).length, 8, "the next task has rows again");
+  }
+  await assert.rejects(replay.compute(3, task(3)), /at most 2/);
+});
+
+test("Stop counts while a lost GPU is opened again", async (t) => {
+  const devices = [];
+  let give = null;
+  const adapter = () => {
+    const device = { limits: {}, isDestroyed: false, destroy: () => (device.isDestroyed = true) };
+    device.lost = new Promise((resolve) => (device.lose = resolve));
+    devices.push(device);
+    return { features: new Set(), limits: {}, requestDevice: async () => device };
+  };
+  let n = 0;
+  const gpu = { requestAdapter: () => (n++ === 0 ? Promise.resolve(adapter()) : new Promise((resolve) => (give = () => resolve(adapter())))) };
+  const sockets = [];
+  class WebSocket {
+    constructor() {
+      sockets.push(this);
+    }
+    close() {
+      setTimeout(() => this.onclose({ reason: "" }));
+    }
+  }
+  const globals = { WebSocket: globalThis.WebSocket, navigator: Object.getOwnPropertyDescriptor(globalThis, "navigator") };
+  Object.defineProperty(globalThis, "navigator", { value: { gpu }, configurable: true });
+  globalThis.WebSocket = WebSocket;
+  t.after(() => {
+    globalThis.WebSocket = globals.WebSocket;
+    if (globals.navigator) Object.defineProperty(globalThis, "navigator", globals.navigator);
+    else delete globalThis.navigator;
+  });
+  const states = [];
+  const job = await work("ws://127.0.0.1:1", { onStatus: ({ state, reason }) => states.push([state, reason]) });
+  assert.equal(sockets.length, 1);
+  devices[0].lose({ message: "gone" });
+  while (!give) await turn();
+  job.stop();
+  give();
+  const last = await job.done;
+  assert.deepEqual([last.state, last.reason, states.at(-1)], ["stopped", "", ["stopped", ""]]);
+  assert.deepEqual([devices.length, devices[1].isDestroyed, sockets.length], [2, true, 1]);
 });
