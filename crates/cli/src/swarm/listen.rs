@@ -191,8 +191,11 @@ async fn show(
     ConnectInfo(Caller(peer)): ConnectInfo<Caller>,
     headers: HeaderMap,
 ) -> Response<Body> {
-    if !(peer.ip().is_loopback() && join::is_here(&headers)) {
+    if !peer.ip().is_loopback() {
         return refused(StatusCode::FORBIDDEN, "only programs on the hub's machine may ask");
+    }
+    if !join::is_here(&headers) {
+        return refused(StatusCode::FORBIDDEN, "the hub is asked by an address or as localhost");
     }
     match serde_json::to_vec(&status::of(&shared.hall.core)) {
         Ok(json) => ([(CONTENT_TYPE, "application/json")], json).into_response(),

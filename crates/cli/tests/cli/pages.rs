@@ -58,6 +58,10 @@ fn pages_of_the_hub_and_of_named_origins_may_join() {
     );
     assert!(get(&hub.swarm, "GET /join/work.js HTTP/1.1\r\n", "").contains("export async function work"));
     assert_eq!(status(&get(&hub.swarm, "GET /join/..%2Fmod.rs HTTP/1.1\r\n", "")), "404");
+    // A name that somebody has point to this machine.
+    let of_status = |host: &str| get(&hub.swarm, &format!("GET /swarm/status HTTP/1.1\r\n{host}"), "");
+    assert_eq!(status(&of_status("")), "200");
+    assert_eq!(status(&of_status("host: evil.example\r\n")), "403");
     let ask = |origin: &str| {
         let head = format!("OPTIONS /swarm/plan HTTP/1.1\r\norigin: {origin}\r\n");
         get(&hub.swarm, &head, "").contains("access-control-allow-origin")
@@ -67,6 +71,7 @@ fn pages_of_the_hub_and_of_named_origins_may_join() {
     let (_socket, control) = join(&hub, hello(1, ALL_BYTES));
     let Some(Control::Refuse(refuse)) = control else { panic!("no REFUSE") };
     assert_eq!(refuse.code, RefuseCode::Protocol, "{}", refuse.text);
+    // The plan is made after the handshake, and the page is told why there is none.
     let (_socket, control) = join(&hub, page(2, 1000));
     let Some(Control::Refuse(refuse)) = control else { panic!("no REFUSE") };
     assert_eq!(refuse.code, RefuseCode::Units, "{}", refuse.text);
@@ -89,12 +94,15 @@ fn a_page_fetches_its_plan_and_its_own_experts_alone() {
     let text = fetch(&plan.path, key, "");
     let (head, json) = text.split_once("\r\n\r\n").unwrap();
     assert_eq!((status(head), json.len() as u64), ("200", plan.length), "{head}");
+    let is_unkept = |head: &str| head.contains("cache-control: no-store") && head.contains("nosniff");
+    assert!(is_unkept(head), "{head}");
     assert_eq!(Hex(Sha256::digest(json).into()), plan.sha256);
     let json: Value = serde_json::from_str(json).unwrap();
     assert_eq!((json["n_slot"].as_u64(), json["layers"].as_array().unwrap().len()), (Some(8), 4));
     let bytes: u64 = json["buffers"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum();
     assert!(bytes > ALL_BYTES / 4 && bytes < ALL_BYTES / 4 + (64 << 20), "{bytes}");
-    assert_eq!(status(&fetch(&plan.path, Hex([9; 16]), "")), "403");
+    let refused = fetch(&plan.path, Hex([9; 16]), "");
+    assert!(status(&refused) == "403" && is_unkept(&refused), "{refused}");
 
     let assign: Assign = loop {
         match next(&mut socket).expect("an ASSIGN").body {
