@@ -7,7 +7,9 @@ use chaski_swarm::{
     Action, Call, CallId, CallPair, Class, CloseReason, Event, Hedging, HostId, Hub, HubConfig, Joined,
     LayerShape, ModelShape, PeerId, Worker, WorkerAction, WorkerConfig, WorkerEvent, WorkerId,
 };
-use chaski_wire::{Answer, Assign, Body, Control, Dtype, Frame, Have, Hex, Limits, Pair, Rows, Run, Task};
+use chaski_wire::{
+    Answer, Assign, Body, Control, Dtype, Fail, FailCode, Frame, Have, Hex, Limits, Pair, Rows, Run, Task,
+};
 
 /// Two units of one expert each, rows of one value.
 fn config() -> HubConfig {
@@ -125,6 +127,21 @@ fn the_third_wrong_frame_closes_a_connection() {
         assert_eq!(actions.iter().any(is_close), n == 3, "after {n} frames");
     }
     assert!(table.on(wrong()).is_empty(), "a closed connection is forgotten");
+}
+
+#[test]
+fn a_worker_without_a_plan_for_so_many_columns_stays() {
+    let peer = PeerId(1);
+    for (code, is_strike) in [(FailCode::COLUMNS, false), (FailCode::LATE, false), (FailCode::INTERNAL, true)]
+    {
+        let mut table = Table::new(config());
+        table.join(1, &[0]);
+        let frame = Frame { task: 99, ..Frame::plain(Body::Fail(Fail::new(code, 0, ""))) };
+        let fail = || Event::Frame { peer, frame: frame.clone() };
+        let is_close = |a: &Action| *a == Action::Close { peer, reason: CloseReason::Malformed };
+        let is_closed = (0..3).any(|_| table.on(fail()).iter().any(is_close));
+        assert_eq!(is_closed, is_strike, "{code:?}");
+    }
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Reader<'_> {
                 Body::Result { answer, sum: self.below(16) == 0 }
             }
             3 => Body::Fail(Fail::new(
-                FailCode(u16::from(self.below(11)).max(1)),
+                FailCode(u16::from(self.below(12)).max(1)),
                 self.number() as u32,
                 "text",
             )),

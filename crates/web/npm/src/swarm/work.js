@@ -243,7 +243,7 @@ class Job {
         this.#because(this.#reason || reason || "the hub has closed the connection");
       } catch (error) {
         if (error instanceof SwarmError && error.isFinal) this.#end("failed", error.message);
-        this.#because(error.message);
+        this.#because(this.#reason || error.message);
       }
       this.#gone.abort();
       await this.#session?.end();

@@ -262,6 +262,10 @@ function session(replay = fake()) {
 }
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 40));
+/** Waits for something that happens soon on an idle machine. */
+async function until(look) {
+  for (const end = Date.now() + 20_000; !look() && Date.now() < end; ) await turn();
+}
 const kinds = (sent) => sent.map(({ kind }) => kind);
 
 test("a session loads what is assigned, computes it, and frees it", async () => {
@@ -306,7 +310,7 @@ test("a unit that a task uses is freed after it, and one that is missing is no f
   const { s, sent, replay } = session();
   s.begin(new Holdings(replay, {}));
   s.on(assign(2, [[3], [9]]));
-  await turn();
+  await until(() => s.counts.units === 2);
   sent.length = 0;
   replay.waits = replay.hold();
   for (let task = 1n; task <= 3n; task++) s.on({ ...read("task"), task });
@@ -317,7 +321,7 @@ test("a unit that a task uses is freed after it, and one that is missing is no f
   // Another model's weights are named while tasks wait: the one that runs is answered, and the other needs what is not here.
   s.on(assign(4, [[3], [9]], false, 7));
   replay.release();
-  await turn();
+  await until(() => sent.length >= 4);
   assert.deepEqual(sent.map(({ kind, task, code }) => [kind, task, code]), [[Kind.RESULT, 1n, null], [Kind.FAIL, 2n, 2], [Kind.HAVE, 0n, null], [Kind.HAVE, 0n, null]]);
   assert.equal(s.counts.units, 2);
   s.on({ ...read("task"), task: 4n, body: { ...read("task").body, stepColumns: 65 } });
@@ -330,7 +334,7 @@ test("a hub with another model gets none of the experts of the one before", asyn
   assert.deepEqual([{ model: "a", plan: "p" }, { model: "b", plan: "p" }, { model: "a", plan: "q" }].map((of) => holdings.isOf(of)), [true, false, false]);
   before.s.begin(holdings);
   before.s.on(assign(2, [[3], [9]]));
-  await turn();
+  await until(() => before.s.counts.units === 2);
   await before.s.end();
   // The same header and the same plan, but other weights of expert 9.
   const { s, sent, fetched } = session(before.replay);
@@ -343,10 +347,10 @@ test("a hub with another model gets none of the experts of the one before", asyn
   sent.length = 0;
   s.on(changed);
   assert.deepEqual([kinds(sent), s.counts.units], [[Kind.HAVE], 1], "expert 3 alone");
-  await turn();
+  await until(() => sent.length >= 2);
   assert.deepEqual([fetched, kinds(sent)], [[["/swarm/packed/5", 90, 10, digestOf(9, 7)]], [Kind.HAVE, Kind.HAVE]]);
   s.on(read("task"));
-  await turn();
+  await until(() => sent.length >= 3);
   assert.equal(sent.at(-1).kind, Kind.RESULT);
 });
 
@@ -354,7 +358,7 @@ test("a session ends after the task that runs", async () => {
   const { s, sent, replay } = session();
   s.begin(new Holdings(replay, {}));
   s.on(assign(2, [[3], [9]]));
-  await turn();
+  await until(() => s.counts.units === 2);
   replay.waits = replay.hold();
   s.on(read("task"));
   let isOver = false;
