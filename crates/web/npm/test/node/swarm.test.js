@@ -274,12 +274,12 @@ test("a session loads what is assigned, computes it, and frees it", async () => 
   s.on({ kind: Kind.PING, task: 0n, body: 5n });
   assert.deepEqual(kinds(sent), [Kind.PONG], "a ping is answered before the device is ready");
   s.begin(new Holdings(replay, {}));
-  await turn();
+  await until(() => s.counts.units === 2);
   assert.deepEqual(fetched, [["/swarm/packed/5", 30, 10, digestOf(3, 0)], ["/swarm/packed/5", 90, 10, digestOf(9, 0)]]);
   assert.deepEqual([kinds(sent), s.counts], [[Kind.PONG, Kind.HAVE, Kind.HAVE], { units: 2, assigned: 2 }]);
   s.on(read("task"));
   s.on(read("task-sum"));
-  await turn();
+  await until(() => sent.length === 5);
   assert.deepEqual(sent.slice(3).map(({ kind, task }) => [kind, task]), [[Kind.RESULT, 7n], [Kind.RESULT, 8n]]);
   s.on(assign(3, [[9]]));
   await turn();
@@ -292,7 +292,7 @@ test("few tasks wait, late and cancelled ones are dropped", async () => {
   const { s, sent, replay } = session();
   s.begin(new Holdings(replay, {}));
   s.on(assign(2, [[3], [9]]));
-  await turn();
+  await until(() => s.counts.units === 2);
   sent.length = 0;
   replay.waits = replay.hold();
   for (let task = 1n; task <= 6n; task++) s.on({ ...read("task"), task });
@@ -302,7 +302,7 @@ test("few tasks wait, late and cancelled ones are dropped", async () => {
   s.on({ ...read("task-sum"), task: 7n });
   await turn();
   replay.release();
-  await turn();
+  await until(() => sent.length === 5);
   assert.deepEqual(sent.slice(1).map(({ kind, task, code }) => [kind, task, code]), [[Kind.RESULT, 1n, null], [Kind.RESULT, 4n, null], [Kind.RESULT, 5n, null], [Kind.FAIL, 7n, 5]]);
 });
 
@@ -398,7 +398,7 @@ test("experts that cannot be fetched are tried again behind the others", async (
   };
   s.begin(new Holdings(replay, {}));
   s.on(assign(2, [[3], [9]]));
-  await new Promise((resolve) => setTimeout(resolve, 400));
+  await until(() => s.counts.units === 2);
   assert.deepEqual(fetched.map(([, offset]) => offset), [30, 90, 30]);
   assert.deepEqual(kinds(sent), [Kind.HAVE, Kind.HAVE]);
 });
