@@ -211,6 +211,11 @@ export class Session {
     return digest !== undefined && digest === this.#places.get(key(layer, expert))?.sha256;
   }
 
+  /** True if all experts of a task are here; pairs are in the order of experts. */
+  #has(layer, pairs) {
+    return pairs.every(({ expert }, i) => expert === pairs[i - 1]?.expert || this.#holds(layer, expert));
+  }
+
   /** True if a task needs one of these experts. */
   #uses(layer, experts) {
     return [this.#running, ...this.#waiting].some((task) => task?.layer === layer && task.body.pairs.some((p) => experts.includes(p.expert)));
@@ -320,7 +325,7 @@ export class Session {
     const came = performance.now();
     const holdings = this.#holdings;
     const refuse = (code, retry) => this.#send(fail({ task, epoch, layer }, code, "", retry));
-    if (!body.pairs.every((p) => this.#holds(layer, p.expert))) return refuse(Cause.NOT_HELD, 0);
+    if (!this.#has(layer, body.pairs)) return refuse(Cause.NOT_HELD, 0);
     if (body.width !== holdings.replay.width) throw new FrameError("rows of another width", task);
     if (body.stepColumns > holdings.replay.maxColumns) return refuse(Cause.COLUMNS, 0);
     if (this.#running && this.#waiting.length >= QUEUE) return refuse(Cause.BUSY, 1000);
@@ -348,7 +353,7 @@ export class Session {
     const us = (time) => Math.round(1000 * time);
     if (budget > 0 && us(begin - came) > budget) return [fail(head, Cause.LATE)];
     // Since it came the hub may have named other weights.
-    if (!pairs.every((p) => this.#holds(layer, p.expert))) return [fail(head, Cause.NOT_HELD)];
+    if (!this.#has(layer, pairs)) return [fail(head, Cause.NOT_HELD)];
     try {
       const products = await this.#holdings.replay.compute(layer, body);
       const values = weights ? sums(pairs, weights, products, nColumn, width) : products;
