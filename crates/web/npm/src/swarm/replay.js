@@ -3,7 +3,7 @@
 import { PlanError, checkPlan, grid, inputWords, routeOfMany, routeOfOne } from "./plan.js";
 import { unhex } from "./proof.js";
 
-/** Kinds of errors of a device; the first that is found counts, and memory that is missing makes everything after it invalid. */
+/** Kinds of errors of a device, the cause of others at the end: without memory everything else is invalid. */
 const ERRORS = ["internal", "validation", "out-of-memory"];
 
 /** Calls a function without awaiting anything; a promise of the error of what it did on the device, or null. */

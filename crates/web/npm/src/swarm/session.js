@@ -25,7 +25,7 @@ export class Holdings {
   /** The digest of each expert of these units, by layer and expert. @type {Map<string, string>} */
   digests = new Map();
 
-  /** @param {import("./replay.js").Replay} replay @param {{ model: string, plan: string }} of the digests of model and plan */
+  /** @param {import("./replay.js").Replay} replay @param {{ model: string, plan: string }} of digests of both */
   constructor(replay, of) {
     [this.replay, this.of] = [replay, of];
   }

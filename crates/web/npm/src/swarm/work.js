@@ -14,7 +14,7 @@ const BUILD = "0.1.0";
 /** Bytes for experts unless the page says something else. */
 const MEMORY = 1 << 30;
 const [LEAST_MEMORY, LONGEST_PLAN] = [1 << 20, 64 << 20];
-/** Time for a message of a handshake, time in which the hub makes a plan, and pauses before a connection is tried again, in milliseconds. */
+/** Milliseconds for a handshake, for the hub's plan, and of pauses before a connection is tried again. */
 const [HANDSHAKE, PLANNING, AGAIN, JITTER, LONGEST] = [10_000, 300_000, 100, 5_000, 60_000];
 /** Bytes of an error's text that are read. */
 const MOST_TEXT = 200;

@@ -318,7 +318,7 @@ test("a unit that a task uses is freed after it, and one that is missing is no f
   await turn();
   assert.deepEqual([[...replay.held], s.counts.units, sent], [[3, 9], 2, []], "three tasks use them");
   s.on({ kind: Kind.CANCEL, task: 0n, body: [3n] });
-  // Another model's weights are named while tasks wait: the one that runs is answered, and the other needs what is not here.
+  // Another model's weights are named: the task that runs is answered, and the one that waits needs what is not here.
   s.on(assign(4, [[3], [9]], false, 7));
   replay.release();
   await until(() => sent.length >= 4);
