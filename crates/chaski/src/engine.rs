@@ -200,8 +200,8 @@ impl Engine {
     }
 
     /// Sets or removes the draft model for speculative answers ([`GenerateOptions::speculate`]). For a service it
-    /// should have [`Speculation::MAX_RUNNING`](crate::options::Speculation::MAX_RUNNING) sequences, or as many as the service
-    /// if these are fewer: with fewer, requests that draft at once drop each other's tokens.
+    /// should have [`Speculation::MAX_RUNNING`](crate::options::Speculation::MAX_RUNNING) sequences, or as many as the
+    /// service if these are fewer: with fewer, requests that draft at once drop each other's tokens.
     ///
     /// # Errors
     /// [`Error::Model`] if the vocabularies differ in size.

@@ -90,9 +90,14 @@ impl PlanConfig {
         }
     }
 
+    /// [`Self::deterministic`]; never in browsers, whose pages do not download the code.
+    pub fn is_deterministic(&self) -> bool {
+        cfg!(not(target_arch = "wasm32")) && self.deterministic
+    }
+
     /// Columns of a sequence up to which attention goes column by column. Where it always does, there are no tiles.
     pub fn few(&self) -> u32 {
-        if self.deterministic { Self::MAX_DETERMINISTIC } else { FewColumns::MAX }
+        if self.is_deterministic() { Self::MAX_DETERMINISTIC } else { FewColumns::MAX }
     }
 
     /// The fusion rules, without those that experts elsewhere exclude.

@@ -34,6 +34,7 @@ pub enum PlanError {
         help: &'static str,
     },
     /// A chunk too large for a deterministic plan.
+    #[cfg(not(target_arch = "wasm32"))]
     #[error("a deterministic plan has at most {limit} columns, not {found}")]
     Deterministic {
         /// Requested columns.
@@ -59,6 +60,7 @@ pub enum PlanError {
     #[error("the model has no experts to offload to the CPU")]
     NoExperts,
     /// A part of a plan that a device that only replays cannot have.
+    #[cfg(not(target_arch = "wasm32"))]
     #[error("experts cannot be planned for a page: {what}")]
     Replay {
         /// The part.

@@ -143,7 +143,7 @@ impl Expander<'_> {
         // Chunks need a single sequence, so columns that may be of several sequences are processed one by one.
         let several = self.config.n_seq > 1 && (self.n_col <= BATCH || self.caps.alone);
         // The order of sums in a chunk depends on where it begins.
-        let mixed = several || self.config.deterministic;
+        let mixed = several || self.config.is_deterministic();
         let chunks = if self.n_col > 1 && !mixed { DeltaChunks::of(&call, self.caps)? } else { None };
         if let Some(chunks) = chunks {
             return self.delta_chunks(o, &call, chunks, [qkv, alpha, beta, Slot::Aux(Some(aux)), y_slot]);

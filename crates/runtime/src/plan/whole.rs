@@ -40,7 +40,7 @@ const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 25
 /// use teams of threads that read each weight once, some more use smaller tiles and split K. More such plans would save
 /// less than compiling their kernels costs.
 fn smaller(devices: &[&Caps], config: &PlanConfig) -> Vec<u32> {
-    if config.deterministic {
+    if config.is_deterministic() {
         return Vec::new();
     }
     // Alone kernels are the same for any number of columns.
@@ -88,10 +88,8 @@ pub fn plan_on(
 ) -> Result<Segments, PlanError> {
     let caps = *devices.last().ok_or(PlanError::NoDevice)?;
     devices.iter().try_for_each(|caps| check_cache(graph, caps, config))?;
-    let (found, limit) = (config.max_col, PlanConfig::MAX_DETERMINISTIC);
-    if config.deterministic && found > limit && !graph.is_encoder() {
-        return Err(PlanError::Deterministic { found, limit });
-    }
+    #[cfg(not(target_arch = "wasm32"))]
+    check_columns(graph, config)?;
     let logits = graph.logits.ok_or(PlanError::Missing { what: "logits" })?;
     // Operations after the output product work in place.
     let logits = steps.list.last().map_or(logits, |s| steps.output(graph, s));
@@ -172,7 +170,7 @@ pub fn plan_on(
     let mut covered = 0;
     // Alone kernels are the same for any number of keys.
     let alone = devices.iter().all(|c| c.alone);
-    let splits = match (config.deterministic, alone) {
+    let splits = match (config.is_deterministic(), alone) {
         (true, _) => &[],
         (false, true) => &SPLITS[SPLITS.len() - 1..],
         (false, false) => &SPLITS[..],
@@ -219,6 +217,16 @@ pub fn plan_on(
     }
     s.buffers = buffers(graph, groups, &s, config);
     Ok(s)
+}
+
+/// Checks that a deterministic plan has room for attention of each column by itself.
+#[cfg(not(target_arch = "wasm32"))]
+fn check_columns(graph: &Graph, config: &PlanConfig) -> Result<(), PlanError> {
+    let (found, limit) = (config.max_col, PlanConfig::MAX_DETERMINISTIC);
+    match config.deterministic && found > limit && !graph.is_encoder() {
+        true => Err(PlanError::Deterministic { found, limit }),
+        false => Ok(()),
+    }
 }
 
 /// Memory of a model on devices, before loading: one sum for each, and the part of the CPU, which is not in any.
@@ -315,7 +323,7 @@ fn prompt_plan(
     let body = e.body(body, head, max_col)?;
     let max_row = all_cols.min(max_col);
     // One token of a prompt, few answers, many.
-    let fewer = [1, MulMat::few(e.caps)].into_iter().filter(|n| *n < max_row && !e.config.deterministic);
+    let fewer = [1, MulMat::few(e.caps)].into_iter().filter(|n| *n < max_row && !e.config.is_deterministic());
     let fewer = fewer.filter(|n| *n == 1 || !e.caps.alone).collect::<Vec<_>>();
     let mut heads = Vec::new();
     for n_row in fewer.into_iter().chain([max_row]) {
