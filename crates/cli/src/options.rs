@@ -340,7 +340,7 @@ pub(crate) struct EngineArgs {
     #[arg(long)]
     pub(crate) f16_tiles: bool,
     /// On GPUs, the same answers to the bit, whatever runs beside them: slower prompts and single answers
-    #[arg(long)]
+    #[arg(long, conflicts_with = "swarm_fast")]
     pub(crate) deterministic: bool,
     /// Activation precision of products with quantised weights: i8 is fastest and slightly less exact
     #[arg(long, value_parser = inputs(), default_value = "auto", value_name = "TYPE")]

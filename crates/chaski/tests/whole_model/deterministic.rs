@@ -2,6 +2,7 @@
 
 use chaski::gguf::GgmlType;
 use chaski::kernels::FeatureSet;
+use chaski::options::Speculation;
 use chaski::steps::Runner;
 use chaski::{GenerateOptions, KvType};
 use chaski_models::serve::{Answer, Event, Handle, Request, serve};
@@ -91,12 +92,13 @@ fn differing(found: &[(&'static str, Vec<f32>)]) -> Vec<&'static str> {
 fn bits_of_a_token_do_not_depend_on_what_runs_with_it() {
     let _t = Timed::new("deterministic, logits");
     let mut failures = Failures::default();
+    let targets = targets();
     let caches = [KvType::F32, KvType::F16, KvType::both(GgmlType::Q8_0)];
     let mut n_other = 0;
     for (nth, name) in one_in(3, FAMILIES.iter().enumerate()).filter(|(_, name)| wanted(name)) {
         let f = Fixture::load(name);
         let kv = caches[nth % caches.len()];
-        for (device, target) in in_turns(nth, &targets()) {
+        for (device, target) in in_turns(nth, &targets) {
             let found = in_all_ways(&mut runner(&f, &target, true, kv), &f.tokens[..40]);
             let other = differing(&found);
             say(format!("{name:22} {device:12} cache {kv}: {} logits", found[0].1.len()));
@@ -113,7 +115,14 @@ fn bits_of_a_token_do_not_depend_on_what_runs_with_it() {
 }
 
 /// Tokens of an answer, and log probabilities if it has any: they show the bits of its logits.
-fn outcome(mut answer: Answer) -> Vec<(u32, Option<u32>)> {
+type Tokens = Vec<(u32, Option<u32>)>;
+
+fn outcome(answer: Answer) -> Tokens {
+    read(answer).0
+}
+
+/// The same, and the number of tokens that were drafted.
+fn read(mut answer: Answer) -> (Tokens, usize) {
     let mut out = Vec::new();
     while let Some(event) = block_on(answer.next()) {
         match event {
@@ -125,11 +134,12 @@ fn outcome(mut answer: Answer) -> Vec<(u32, Option<u32>)> {
             _ => {}
         }
     }
-    out
+    let n_drafted = answer.stats().n_drafted;
+    (out, n_drafted)
 }
 
 /// Answers of a service on a pool that is too small for all of them: 1, 2, 7 and 32 at once, in two orders of arrival,
-/// with prompts that share prefixes, and with some that are cancelled.
+/// with prompts that share prefixes, and with some that are cancelled; and those with drafts.
 #[test]
 fn answers_do_not_depend_on_other_requests() {
     let _t = Timed::new("deterministic, answers");
@@ -150,17 +160,26 @@ fn answers_do_not_depend_on_other_requests() {
             driver.spawn().expect("a thread");
             handle
         };
-        let ask = |handle: &Handle, i: usize| {
+        let ask_with = |handle: &Handle, i: usize, speculate: Option<Speculation>| {
             let options = if i % 2 == 0 { greedy(6 + i % 5) } else { seeded(i as u32, 6 + i % 5) };
             // The CPU chooses from logits, else the device.
-            let options = GenerateOptions { logprobs: (i % 4 < 2).then_some(0), ..options };
+            let options = GenerateOptions { logprobs: (i % 4 < 2).then_some(0), speculate, ..options };
             let prompt: Vec<u32> =
                 f.tokens.iter().cycle().skip(i % 3).take(3 + 29 * (i % 4)).copied().collect();
             handle.generate(Request::new(prompt, options)).expect("a request that fits")
         };
+        let ask = |handle: &Handle, i: usize| ask_with(handle, i, None);
         let handle = service();
         let alone: Vec<_> = (0..32).map(|i| outcome(ask(&handle, i))).collect();
         assert!(alone.iter().all(|answer| !answer.is_empty()), "{device}: {alone:?}");
+        let drafts = Speculation { n_max: 4, n_match: 1, ..Speculation::default() };
+        let mut n_drafted = 0;
+        for (i, alone) in alone.iter().enumerate().take(8) {
+            let (drafted, n) = read(ask_with(&handle, i, Some(drafts)));
+            assert_eq!(drafted, *alone, "{device}: request {i} with drafts");
+            n_drafted += n;
+        }
+        assert!(n_drafted > 0, "{device}: nothing was drafted");
         for n in [1, 2, 7, 32] {
             for backwards in [false, true] {
                 let handle = service();

@@ -100,21 +100,9 @@ impl Catalogue {
     /// A piece with its digest. One part each: no rule says that the parts of a tensor are equally far apart.
     fn described(&self, piece: ExpertPiece, files: &mut Vec<String>) -> anyhow::Result<TensorParts> {
         let sha256 = vec![self.digest_of(&piece)?];
-        let path = format!("{TENSOR}{}", piece.tensor);
-        let file = files.iter().position(|f| *f == path).unwrap_or_else(|| {
-            files.push(path);
-            files.len() - 1
-        });
+        let file = file_of(files, format!("{TENSOR}{}", piece.tensor))?;
         let ExpertPiece { tensor: name, offset, n_byte: length, .. } = piece;
-        Ok(TensorParts {
-            name,
-            file: u16::try_from(file)?,
-            offset,
-            stride: 0,
-            length,
-            parts: vec![0],
-            sha256,
-        })
+        Ok(TensorParts { name, file, offset, stride: 0, length, parts: vec![0], sha256 })
     }
 
     fn digest_of(&self, piece: &ExpertPiece) -> anyhow::Result<Digest> {
@@ -157,6 +145,18 @@ impl Catalogue {
         }
         range.start < range.end && at >= range.end
     }
+}
+
+/// The index of a file of an ASSIGN message, to which it is added if it is not there.
+///
+/// # Errors
+/// More files than a message can have.
+pub(crate) fn file_of(files: &mut Vec<String>, path: String) -> anyhow::Result<u16> {
+    let at = files.iter().position(|file| *file == path).unwrap_or_else(|| {
+        files.push(path);
+        files.len() - 1
+    });
+    Ok(u16::try_from(at)?)
 }
 
 /// ASSIGN messages for units; `describe` adds the weights of the experts of a unit that is not `known`, which is known

@@ -13,7 +13,7 @@ use chaski_swarm::Unit;
 use chaski_wire::{Assign, Blob, Digest, Hex, PageCaps, Refuse, RefuseCode, TensorParts};
 use sha2::{Digest as _, Sha256};
 
-use super::catalogue::{Catalogue, assignment};
+use super::catalogue::{Catalogue, assignment, file_of};
 use super::slots::{gpu_config, gpu_slots};
 
 /// Path of a page's plan at a hub.
@@ -98,14 +98,10 @@ impl PagePlan {
             let length = self.expert_bytes(unit.layer)?;
             let sha256 = experts.iter().map(|e| self.digest_of(unit.layer, *e));
             let sha256 = sha256.collect::<anyhow::Result<Vec<Digest>>>()?;
-            let path = format!("{PACKED}{}", unit.layer);
-            let file = message.files.iter().position(|f| *f == path).unwrap_or_else(|| {
-                message.files.push(path);
-                message.files.len() - 1
-            });
+            let file = file_of(&mut message.files, format!("{PACKED}{}", unit.layer))?;
             message.tensors.push(TensorParts {
                 name: format!("experts of layer {}", unit.layer),
-                file: u16::try_from(file)?,
+                file,
                 offset: 0,
                 stride: length,
                 length,

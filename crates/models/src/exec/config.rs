@@ -315,13 +315,9 @@ impl RunnerConfig {
         Ok(in_cpu_memory(self.cpu_within_memory(model, &graph)?.n_byte_without(&graph, &absent)))
     }
 
-    /// Number of sequences: texts of an encoder that run together cost no memory, but share tiles of attention.
+    /// Number of sequences: texts of an encoder that run together cost no memory.
     fn n_seq_for<S: ByteSource>(&self, model: &Model<S>) -> u32 {
-        match (model.arch().is_encoder, self.deterministic) {
-            (true, true) => 1,
-            (true, false) => self.n_seq.max(ENCODED),
-            (false, _) => self.n_seq.max(1),
-        }
+        self.n_seq.max(if model.arch().is_encoder { ENCODED } else { 1 })
     }
 
     /// The sizes of a model on the CPU.
@@ -342,13 +338,16 @@ impl RunnerConfig {
     /// The sizes of a model's plan on a GPU.
     pub fn plan_for<S: ByteSource>(&self, model: &Model<S>, caps: &Caps) -> PlanConfig {
         let n_ctx = self.n_ctx_for(model);
-        let most = if self.deterministic { PlanConfig::MAX_DETERMINISTIC } else { u32::MAX };
         // Columns are along an axis of some grids.
-        let max_col = match model.arch().is_encoder {
+        let max_col = match (model.arch().is_encoder, self.deterministic) {
             // A text runs in one step.
-            true => self.chunk.max(n_ctx).clamp(1, caps.max_groups),
-            false => self.chunk.min(most).clamp(1, n_ctx.min(caps.max_groups)),
+            (true, _) => self.chunk.max(n_ctx).clamp(1, caps.max_groups),
+            (false, true) => self.chunk.min(PlanConfig::MAX_DETERMINISTIC).clamp(1, n_ctx),
+            (false, false) => self.chunk.clamp(1, n_ctx.min(caps.max_groups)),
         };
+        // Texts of an encoder that run together share tiles of attention.
+        let is_alone = model.arch().is_encoder && self.deterministic;
+        let n_seq = if is_alone { 1 } else { self.n_seq_for(model) };
         PlanConfig {
             page: PAGE,
             kv: self.kv.types(model, n_ctx, self.n_seq),
@@ -366,7 +365,7 @@ impl RunnerConfig {
             away: self.experts_away,
             rows: self.rows,
             shares: self.shares.clone(),
-            ..PlanConfig::new(n_ctx, self.n_seq_for(model), max_col)
+            ..PlanConfig::new(n_ctx, n_seq, max_col)
         }
     }
 }
