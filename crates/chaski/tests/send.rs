@@ -4,7 +4,7 @@ use std::path::Path;
 
 use chaski::embedding::EmbedOptions;
 use chaski::errors::ModelError;
-use chaski::experts::{ExpertWorker, GpuExpertWorker};
+use chaski::experts::{ExpertReplay, ExpertWorker, GpuExpertWorker};
 use chaski::gpu::{Gpu, GpuModel, GpuOptions};
 use chaski::serve::{Answer, Event, Request};
 use chaski::source::{AnySource, OpenModel};
@@ -167,6 +167,7 @@ fn futures_of_weights<T: Tensors + Send + Sync + 'static>(
     model: &mut CpuModel,
     worker: &mut ExpertWorker,
     gpu_worker: &mut GpuExpertWorker,
+    replay: &ExpertReplay,
 ) {
     is_send(GpuModel::load(any(), any(), any(), any::<T>(), |_| {}));
     is_send(GpuModel::load_on(any(), any(), any(), any::<T>(), |_| {}));
@@ -180,6 +181,7 @@ fn futures_of_weights<T: Tensors + Send + Sync + 'static>(
     is_send(gpu_worker.add(0, 0, tensors));
     is_send(gpu_worker.compute(any()));
     is_send(gpu_worker.canary(0, 0));
+    is_send(replay.pack(0, 0, tensors));
 }
 
 /// Public functions that other crates do not see, or by another name, by the lines that declare them.
