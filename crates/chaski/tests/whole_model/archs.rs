@@ -11,7 +11,7 @@ use chaski_models::{Model, RunnerConfig, Target};
 use serde_json::Value;
 
 use crate::common::{
-    Failures, Timed, block_on, fixture, full, in_turns, nmse, read, read_json, say, shared_gpu,
+    Failures, Timed, block_on, fixture, full, gpu_sets, in_turns, nmse, read, read_json, say, shared_gpu,
 };
 use crate::families::covering;
 use crate::sequences::interleaved;
@@ -651,8 +651,9 @@ fn logits_with_any_type_of_cache_match_the_golden_ones() {
     for (nth, (ty, limit)) in OTHER_KV.iter().enumerate() {
         let mode = Mode { kv: KvType::both(*ty), limit: *limit, moe: None, chunks: &[48, 1], ..F32 };
         modes.push(mode);
-        // By default on one device with one model.
-        for gpu in in_turns(nth, &[SG, BASE]) {
+        // By default every third type on one device with one model.
+        let on_gpu = in_turns(nth, &[SG, BASE]).into_iter().filter(|_| full() || nth % 3 == 0);
+        for gpu in on_gpu {
             let models = in_turns(nth, &FIXTURES[..5]).into_iter().map(|name| (name, *limit));
             check_some(&[Mode { gpu, ..mode }], |_| models.clone().collect());
         }
@@ -683,7 +684,7 @@ fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
     let e = nmse(&all(&mut load(Target::Cpu), 32), &expected);
     say(format!("300 tokens of the embedded model, CPU, pieces of 32: NMSE {e:.1e}"));
     failures.check(e <= 1e-7, || format!("CPU: {e:.2e} > 1e-7"));
-    for set in [FeatureSet::Sg, FeatureSet::Base] {
+    for &set in gpu_sets() {
         let mut runner = load(Target::Gpu(shared_gpu(set, false)));
         let found = all(&mut runner, 64);
         // The CPU sums in f64, which differs from f32 by 1e-11 here. Products with one column add 1024 to every quant
@@ -704,9 +705,6 @@ fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
             compare(&case, &one, &expected[from * n_vocab..to * n_vocab], ONE);
         }
         // All at once, with the last token's logits only.
-        if !full() && set != FeatureSet::Sg {
-            continue;
-        }
         runner.truncate(0);
         block_on(runner.prefill(&tokens)).expect("300 tokens run");
         let last = block_on(runner.logits()).expect("logits");

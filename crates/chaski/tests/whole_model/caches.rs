@@ -3,13 +3,12 @@
 
 use chaski::KvType;
 use chaski::gguf::OwnedValue;
-use chaski::kernels::FeatureSet;
 use chaski::steps::Runner;
 use chaski_models::{RunnerConfig, Target};
 use chaski_runtime::graph::Op;
 
 use crate::archs::{Fixture, GELU_OF_LITTLE, open, weights};
-use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, say, targets};
 
 /// The families, with the tolerance for a cache of f32 and of f16. Norms of keys and values give attention its full
 /// weight, so their rounding is visible.
@@ -19,11 +18,6 @@ const FAMILIES: &[(&str, f64, f64)] = &[
     ("gemma4-dense", GELU_OF_LITTLE, 1e-2),
     ("gemma4-moe", GELU_OF_LITTLE, 3e-2),
 ];
-
-fn targets() -> [(&'static str, Target); 3] {
-    let gpu = |set| Target::Gpu(shared_gpu(set, false));
-    [("CPU", Target::Cpu), ("sg", gpu(FeatureSet::Sg)), ("base", gpu(FeatureSet::Base))]
-}
 
 fn runner(file: Vec<u8>, target: &Target, kv: KvType) -> Runner {
     let model = open(file).expect("a fixture is a model");
@@ -39,8 +33,8 @@ fn sequences_of_families_with_other_caches_can_be_cut_anywhere() {
     for (nth, (name, limit, limit_f16)) in FAMILIES.iter().enumerate() {
         let f = Fixture::load(name);
         let all = targets();
-        // By default every second family on a GPU.
-        let on_gpu = in_turns(nth / 2, &all[1..]).into_iter().filter(|_| full() || nth % 2 == 0);
+        // By default every fourth family on a GPU.
+        let on_gpu = all[1..].iter().filter(|_| full() || nth % 4 == 0).cloned();
         for (device, target) in [all[0].clone()].into_iter().chain(on_gpu) {
             for (kv, limit) in in_turns(nth / 2, &[(KvType::F32, *limit), (KvType::F16, *limit_f16)]) {
                 let mut r = runner(f.gguf(false, &|_, _| {}), &target, kv);
@@ -146,8 +140,7 @@ fn latents_of_several_heads_agree_in_both_kinds_of_files() {
         }
         let files = [(false, false), (false, true), (true, true)];
         let all = targets();
-        let some = [&all[..1], &in_turns(n_head as usize / 3, &all[1..])].concat();
-        for (nth, (device, target)) in some.into_iter().enumerate() {
+        for (nth, (device, target)) in all.into_iter().enumerate() {
             for (half, old) in in_turns(nth + n_head as usize, &files) {
                 let mut r = runner(file(half, old), &target, KvType::F32);
                 for piece in in_turns(n_head as usize / 2 + nth, &[16, 1]) {
@@ -172,7 +165,7 @@ fn a_cache_of_latents_is_small() {
         let model = open(f.gguf(false, &heads(n_head, false))).expect("a fixture is a model");
         let graph = block_on(model.graph(64)).expect("a graph");
         assert_eq!(graph.kv.len(), 2);
-        let r = runner(f.gguf(true, &heads(n_head, false)), &targets()[2].1, KvType::F16);
+        let r = runner(f.gguf(true, &heads(n_head, false)), &targets()[1].1, KvType::F16);
         let found = r.memory().items.iter().find(|i| i.what == "kv cache").map(|i| i.n_byte);
         // Two layers of 64 tokens, and a scratch page for copies.
         assert_eq!(found, Some(3 * 64 * (RANK + ROT) * 2), "{n_head} heads");

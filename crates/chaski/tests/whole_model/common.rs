@@ -8,6 +8,7 @@ use std::time::Instant;
 use chaski::gpu::GpuOptions;
 use chaski::kernels::FeatureSet;
 use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, SamplerParams, Source};
+use chaski_models::Target;
 use chaski_runtime::gpu::Gpu;
 
 pub(crate) use pollster::block_on;
@@ -68,6 +69,18 @@ pub(crate) fn one_in<T>(n: usize, cases: impl IntoIterator<Item = T>) -> impl It
 /// One of several ways to run the `nth` case, in rotation; all of them if tests run in full.
 pub(crate) fn in_turns<T: Clone>(nth: usize, ways: &[T]) -> Vec<T> {
     if full() { ways.to_vec() } else { vec![ways[nth % ways.len()].clone()] }
+}
+
+/// The feature sets that what is no matter of kernels runs with on a GPU: all if tests run in full, otherwise the one
+/// whose kernels software drivers compile and run fastest, and which tests share. Others run in `archs` and `ops`.
+pub(crate) fn gpu_sets() -> &'static [FeatureSet] {
+    if full() { &[FeatureSet::Sg, FeatureSet::Base] } else { &[FeatureSet::Sg] }
+}
+
+/// The CPU, and the GPU with each of its feature sets.
+pub(crate) fn targets() -> Vec<(&'static str, Target)> {
+    let on_gpu = gpu_sets().iter().map(|set| (set.word(), Target::Gpu(shared_gpu(*set, false))));
+    [("CPU", Target::Cpu)].into_iter().chain(on_gpu).collect()
 }
 
 /// Bytes of a file that must exist.

@@ -9,7 +9,7 @@ use chaski::{DeviceChoice, Engine, KvType, Source};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted};
-use crate::common::{Failures, Timed, block_on, build, chain, full, greedy, in_turns, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, build, chain, full, gpu_sets, greedy, nmse, say, shared_gpu};
 
 /// Fixtures whose logits are products of the output matrix only: norms fused with the head or before it, layer norms,
 /// recurrent state, tied embeddings.
@@ -29,9 +29,9 @@ fn hidden_states_times_the_output_matrix_are_the_golden_logits() {
         let (n_embd, n_vocab) = (c.n_embd as usize, c.n_vocab as usize);
         let head = f.weights_of(head, (n_embd * n_vocab) as u64);
         let limit = if name == "gpt2-dense" { GELU } else { 1e-11 };
-        let on_gpu = in_turns(nth, &[FeatureSet::Sg, FeatureSet::Base]).into_iter().map(Some);
-        // By default every second family, each with one feature set.
-        for set in [None].into_iter().chain(on_gpu.filter(|_| full() || nth % 2 == 0)) {
+        let on_gpu = gpu_sets().iter().map(|set| Some(*set));
+        // By default every fourth family.
+        for set in [None].into_iter().chain(on_gpu.filter(|_| full() || nth % 4 == 0)) {
             let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
             let config = RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk: 16, ..RunnerConfig::default() };
             let mut runner = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a runner");

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::archs::{Edit, Fixture, GELU, open, wanted};
 use crate::common::{
-    Failures, Timed, block_on, build, chain, fixture, full, greedy, in_turns, nmse, read_json, say,
+    Failures, Timed, block_on, build, chain, fixture, full, gpu_sets, greedy, nmse, read_json, say,
     shared_gpu,
 };
 use crate::stages::gpus;
@@ -85,7 +85,8 @@ fn vectors_and_scores_match_the_golden_ones() {
         let mut references = Service::of(load(&model, None, Some(ActivationPrecision::F32)), &model);
         let found = references.embed(&[&f.tokens], Pooling::None, VectorNorm::None);
         check("CPU, references", &found[0].vectors.concat(), of_tokens);
-        let on_gpu = in_turns(nth, &[FeatureSet::Sg, FeatureSet::Base]).into_iter().map(Some);
+        // By default every second of them on a GPU.
+        let on_gpu = gpu_sets().iter().map(|set| Some(*set)).filter(|_| full() || nth % 2 == 0);
         let sets: Vec<Option<FeatureSet>> = [None].into_iter().chain(on_gpu).collect();
         let mut services: Vec<Service> = sets.iter().map(|set| Service::new(&model, *set)).collect();
         let word = |set: &Option<FeatureSet>| set.map_or("CPU", FeatureSet::word);
@@ -118,8 +119,8 @@ fn a_text_has_the_same_vector_alone_and_beside_others() {
         let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
         let t = &f.tokens;
         let texts = [&t[..7], &t[..48], &t[3..4], &t[10..41], &t[..7], &t[20..40]];
-        let on_gpu = in_turns(nth, &[FeatureSet::Base, FeatureSet::Sg]).into_iter().map(Some);
-        for set in [None].into_iter().chain(on_gpu.filter(|_| full() || nth % 3 == 0)) {
+        let on_gpu = gpu_sets().iter().map(|set| Some(*set));
+        for set in [None].into_iter().chain(on_gpu.filter(|_| full() || nth == 0)) {
             let mut service = Service::new(&model, set);
             for pooling in [Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::None] {
                 let together = service.embed(&texts, pooling, VectorNorm::P(2));

@@ -14,7 +14,7 @@ use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::archs::{Fixture, open};
-use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, full, gpu_sets, in_turns, nmse, say, shared_gpu};
 
 /// Models that together use every rule: MoE; MoE with biases, sinks and windows; norms after products; factors
 /// everywhere; norms of heads; state beside attention; embeddings added to each layer.
@@ -27,7 +27,7 @@ const MODELS: &[&str] = &[
     "falcon-h1-dense",
     "talkie-dense",
 ];
-/// Number of random selections if tests run in full, otherwise a third of it, unless `PROPTEST_CASES` is set.
+/// Number of random selections if tests run in full, otherwise a quarter of it, unless `PROPTEST_CASES` is set.
 const CHOICES: u32 = 12;
 /// Tolerance for reordered sums.
 const LIMIT: f64 = 4e-11;
@@ -51,11 +51,11 @@ fn logits(f: &Fixture, fusions: Fusions, set: FeatureSet, chunk: usize) -> Vec<f
 fn any_choice_of_fusions_gives_the_same_logits() {
     let _t = Timed::new("fusions");
     let asked = std::env::var("PROPTEST_CASES").ok();
-    let choices = if full() { CHOICES } else { CHOICES / 3 };
+    let choices = if full() { CHOICES } else { CHOICES / 4 };
     let cases = asked.map_or(choices, |n| n.parse().expect("PROPTEST_CASES is a number"));
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 64, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let sets = select(&[FeatureSet::Sg, FeatureSet::Base]);
+    let sets = select(gpu_sets());
     let choice = (select(MODELS), any::<u16>(), sets, select(&[48usize, 7, 1]));
     // Logits of a model without fusion.
     let single: RefCell<HashMap<_, Vec<f32>>> = RefCell::default();
@@ -98,8 +98,7 @@ fn every_rule_gives_the_logits_of_single_nodes() {
             failures.check(false, || format!("no fixture has use for `{}`", rule.name));
             continue;
         }
-        let sets = [FeatureSet::Sg, FeatureSet::Base];
-        let ways: Vec<_> = with.iter().flat_map(|name| sets.map(|set| (*name, set))).collect();
+        let ways: Vec<_> = with.iter().flat_map(|name| gpu_sets().iter().map(|set| (*name, *set))).collect();
         for (name, set) in in_turns(nth, &ways) {
             let f = Fixture::load(name);
             // Many tokens at once, and one by one.

@@ -12,7 +12,7 @@ use chaski_runtime::plan::PlanConfig;
 use chaski_runtime::{Column, ColumnOutput};
 
 use crate::archs::{Fixture, wanted};
-use crate::common::{Failures, Timed, block_on, build, full, greedy, in_turns, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, build, full, gpu_sets, greedy, nmse, say, shared_gpu};
 use crate::rows::{components, embeddings, gpu_model, opened, step as run_model};
 use crate::serve::outcome;
 use crate::stages::gpus;
@@ -57,7 +57,7 @@ impl Table {
 
 /// The CPU, and a GPU with one feature set; by default every second fixture runs on the CPU alone.
 fn targets(nth: usize) -> Vec<(&'static str, Target)> {
-    let gpu = in_turns(nth / 2, &[FeatureSet::Sg, FeatureSet::Base])[0];
+    let gpu = gpu_sets()[nth / 2 % gpu_sets().len()];
     let all = [("CPU", Target::Cpu), (gpu.word(), Target::Gpu(shared_gpu(gpu, false)))];
     all.into_iter().take(if full() || nth % 2 == 0 { 2 } else { 1 }).collect()
 }

@@ -9,7 +9,7 @@ use chaski_models::{ModelError, RunnerConfig, Target};
 use chaski_runtime::RuntimeError;
 
 use crate::archs::{Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, say, shared_gpu, targets};
 
 /// All families, with the layers that each covers.
 pub(crate) const FIXTURES: &[&str] = &[
@@ -84,17 +84,6 @@ fn gpu(set: FeatureSet, checked: bool) -> Target {
     Target::Gpu(shared_gpu(set, checked))
 }
 
-fn targets() -> Vec<(&'static str, Target)> {
-    let [sg, base] = [FeatureSet::Sg, FeatureSet::Base].map(|set| gpu(set, false));
-    vec![("CPU", Target::Cpu), ("sg", sg), ("base", base)]
-}
-
-/// The CPU and one of the devices in turns, or all.
-fn cpu_and_gpus_in_turns(nth: usize) -> Vec<(&'static str, Target)> {
-    let all = targets();
-    [&all[..1], &in_turns(nth, &all[1..])].concat()
-}
-
 #[test]
 fn logits_match_the_golden_ones() {
     let _t = Timed::new("recurrent, logits");
@@ -107,8 +96,8 @@ fn logits_match_the_golden_ones() {
     ways.push(("sg checked, f16", gpu(FeatureSet::Sg, true), f16, &CHUNKS[1..]));
     for (nth, name) in FIXTURES.iter().enumerate().filter(|(_, f)| wanted(f)) {
         let f = Fixture::load(name);
-        // On the CPU, and in turns on the GPU: by default a third of them; half are batched there (`sequences`).
-        let on_gpu = in_turns(nth / 3, &ways[1..]).into_iter().filter(|_| full() || nth % 3 == 0);
+        // On the CPU, and in turns on the GPU: by default a sixth of them; others are batched there (`sequences`).
+        let on_gpu = in_turns(nth / 6, &ways[1..]).into_iter().filter(|_| full() || nth % 6 == 0);
         let ways = [&ways[0]].into_iter().cloned().chain(on_gpu);
         for (device, target, way, chunks) in ways {
             for (chunk, pieces) in in_turns(nth / 2, chunks) {
@@ -143,7 +132,9 @@ fn logits_with_a_cache_in_f16_match_the_golden_ones() {
     let way = Way { kv: KvType::both(GgmlType::F16), ..WAY };
     for (nth, (name, limit)) in F16_KV.iter().enumerate().filter(|(_, f)| wanted(f.0)) {
         let f = Fixture::load(name);
-        for (device, target) in in_turns(nth, &targets()[1..]) {
+        // By default the first on a GPU.
+        let n_device = if full() || nth == 0 { 2 } else { 0 };
+        for (device, target) in targets().into_iter().skip(1).take(n_device) {
             let mut r = runner_of(&f, &target, way);
             for n in in_turns(nth, &[16, 7, 1]) {
                 r.truncate(0);
@@ -203,9 +194,9 @@ fn sequences_that_are_set_back_go_on_as_if_nothing_had_followed() {
     for (nth, name) in SET_BACK.iter().enumerate() {
         let f = Fixture::load(name);
         let t = &f.tokens;
-        // By default on a GPU every second of them, and the others in the next test.
-        let n_device = if full() { 3 } else { 1 + (nth + 1) % 2 };
-        for (device, target) in cpu_and_gpus_in_turns(nth / 2).into_iter().take(n_device) {
+        // By default on a GPU every fourth of them, and others in the next test.
+        let n_device = if full() || nth % 4 == 0 { 3 } else { 1 };
+        for (device, target) in targets().into_iter().take(n_device) {
             let mut r = runner(&f, &target);
             let mut compare = |what: &str, found: Vec<f32>, from: usize, to: usize| {
                 let e = nmse(&found, f.logits_of(from, to));
@@ -251,8 +242,7 @@ fn tokens_that_the_device_sent_ahead_are_taken_back() {
             expected.push(greedy(&block_on(cpu.logits()).expect("logits")));
             block_on(cpu.prefill(&expected[expected.len() - 1..])).expect("a token");
         }
-        let on_gpu = in_turns(nth / 2 + 1, &targets()[1..]).into_iter();
-        for (device, target) in on_gpu.filter(|_| full() || nth % 2 == 1) {
+        for (device, target) in targets().into_iter().skip(1).filter(|_| full() || nth % 4 == 1) {
             let mut r = runner(&f, &target);
             block_on(r.prefill(&f.tokens[..20])).expect("a prompt");
             let found = block_on(r.greedy(9)).expect("tokens");

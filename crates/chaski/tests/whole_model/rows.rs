@@ -13,7 +13,7 @@ use chaski_runtime::plan::{Fusions, PlanConfig};
 use chaski_runtime::{Column, ColumnOutput, StepOutputs, Tensors};
 
 use crate::archs::{Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, full, gpu_sets, in_turns, nmse, say, shared_gpu};
 use crate::stages::gpus;
 use crate::streaming::{bits, config};
 
@@ -146,10 +146,9 @@ fn embeddings_of_tokens_as_rows_give_the_same_bits() {
         let model = opened(&f);
         let tokens = &f.tokens[..20];
         let rows = embeddings(&f, &model, tokens, is_scaled);
-        // By default half of them; most of the others run in `inputs`.
-        let on_gpu = in_turns(nth / 2, &[FeatureSet::Sg, FeatureSet::Base]);
-        for set in on_gpu.into_iter().filter(|_| full() || nth % 2 == 0) {
-            let gpu = shared_gpu(set, false);
+        // By default a quarter of them; others run in `inputs`.
+        for set in gpu_sets().iter().filter(|_| full() || nth % 4 == 0) {
+            let gpu = shared_gpu(*set, false);
             let mut plain = gpu_model(&model, &gpu, |plan| plan);
             let mut with_rows = gpu_model(&model, &gpu, |plan| PlanConfig { rows: true, ..plan });
             let (without, with) = (plain.dispatches_per_token().1, with_rows.dispatches_per_token().1);
@@ -245,7 +244,7 @@ fn sections_follow_their_components() {
         let components = components();
         let n = components.len();
         let tokens = &f.tokens[..n];
-        let gpu = shared_gpu([FeatureSet::Sg, FeatureSet::Base][nth % 2], false);
+        let gpu = shared_gpu(gpu_sets()[nth % gpu_sets().len()], false);
         let mut cpu = cpu_model(&model);
         let text: Vec<Column> = (0..).zip(tokens).map(|(i, t)| Column::token(0, *t, i)).collect();
         let columns: Vec<Column> = text.iter().zip(&components).map(|(c, at)| c.at(*at)).collect();

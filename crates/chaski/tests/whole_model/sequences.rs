@@ -8,7 +8,7 @@ use chaski_models::serve::{Generation, Request, serve};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted};
-use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, one_in, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, full, nmse, one_in, say, shared_gpu, targets};
 
 /// Every kind of cache and state, with the tolerance, which is that of a single sequence.
 const FAMILIES: &[(&str, f64)] = &[
@@ -30,17 +30,6 @@ const FAMILIES: &[(&str, f64)] = &[
     ("qwen35-heads", 4e-11),
 ];
 
-fn targets() -> [(&'static str, Target); 3] {
-    let gpu = |set| Target::Gpu(shared_gpu(set, false));
-    [("CPU", Target::Cpu), ("sg", gpu(FeatureSet::Sg)), ("base", gpu(FeatureSet::Base))]
-}
-
-/// The CPU and one of the devices in turns, or all.
-fn cpu_and_gpus_in_turns(nth: usize) -> Vec<(&'static str, Target)> {
-    let all = targets();
-    [&all[..1], &in_turns(nth, &all[1..])].concat()
-}
-
 fn runner(file: Vec<u8>, target: &Target, config: RunnerConfig) -> Runner {
     let model = open(file).expect("a fixture is a model");
     block_on(Runner::load(&model, target, &config, |_| {})).expect("a fixture loads")
@@ -55,9 +44,9 @@ fn sequences_of_a_batch_do_not_see_each_other() {
     for (nth, (name, limit)) in FAMILIES.iter().enumerate().filter(|(_, f)| wanted(f.0)) {
         let f = Fixture::load(name);
         let n_vocab = f.n_vocab;
-        // By default every second family on a GPU.
-        let n_device = if full() || nth % 2 == 0 { 3 } else { 1 };
-        for (device, target) in cpu_and_gpus_in_turns(nth / 2).into_iter().take(n_device) {
+        // By default every fourth family on a GPU.
+        let n_device = if full() || nth % 4 == 0 { 3 } else { 1 };
+        for (device, target) in targets().into_iter().take(n_device) {
             let config =
                 RunnerConfig { n_ctx: 80, n_seq: 3, chunk: 8, kv: KvType::F32, ..RunnerConfig::default() };
             let mut r = runner(f.gguf(false, &|_, _| {}), &target, config);
@@ -130,7 +119,7 @@ fn states_of_a_batch_are_those_of_its_sequences() {
     let target = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
     // By default, those that run alone on the CPU only (`recurrent`).
     let skipped = usize::from(!full());
-    for name in one_in(2, crate::recurrent::FIXTURES.iter().skip(skipped)).filter(|f| wanted(f)) {
+    for name in one_in(4, crate::recurrent::FIXTURES.iter().skip(skipped)).filter(|f| wanted(f)) {
         let f = Fixture::load(name);
         let config =
             RunnerConfig { n_ctx: 64, n_seq: 2, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
@@ -160,7 +149,7 @@ fn windows_give_their_pages_back() {
     let model = open(f.gguf(false, &edit)).expect("a fixture is a model");
     // Keys of all heads, as wide as values.
     let cell = u64::from(model.config().n_head_kv[0] * model.config().d_head);
-    for (device, target) in &in_turns(1, &targets()[1..]) {
+    for (device, target) in &targets()[1..] {
         let mut r = runner(f.gguf(false, &edit), target, config.clone());
         let mut compare = |what: &str, logits: &[f32], from: usize| {
             let e = nmse(logits, &expected[from * n_vocab..][..logits.len()]);
@@ -284,9 +273,9 @@ fn what_has_to_run_again_does_not_count_as_cached() {
         let f = Fixture::load(name);
         let tokens: Vec<u32> = f.tokens.iter().cycle().take(n).copied().collect();
         let other = [&tokens[..back], &[1, 2, 3]].concat();
-        let all: Vec<_> = targets().into_iter().zip(expected).collect();
-        let some = [&all[..1], &in_turns(nth, &all[1..])].concat();
-        for ((device, target), expected) in some {
+        // By default the last turn of each family on a GPU.
+        let n_device = if full() || [0, 2, 4].contains(&nth) { 3 } else { 1 };
+        for ((device, target), expected) in targets().into_iter().zip(expected).take(n_device) {
             let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
             let config = RunnerConfig { n_ctx: 400, chunk: 8, kv: KvType::F32, ..RunnerConfig::default() };
             let r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");

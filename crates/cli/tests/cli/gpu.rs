@@ -1,10 +1,8 @@
 //! Tests that need a GPU or a software driver.
 
-use std::io::Write as _;
-
 use serde_json::Value;
 
-use crate::{GOLDEN, chaski, err, json, out, run};
+use crate::{GOLDEN, chaski, err, json, out, run, skip};
 
 #[test]
 fn devices_are_listed() {
@@ -22,16 +20,9 @@ fn devices_are_listed() {
 pub(crate) fn has_gpu() -> bool {
     let found = json(&run(&["devices", "-o", "json"])).as_array().unwrap().len() > 1;
     if !found {
-        skipped("a GPU");
+        skip("a GPU");
     }
     found
-}
-
-/// Says that a test did not run, past the test harness, which hides what macros of passing tests print.
-fn skipped(want: &str) {
-    let thread = std::thread::current();
-    let line = format!("SKIPPED {}: for want of {want}\n", thread.name().unwrap_or("a test"));
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 /// Vulkan's loader, if a command loads it, says a lot with this setting.
@@ -83,7 +74,7 @@ fn a_machine_without_a_gpu_is_known_at_the_next_start() {
     let says = |more: &[&str]| says_with(more, ("CHASKI_TEST", "1"));
     let (loads, note) = says(&[]);
     let Some(note) = note.filter(|_| loads) else {
-        skipped("a machine without a GPU");
+        skip("a machine without a GPU");
         return;
     };
     assert_eq!(says(&[]), (false, Some(note.clone())));

@@ -30,6 +30,26 @@ use serde_json::Value;
 /// The default model's greedy continuation of "Once upon a time" begins so, as llama.cpp has it.
 pub(crate) const GOLDEN: &str = ", there lived a small,";
 
+/// Counts a test as skipped, past the test harness, which hides what macros of passing tests print.
+pub(crate) fn skip(want: &str) {
+    let thread = std::thread::current();
+    let line = format!("SKIPPED {}: for want of {want}\n", thread.name().unwrap_or("a test"));
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+/// True if long tests run in full.
+pub(crate) fn full() -> bool {
+    std::env::var_os("CHASKI_TEST_FULL").is_some_and(|v| v != "0")
+}
+
+/// True if long tests run in full; otherwise the test counts as skipped.
+pub(crate) fn full_run() -> bool {
+    if !full() {
+        skip("a full run (CHASKI_TEST_FULL=1)");
+    }
+    full()
+}
+
 pub(crate) fn chaski(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chaski"));
     // Neither the user's settings nor their cache shall matter.

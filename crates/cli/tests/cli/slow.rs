@@ -6,12 +6,12 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::full;
 use crate::serve::{Server, ask, start_with_files};
 
 /// Slow clients: ten thousand in a full run.
 fn n_slow() -> usize {
-    let is_full = std::env::var_os("CHASKI_TEST_FULL").is_some_and(|full| full != "0");
-    if is_full { 10_000 } else { 300 }
+    if full() { 10_000 } else { 300 }
 }
 
 /// The head of a request that comes slowly, of each kind: the first of the bytes and what follows a byte at a time.

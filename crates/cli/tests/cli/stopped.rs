@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::serve::{Server, ask, start};
+use crate::skip;
 
 /// The thread of a server that waits for its device.
 fn device_thread(server: &Server) -> Pid {
@@ -106,7 +107,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 
 #[test]
 fn a_stopped_device_thread_is_told_and_nothing_is_left_when_it_goes_on() {
-    let server = start(&["--stall", "1", "-c", "2048", "--parallel", "2", "--log-format", "none"]);
+    let server = start(&["--stall", "1", "-c", "1024", "--parallel", "2", "--log-format", "none"]);
     let mut alone = Stream::begin(&server, "Once upon a time");
     assert_eq!(alone.read(usize::MAX).as_deref(), Some("length"));
     let (mut stays, mut leaves) =
@@ -115,10 +116,7 @@ fn a_stopped_device_thread_is_told_and_nothing_is_left_when_it_goes_on() {
         assert_eq!(stream.read(20), None);
     }
     let Some(stopped) = Stopped::stop(device_thread(&server)) else {
-        let thread = std::thread::current();
-        let line = format!("SKIPPED {}: for want of ptrace\n", thread.name().unwrap_or_default());
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
-        return;
+        return skip("ptrace");
     };
     // Further requests come: one waits, one is left by its client.
     let mut late = Stream::begin(&server, "Once upon a time");

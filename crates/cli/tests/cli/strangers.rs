@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::stream::MaybeTlsStream;
 use tokio_tungstenite::tungstenite::{Message, WebSocket, connect};
 
 use crate::swarm::{EXPECTED, Hub, LONG, get, worker};
-use crate::{out, run};
+use crate::{full, out, run};
 
 pub(crate) type Socket = WebSocket<MaybeTlsStream<TcpStream>>;
 
@@ -223,8 +223,7 @@ fn median_text(hub: &Hub) -> f64 {
 /// beyond the limits at once. 10,000 in the full run.
 #[test]
 fn slow_handshakes_hold_up_nobody() {
-    let is_full = std::env::var_os("CHASKI_TEST_FULL").is_some_and(|v| v != "0");
-    let n_slow = if is_full { 10_000 } else { 600 };
+    let n_slow = if full() { 10_000 } else { 600 };
     let hub = Hub::start(&[]);
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let _first = worker(&hub.swarm, folders[0].path(), &[]);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::gpu::has_gpu;
-use crate::{chaski, err, json, out, run};
+use crate::{chaski, err, full_run, json, out, run};
 
 /// Time for anything that happens soon on an idle machine.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
@@ -282,7 +282,7 @@ fn values_in_16_bits_give_near_logits_on_any_devices() {
 /// A GPU has slots in each layer; of 32 experts a layer, 8 fit into a quarter of the memory of all.
 #[test]
 fn a_gpu_with_room_for_a_part_gets_a_part() {
-    if !has_gpu() {
+    if !full_run() || !has_gpu() {
         return;
     }
     let all: u64 = 4 * 32 * EXPERT_BYTES;

@@ -1,21 +1,14 @@
 //! Two servers behind routers, as `check.py` tries them, in full runs (`CHASKI_TEST_FULL=1`), since the routers are
 //! installed from the net.
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Counts the test as skipped.
-fn skip(why: &str) {
-    let thread = std::thread::current();
-    // Only macros are captured.
-    let line = format!("SKIPPED {}: for want of {why}\n", thread.name().unwrap_or_default());
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
-}
+use crate::{full, skip};
 
 /// Tries routers of these requirements; without the net the test counts as skipped.
 fn check(folder: &str, requirements: &str, routers: &[&str]) {
-    if std::env::var_os("CHASKI_TEST_FULL").is_none_or(|full| full == "0") {
+    if !full() {
         return skip("a full run (CHASKI_TEST_FULL=1), which installs routers");
     }
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/routers");
