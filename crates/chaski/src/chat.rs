@@ -122,6 +122,13 @@ impl Chat {
         self
     }
 
+    /// The same, with reasoning as content, its markers included ([`AnswerParser::with_reasoning_in_content`]).
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn with_reasoning_in_content(mut self) -> Self {
+        self.parser = self.parser.with_reasoning_in_content();
+        self
+    }
+
     /// The same, after the event that this many messages are not part of its prompt.
     pub(crate) fn without(mut self, n_message: usize) -> Self {
         if n_message > 0 {

@@ -30,6 +30,8 @@ pub(crate) struct Ask {
     pub(crate) calls: Option<CallChoice>,
     /// Permission of several calls in an answer, if the request says so: with `false` it has one at most.
     pub(crate) parallel: Option<bool>,
+    /// Reasoning is content.
+    pub(crate) keeps_reasoning: bool,
     /// Cut a prompt that is longer than the context, at turns of the conversation.
     pub(crate) truncate: bool,
     /// Tokens of earlier turns, before those of a conversation.
@@ -78,6 +80,7 @@ impl Ask {
             slot: None,
             calls: None,
             parallel: None,
+            keeps_reasoning: false,
             truncate: false,
             before: Vec::new(),
             prompt_logprobs: None,
@@ -176,6 +179,7 @@ impl Ask {
                         let (handle, tools) = (served.handle()?, &template.tools);
                         let chat = handle.answer_to(request, &prompt.text, tools, calls.as_ref())?;
                         let chat = if self.parallel == Some(false) { chat.with_one_call() } else { chat };
+                        let chat = if self.keeps_reasoning { chat.with_reasoning_in_content() } else { chat };
                         answers.push_chat(chat, calls.is_some());
                     }
                     Prompt::Texts(_) => answers.push_text(served.handle()?.generate_tokens(request)?),

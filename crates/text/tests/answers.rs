@@ -15,7 +15,10 @@ use serde_json::{Value, json};
 
 /// The parsed answer, for text in pieces of at most `n_char` characters.
 fn parse(syntax: &'static AnswerSyntax, prompt: &str, tools: &[Value], text: &str, n_char: usize) -> Answer {
-    let mut parser = AnswerParser::new(syntax, prompt, tools);
+    parse_with(AnswerParser::new(syntax, prompt, tools), text, n_char)
+}
+
+fn parse_with(mut parser: AnswerParser, text: &str, n_char: usize) -> Answer {
     let mut answer = Answer::default();
     let chars: Vec<char> = text.chars().collect();
     for piece in chars.chunks(n_char) {
@@ -294,6 +297,53 @@ fn reasoning_and_content_are_told_apart() {
     let prompt = "<|begin_assistant|>\nHere are my reasoning steps:\n";
     let answer = parse(by_name("apriel"), prompt, &[], "Hm.\n[BEGIN FINAL RESPONSE]\nYes.", 2);
     assert_eq!((answer.reasoning.as_str(), answer.content.as_str()), ("Hm.", "Yes."));
+}
+
+#[test]
+fn reasoning_that_stays_in_the_content_is_what_the_model_wrote() {
+    let read = |name: &str, prompt: &str, text: &str| {
+        let tools = [json!({"name": "now"})];
+        let in_pieces = |n_char: usize| {
+            let parser = AnswerParser::new(by_name(name), prompt, &tools).with_reasoning_in_content();
+            parse_with(parser, text, n_char)
+        };
+        let whole = in_pieces(usize::MAX);
+        for n_char in [1, 2, 3, 7] {
+            assert_eq!(in_pieces(n_char), whole, "{name}, {n_char}: {text}");
+        }
+        assert_eq!(whole.reasoning, "", "{name}: {text}");
+        whole
+    };
+    let think =
+        "<think>\nHm, <tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>?\n</think>\n\nYes.\n";
+    let opened = "Hm.\n</think>\n\nYes.";
+    for (name, prompt, text) in [
+        ("hermes", "", think),
+        ("hermes", "", "Let me see.\n <think>Hm."),
+        ("hermes", "<|im_start|>assistant\n<think>\n", opened),
+        ("hermes", "<think>\n\n</think>\n\n", "Yes."),
+        ("command-r", "", "<|START_THINKING|>Hm. <|END_THINKING|> Yes."),
+        ("apriel", "Here are my reasoning steps:\n", "Hm.\n[BEGIN FINAL RESPONSE]\nYes."),
+        ("harmony", "", "<|channel|>analysis<|message|>Hm. <|end|>"),
+    ] {
+        let answer = read(name, prompt, text);
+        assert_eq!((answer.content.as_str(), answer.calls.len()), (text, 0), "{name}");
+    }
+    // Headers of other messages are none of it, and calls after the reasoning are calls.
+    let reasoning = "<|channel|>analysis<|message|>Hm.<|end|>";
+    let answer =
+        read("harmony", "", &format!("{reasoning}<|start|>assistant<|channel|>final<|message|>Yes."));
+    assert_eq!(answer.content, format!("{reasoning}Yes."));
+    let called = "<think>Hm.</think>\n<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>";
+    let answer = read("hermes", "", called);
+    assert_eq!(answer.content, "<think>Hm.</think>");
+    assert_eq!(calls(&answer.calls), [call("now", json!({}))]);
+    let object = "<think>Hm.</think>{\"name\": \"now\", \"parameters\": {}}";
+    let answer = read("llama3", "", object);
+    assert_eq!(
+        (answer.content.as_str(), calls(&answer.calls)),
+        ("<think>Hm.</think>", vec![call("now", json!({}))])
+    );
 }
 
 #[test]

@@ -9,15 +9,16 @@ use super::mix::{Job, schema};
 use super::{count, parse, unexpected};
 
 /// The end of a request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    /// From the time when it was due to each piece of text.
+    pub(crate) due: Instant,
+    /// From the time when it was due to each piece of text, and to the end.
     pub(crate) pieces: Vec<Duration>,
     pub(crate) end: Duration,
     pub(crate) text: String,
     /// Tokens by the server's count.
     pub(crate) n_token: Option<usize>,
-    /// Refusals before it was taken.
+    /// Refusals before it was taken, or the one that ended it.
     pub(crate) n_refused: usize,
     pub(crate) has_left: bool,
     pub(crate) is_done: bool,
@@ -25,6 +26,25 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    pub(crate) fn new(due: Instant) -> Outcome {
+        Outcome {
+            due,
+            pieces: Vec::new(),
+            end: Duration::ZERO,
+            text: String::new(),
+            n_token: None,
+            n_refused: 0,
+            has_left: false,
+            is_done: false,
+            error: None,
+        }
+    }
+
+    /// True if the server had no room, and nobody asked again.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.n_refused > 0 && self.error.is_none() && !self.is_done && !self.has_left
+    }
+
     /// True if the stream ended by itself, with all tokens; one with a schema may end before.
     pub(crate) fn is_whole(&self, job: &Job) -> bool {
         let has_ended = || job.is_structured && serde_json::from_str::<Value>(&self.text).is_ok();
@@ -51,14 +71,18 @@ impl Client {
         }
     }
 
-    /// Asks, and reads the answer to its end. After a refusal for want of room it asks again when the server says.
-    pub(crate) fn ask(&self, job: &Job, due: Instant) -> Outcome {
-        let mut outcome = Outcome::default();
+    /// Asks, and reads the answer to its end. After a refusal for want of room it asks again when the server says, or
+    /// leaves it at that.
+    pub(crate) fn ask(&self, job: &Job, due: Instant, asks_again: bool) -> Outcome {
+        let mut outcome = Outcome::new(due);
         loop {
             match self.read(job, due, &mut outcome) {
                 Ok(None) => break,
                 Ok(Some(pause)) => {
                     outcome.n_refused += 1;
+                    if !asks_again {
+                        break;
+                    }
                     std::thread::sleep(pause);
                 }
                 Err(error) => {

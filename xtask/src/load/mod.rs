@@ -5,6 +5,7 @@
 //! between pieces.
 
 mod client;
+mod level;
 mod memory;
 mod mix;
 mod numbers;
@@ -18,6 +19,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use client::{Client, Outcome};
+use level::{Level, Levels};
 use memory::Memory;
 use mix::{Job, Mix};
 use numbers::{Summary, summary};
@@ -33,15 +35,21 @@ pub(crate) struct Args {
     /// Key of the server
     #[arg(long)]
     key: Option<String>,
-    /// Users who ask one request after another: a measurement for each number
-    #[arg(long, value_delimiter = ',', default_value = "1,8", conflicts_with = "rate")]
+    /// Users who ask one request after another: a measurement for each number [default: 1,8, without --rate]
+    #[arg(long, value_delimiter = ',', value_parser = level::users)]
     users: Vec<usize>,
-    /// Requests a second at random times, whether or not earlier ones have ended
-    #[arg(long)]
-    rate: Option<f64>,
-    /// Requests of each measurement; default: 4 for each user, at least 16
+    /// Requests a second at random times, whether or not earlier ones have ended; one that is refused is not sent again
+    #[arg(long, value_delimiter = ',', value_parser = level::rate)]
+    rate: Vec<f64>,
+    /// Then requests at rates of 0.5, 0.8, 0.95 and 1.2 times the most that users got answered
+    #[arg(long, conflicts_with = "rate")]
+    curve: bool,
+    /// Requests of each measurement; default: 4 for each user, at least 16; those of --seconds at a rate
     #[arg(long)]
     requests: Option<usize>,
+    /// Seconds of requests at a rate
+    #[arg(long, default_value_t = 60.0, value_parser = level::rate)]
+    seconds: f64,
     /// Mix of requests
     #[arg(long, value_enum, default_value = "a")]
     mix: Mix,
@@ -74,31 +82,30 @@ pub(crate) struct Args {
 /// Runs the measurements.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let client = Client::new(&args.url, &args.model, args.key.as_deref());
-    let levels: Vec<Option<usize>> = match args.rate {
-        Some(_) => vec![None],
-        None => args.users.iter().copied().map(Some).collect(),
-    };
+    let mut levels = Levels::new(&args.users, &args.rate, args.curve);
     let (mut found, mut n_differ, mut n_bad, mut growth) = (Vec::new(), 0, 0, 0.0f64);
-    for (i, users) in levels.into_iter().enumerate() {
-        let n = args.requests.unwrap_or_else(|| (4 * users.unwrap_or(8)).max(16));
+    for i in 0.. {
+        let Some(level) = levels.next() else { break };
+        let n = args.requests.unwrap_or_else(|| level.n_request(args.seconds));
         let n_distinct = args.distinct.unwrap_or(n).clamp(1, n);
         let distinct = args.mix.jobs(n_distinct, args.seed + i as u64, args.vocab, args.prompt, args.output);
         let jobs: Vec<Job> = distinct.iter().cycle().take(n).cloned().collect();
         let memory = args.pid.map(|pid| Memory::new(pid, n));
         let start = Instant::now();
-        let outcomes = match users {
-            Some(users) => {
+        let outcomes = match level {
+            Level::Users(users) => {
                 let users = if args.mix == Mix::F { 4 * users } else { users };
                 closed(&client, &jobs, (users, args.mix.pause()), memory.as_ref())
             }
-            None => open(&client, &jobs, args.rate.unwrap_or(1.0), args.seed, memory.as_ref()),
+            Level::Rate(rate) => open(&client, &jobs, rate, args.seed, memory.as_ref()),
         };
         let summary = summary(&jobs, &outcomes, start);
+        levels.measured(level, &summary);
         let (n_wrong, n_check) = compare(&client, &jobs, n_distinct, &outcomes, args.check)?;
         if !args.json {
-            print_row(i == 0, users, &summary, n_wrong, n_check);
+            print_row(i == 0, level, &summary, n_wrong, n_check);
         }
-        let mut row = row(users, args, &summary, n_wrong, n_check);
+        let mut row = row(level, args, &summary, n_wrong, n_check);
         if let Some(memory) = &memory {
             row["resident"] = memory.json();
             growth = growth.max(memory.growth()?);
@@ -133,7 +140,7 @@ fn closed(
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(i) else { return };
-                    let outcome = client.ask(job, Instant::now());
+                    let outcome = client.ask(job, Instant::now(), true);
                     if let Some(memory) = memory {
                         memory.ended();
                     }
@@ -165,7 +172,7 @@ fn open(
                 let due = start + at;
                 thread::sleep(due.saturating_duration_since(Instant::now()));
                 scope.spawn(move || {
-                    let outcome = client.ask(job, due);
+                    let outcome = client.ask(job, due, false);
                     memory.inspect(|memory| memory.ended());
                     outcome
                 })
@@ -200,7 +207,7 @@ fn compare(
             Some(text) => text,
             empty => {
                 let job = Job { leaves_after: None, ..job.clone() };
-                let found = client.ask(&job, Instant::now());
+                let found = client.ask(&job, Instant::now(), true);
                 ensure!(found.is_whole(&job), "a request alone fails: {}", found.error.unwrap_or_default());
                 empty.insert(found.text)
             }
@@ -214,31 +221,38 @@ fn compare(
     Ok((n_wrong, n_check))
 }
 
-fn row(users: Option<usize>, args: &Args, summary: &Summary, n_wrong: usize, n_check: usize) -> Value {
+fn row(level: Level, args: &Args, summary: &Summary, n_wrong: usize, n_check: usize) -> Value {
     let mut row = summary.json();
-    row["users"] = json!(users);
-    row["rate"] = json!(args.rate);
+    (row["users"], row["rate"]) = match level {
+        Level::Users(n) => (json!(n), Value::Null),
+        Level::Rate(rate) => (Value::Null, json!(rate)),
+    };
     row["mix"] = json!(format!("{:?}", args.mix).to_lowercase());
     row["checked"] = json!(n_check);
     row["wrong"] = json!(n_wrong);
     row
 }
 
-fn print_row(is_first: bool, users: Option<usize>, s: &Summary, n_wrong: usize, n_check: usize) {
+fn print_row(is_first: bool, level: Level, s: &Summary, n_wrong: usize, n_check: usize) {
     if is_first {
         println!(
-            "users   ok  bad  429  tokens/s   TTFT p50   p95   p99 ms   gap p50   p95   p99   max ms  same alone"
+            "   users   ok  bad  429  tokens/s  steady   good/s   TTFT p50   p95   p99 ms  TPOT p50   p99   \
+             gap p50   p95   p99   max ms  same alone"
         );
     }
-    let users = users.map_or_else(|| "open".into(), |n| n.to_string());
+    let steady = s.window.as_ref().map_or_else(|| "-".into(), |w| format!("{:.1}", w.token_rate));
+    let level = level.to_string();
     let [t50, t95, t99] = s.ttft;
     let [g50, g95, g99] = s.gap;
     println!(
-        "{users:>5} {:>4} {:>4} {:>4} {:>9.1} {t50:>10.1} {t95:>5.1} {t99:>5.1} {g50:>12.2} {g95:>5.2} {g99:>5.2} {:>6.1}  {}/{n_check}",
+        "{level:>8} {:>4} {:>4} {:>4} {:>9.1} {steady:>7} {:>8.2} {t50:>10.1} {t95:>5.1} {t99:>5.1} {:>12.2} {:>5.2} {g50:>12.2} {g95:>5.2} {g99:>5.2} {:>6.1}  {}/{n_check}",
         s.n_ok,
         s.n_bad,
         s.n_refused,
         s.rate,
+        s.goodput,
+        s.tpot[0],
+        s.tpot[2],
         s.gap_max,
         n_check - n_wrong,
     );

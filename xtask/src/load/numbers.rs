@@ -7,6 +7,19 @@ use serde_json::{Value, json};
 use super::client::Outcome;
 use super::mix::Job;
 
+/// Most milliseconds to the first token of an answer, and from token to token, with which it serves its user.
+pub(crate) const SERVES: (f64, f64) = (1000.0, 50.0);
+
+/// What ended between the first tenth of the requests and the last that was sent: without the time in which a server
+/// fills, and that in which it empties.
+pub(crate) struct Window {
+    pub(crate) seconds: f64,
+    /// Tokens of answers, per second.
+    pub(crate) token_rate: f64,
+    /// Answers, per second.
+    pub(crate) request_rate: f64,
+}
+
 /// The numbers of a measurement; times in milliseconds, at the 50th, 95th and 99th percentile.
 pub(crate) struct Summary {
     pub(crate) n_ok: usize,
@@ -17,7 +30,13 @@ pub(crate) struct Summary {
     /// Tokens of all answers, per second.
     pub(crate) rate: f64,
     pub(crate) seconds: f64,
+    /// `None` if all requests were sent before a tenth had ended.
+    pub(crate) window: Option<Window>,
+    /// Whole answers that serve their users ([`SERVES`]), per second.
+    pub(crate) goodput: f64,
     pub(crate) ttft: [f64; 3],
+    /// Of each answer, the time from its first to its last token by its tokens but one.
+    pub(crate) tpot: [f64; 3],
     pub(crate) gap: [f64; 3],
     pub(crate) gap_max: f64,
     pub(crate) errors: Vec<String>,
@@ -38,7 +57,8 @@ fn three(mut values: Vec<f64>) -> [f64; 3] {
 pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant) -> Summary {
     let seconds = start.elapsed().as_secs_f64();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    let (mut ttft, mut gaps, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ttft, mut tpot, mut gaps, mut errors) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut n_good = 0;
     let (mut n_ok, mut n_bad, mut n_left, mut n_token, mut n_refused) = (0, 0, 0, 0, 0);
     for (job, outcome) in jobs.iter().zip(outcomes) {
         let Some(outcome) = outcome else {
@@ -46,7 +66,10 @@ pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant
             continue;
         };
         n_refused += outcome.n_refused;
-        n_token += outcome.n_token.unwrap_or(outcome.pieces.len());
+        n_token += tokens(outcome);
+        if outcome.is_refused() {
+            continue;
+        }
         if outcome.has_left {
             n_left += 1;
         } else if !outcome.is_whole(job) {
@@ -56,7 +79,12 @@ pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant
         } else {
             n_ok += 1;
             if job.counts {
-                ttft.extend(outcome.pieces.first().map(|time| ms(*time)));
+                let first = outcome.pieces.first().map(|time| ms(*time));
+                let each = per_token(outcome).map(ms);
+                let is_good = first.is_some_and(|t| t <= SERVES.0) && each.is_none_or(|t| t <= SERVES.1);
+                n_good += usize::from(is_good);
+                ttft.extend(first);
+                tpot.extend(each);
                 gaps.extend(outcome.pieces.windows(2).map(|pair| ms(pair[1] - pair[0])));
             }
         }
@@ -65,8 +93,53 @@ pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant
     errors.truncate(5);
     let gap_max = gaps.iter().copied().fold(0.0, f64::max);
     let rate = n_token as f64 / seconds.max(1e-9);
-    let (ttft, gap) = (three(ttft), three(gaps));
-    Summary { n_ok, n_bad, n_left, n_refused, rate, seconds, ttft, gap, gap_max, errors }
+    let goodput = f64::from(n_good as u32) / seconds.max(1e-9);
+    let window = window(outcomes, start);
+    let (ttft, tpot, gap) = (three(ttft), three(tpot), three(gaps));
+    Summary {
+        n_ok,
+        n_bad,
+        n_left,
+        n_refused,
+        rate,
+        seconds,
+        window,
+        goodput,
+        ttft,
+        tpot,
+        gap,
+        gap_max,
+        errors,
+    }
+}
+
+/// Tokens by the server's count, or by pieces.
+fn tokens(outcome: &Outcome) -> usize {
+    outcome.n_token.unwrap_or(outcome.pieces.len())
+}
+
+/// Time of each token after the first.
+fn per_token(outcome: &Outcome) -> Option<Duration> {
+    let (first, last) = (outcome.pieces.first()?, outcome.pieces.last()?);
+    let n = u32::try_from(tokens(outcome)).ok()?.checked_sub(1).filter(|n| *n > 0)?;
+    Some((*last - *first) / n)
+}
+
+fn window(outcomes: &[Option<Outcome>], start: Instant) -> Option<Window> {
+    let answered: Vec<&Outcome> = outcomes.iter().flatten().filter(|o| o.is_done).collect();
+    let mut ends: Vec<Instant> = answered.iter().map(|o| o.due + o.end).collect();
+    ends.sort_unstable();
+    let from = *ends.get(ends.len() / 10)?;
+    let to = outcomes.iter().flatten().map(|o| o.due).max()?;
+    let seconds = to.checked_duration_since(from)?.as_secs_f64();
+    let inside = |o: &&&Outcome| (from..to).contains(&(o.due + o.end));
+    let n = answered.iter().filter(inside).count();
+    let n_token: usize = answered.iter().filter(inside).map(|o| tokens(o)).sum();
+    // Of few answers a rate would be that of chance.
+    if n < 8 || from < start {
+        return None;
+    }
+    Some(Window { seconds, token_rate: n_token as f64 / seconds, request_rate: n as f64 / seconds })
 }
 
 impl Summary {
@@ -78,7 +151,14 @@ impl Summary {
             "refused": self.n_refused,
             "tokens_per_second": self.rate,
             "seconds": self.seconds,
+            "window": self.window.as_ref().map(|w| json!({
+                "seconds": w.seconds,
+                "tokens_per_second": w.token_rate,
+                "requests_per_second": w.request_rate,
+            })),
+            "goodput_requests_per_second": self.goodput,
             "ttft_ms": {"p50": self.ttft[0], "p95": self.ttft[1], "p99": self.ttft[2]},
+            "tpot_ms": {"p50": self.tpot[0], "p95": self.tpot[1], "p99": self.tpot[2]},
             "gap_ms": {"p50": self.gap[0], "p95": self.gap[1], "p99": self.gap[2], "max": self.gap_max},
             "errors": self.errors,
         })
@@ -88,6 +168,53 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn job(n_out: usize) -> Job {
+        Job { prompt: vec![1], n_out, leaves_after: None, counts: true, is_structured: false }
+    }
+
+    /// An answer to a request of this time: its first token after 100 ms, the others each after as many.
+    fn answer(start: Instant, due: u64, n_token: u32, each: u64) -> Outcome {
+        let ms = Duration::from_millis;
+        let pieces: Vec<Duration> = (0..n_token).map(|i| ms(100) + ms(each) * i).collect();
+        let end = *pieces.last().expect("tokens");
+        let n = n_token as usize;
+        Outcome { pieces, end, n_token: Some(n), is_done: true, ..Outcome::new(start + ms(due)) }
+    }
+
+    #[test]
+    fn answers_that_are_slow_from_token_to_token_serve_nobody() {
+        let start = Instant::now().checked_sub(Duration::from_secs(10)).expect("a clock that began before");
+        let outcomes = [answer(start, 0, 11, 10), answer(start, 0, 11, 60)].map(Some);
+        let found = summary(&[job(11), job(11)], &outcomes, start);
+        assert_eq!((found.n_ok, found.n_bad), (2, 0));
+        assert_eq!(found.tpot[0].round(), 10.0);
+        assert_eq!(found.tpot[2].round(), 60.0);
+        assert!((found.goodput - 0.1).abs() < 0.01, "{}", found.goodput);
+    }
+
+    #[test]
+    fn refused_requests_are_counted_apart() {
+        let start = Instant::now();
+        let refused = Outcome { n_refused: 1, ..Outcome::new(start) };
+        let found = summary(&[job(2), job(2)], &[Some(refused), Some(answer(start, 0, 2, 1))], start);
+        assert_eq!((found.n_ok, found.n_bad, found.n_refused), (1, 0, 1));
+    }
+
+    /// A request a second, each of 10 tokens in a second: what ends before the eleventh or after the last is left out.
+    #[test]
+    fn a_window_has_neither_the_beginning_nor_the_end() {
+        let start = Instant::now();
+        let outcomes: Vec<Option<Outcome>> =
+            (0..100).map(|i| Some(answer(start, 1000 * i, 10, 100))).collect();
+        let found = window(&outcomes, start).expect("a window");
+        // From the end of the eleventh, at 11 s, to the sending of the last, at 99 s.
+        assert!((found.seconds - 88.0).abs() < 0.1, "{}", found.seconds);
+        assert!((found.request_rate - 1.0).abs() < 0.02 && (found.token_rate - 10.0).abs() < 0.2);
+        assert!(window(&outcomes[..9], start).is_none(), "too few");
+        let at_once: Vec<Option<Outcome>> = (0..100).map(|_| Some(answer(start, 0, 10, 100))).collect();
+        assert!(window(&at_once, start).is_none(), "all were sent before any had ended");
+    }
 
     #[test]
     fn percentiles_are_values_that_occur() {

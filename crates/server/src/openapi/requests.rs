@@ -193,7 +193,11 @@ const CHAT: [Field; 15] = [
 
 /// Fields of conversations whose values have to be what the server does.
 pub(crate) const CHAT_FIXED: [Field; 7] = [
-    may("reasoning_format", Kind::Words(&["auto", "deepseek"]), "Reasoning goes beside the content"),
+    may(
+        "reasoning_format",
+        Kind::Words(&["auto", "deepseek", "none"]),
+        "none: reasoning stays in the content, with its markers; else it goes beside it",
+    ),
     may("modalities", Kind::List(&Kind::Words(&["text"])), "Answers are texts"),
     may("audio", Kind::Null, "Answers are texts"),
     may("functions", Kind::Null, "The older form of `tools`"),

@@ -40,7 +40,7 @@ fn fields_that_are_not_honoured_are_named() {
         json!({"response_format": {"type": "json_schema", "json_schema": inner}})
     };
     for (path, more, param) in [
-        (CHAT, json!({"reasoning_format": "none"}), "reasoning_format"),
+        (CHAT, json!({"reasoning_format": "deepseek-legacy"}), "reasoning_format"),
         (CHAT, json!({"reasoning_format": 1}), "reasoning_format"),
         (CHAT, json!({"reasoning_budget": -2}), "reasoning_budget"),
         (CHAT, json!({"reasoning_budget": "low"}), "reasoning_budget"),

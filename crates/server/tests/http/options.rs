@@ -194,6 +194,33 @@ fn reasoning_has_the_names_that_the_server_chose() {
 }
 
 #[test]
+fn reasoning_stays_in_the_content_if_that_is_asked_for() {
+    let mut setup = Setup::built_in(1);
+    // The built-in model never ends its reasoning: a budget does.
+    setup.chat_template("{# <think> </think> #}{% for m in messages %}{{ m.content }}{% endfor %}<think>\n");
+    let running = setup.start();
+    let mut body = json!({
+        "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 30, "temperature": 0, "ignore_eos": true,
+        "reasoning_budget": 8,
+    });
+    let ask = |body: &Value| running.post("/v1/chat/completions", body);
+    let apart = ask(&body).body["choices"][0]["message"].clone();
+    let [reasoning, content] = ["reasoning_content", "content"].map(|name| apart[name].as_str().unwrap());
+    body["reasoning_format"] = "none".into();
+    let together = ask(&body).body["choices"][0]["message"].clone();
+    assert!(together.get("reasoning_content").is_none() && together.get("reasoning").is_none(), "{together}");
+    let whole = together["content"].as_str().unwrap();
+    assert!(!reasoning.is_empty() && !content.is_empty(), "{apart}");
+    let (before, after) = whole.split_once("</think>").expect("the marker");
+    assert_eq!((before.trim(), after.trim_start()), (reasoning.trim(), content), "{together}");
+    body["stream"] = true.into();
+    let streamed = ask(&body);
+    let pieces =
+        streamed.events.iter().filter_map(|(_, event)| event["choices"][0]["delta"]["content"].as_str());
+    assert_eq!(pieces.collect::<String>(), whole);
+}
+
+#[test]
 fn times_so_far_and_the_progress_of_a_prompt_are_in_streams_that_ask_for_them() {
     let running = Setup::built_in(1).start();
     for path in ["/v1/chat/completions", "/completion"] {

@@ -26,6 +26,9 @@ pub struct AnswerParser {
     is_start: bool,
     /// True if the white space that follows is dropped.
     skip_space: bool,
+    /// True if reasoning is content, with its markers, as the model wrote it.
+    #[cfg(not(target_arch = "wasm32"))]
+    keeps_reasoning: bool,
     /// The text of the current call as the model wrote it, if one is open.
     call: Option<String>,
     /// Buffer length, in bytes, at which the buffer is scanned again.
@@ -76,9 +79,27 @@ impl AnswerParser {
             state,
             is_start: true,
             skip_space,
+            #[cfg(not(target_arch = "wasm32"))]
+            keeps_reasoning: false,
             call: None,
             look_at: 0,
         }
+    }
+
+    /// The same, before any text, with reasoning as content: its markers, the white space around them and the headers of
+    /// its messages stay as the model wrote them. What it says of calls stays reasoning.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn with_reasoning_in_content(mut self) -> AnswerParser {
+        (self.keeps_reasoning, self.skip_space) = (true, false);
+        self
+    }
+
+    /// Pages have no use for such a parser.
+    fn keeps_reasoning(&self) -> bool {
+        #[cfg(not(target_arch = "wasm32"))]
+        return self.keeps_reasoning;
+        #[cfg(target_arch = "wasm32")]
+        false
     }
 
     /// The marker that ends the reasoning, if the text so far is in the midst of it.
@@ -175,11 +196,27 @@ impl AnswerParser {
             return;
         }
         let text = self.take(n_byte);
-        if is_reasoning {
-            out.push(AnswerEvent::Reasoning(text));
+        // A call without a marker may follow reasoning, wherever that is.
+        self.is_start &= is_reasoning;
+        out.push(match is_reasoning && !self.keeps_reasoning() {
+            true => AnswerEvent::Reasoning(text),
+            false => AnswerEvent::Content(text),
+        });
+    }
+
+    /// Goes on after a marker of reasoning, which is the first `n_byte` bytes of the buffer.
+    fn pass_marker(
+        &mut self,
+        n_byte: usize,
+        reasoning: Option<&'static Reasoning>,
+        out: &mut Vec<AnswerEvent>,
+    ) {
+        if self.keeps_reasoning() {
+            self.give_text(n_byte, true, out);
+            self.state = State::Text(reasoning);
         } else {
-            self.is_start = false;
-            out.push(AnswerEvent::Content(text));
+            self.take(n_byte);
+            self.continue_with_text(reasoning);
         }
     }
 
@@ -205,9 +242,8 @@ impl AnswerParser {
         }
         let State::Text(reasoning) = self.state else { return false };
         if let Some(reasoning) = reasoning {
-            return self.until_marker(&[reasoning.close], last, true, out, |parser, _, n_marker, _| {
-                parser.take(n_marker);
-                parser.continue_with_text(None);
+            return self.until_marker(&[reasoning.close], last, true, out, |parser, _, n_marker, out| {
+                parser.pass_marker(n_marker, None, out);
                 true
             });
         }
@@ -228,9 +264,13 @@ impl AnswerParser {
             _ => markers.push(self.syntax.calls.open),
         }
         self.until_marker(&markers, last, false, out, |parser, index, n_marker, out| {
+            if index < n_reasoning {
+                parser.pass_marker(n_marker, opens.clone().nth(index), out);
+                return true;
+            }
             if index < n_frame {
                 parser.take(n_marker);
-                parser.continue_with_text(opens.clone().nth(index).filter(|_| index < n_reasoning));
+                parser.continue_with_text(None);
                 return true;
             }
             if let Form::Harmony = parser.syntax.calls.form {
@@ -278,8 +318,7 @@ impl AnswerParser {
         for reasoning in REASONINGS {
             match expect(&self.buffer, reasoning.close, last) {
                 Head::Yes(n, ()) => {
-                    self.take(n);
-                    self.continue_with_text(None);
+                    self.pass_marker(n, None, out);
                     return Head::Yes(n, ());
                 }
                 Head::Wait => waits = true,
@@ -491,7 +530,7 @@ impl AnswerParser {
                     self.call = Some(String::new());
                     out.push(AnswerEvent::CallBegin { name: name.clone() });
                 }
-                self.take(n);
+                self.pass_header(n, &target, out);
                 let extent = matches!(target, Target::Tool(_)).then(JsonExtent::default);
                 self.state = State::Message(target, String::new(), extent);
             }
@@ -507,6 +546,15 @@ impl AnswerParser {
             }
         }
         true
+    }
+
+    /// Goes on after the first `n_byte` bytes of the buffer, which begin or end a message.
+    fn pass_header(&mut self, n_byte: usize, target: &Target, out: &mut Vec<AnswerEvent>) {
+        if *target == Target::Reasoning && self.keeps_reasoning() {
+            self.give_text(n_byte, true, out);
+        } else {
+            self.take(n_byte);
+        }
     }
 
     fn message(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> bool {
@@ -558,16 +606,19 @@ impl AnswerParser {
                 let keeps_space = last && marker.is_none();
                 let n_text = if keeps_space { n_all } else { self.buffer[..n_all].trim_end().len() };
                 self.give_text(n_text, is_reasoning, out);
+                let target = target.clone();
                 if is_end {
-                    self.take(n_all - n_text);
+                    self.pass_header(n_all - n_text, &target, out);
                 }
             }
         }
         if is_end {
             // The start of a message is the beginning of its header.
             let n_marker = marker.filter(|marker| *marker != harmony::START).map_or(0, str::len);
-            self.take(n_marker);
-            self.state = State::Header;
+            let State::Message(target, ..) = std::mem::replace(&mut self.state, State::Header) else {
+                return true;
+            };
+            self.pass_header(n_marker, &target, out);
         }
         is_end
     }
