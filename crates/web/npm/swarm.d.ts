@@ -16,6 +16,8 @@ export interface SwarmStatus {
   /** Bytes that were given for experts, and bytes of all buffers in use. */
   memory: number;
   used: number;
+  /** Bytes of experts in the page's private file system. */
+  kept: number;
   /** Units of experts that are held, and that the hub has assigned. */
   units: number;
   assigned: number;
@@ -30,6 +32,11 @@ export interface SwarmOptions {
   token?: string;
   /** Bytes for experts, 1 GiB by default. */
   memory?: number;
+  /**
+   * Bytes of experts that may stay in the page's private file system, for the next time; none by default. Experts that
+   * were not used for longest go first. Private windows keep nothing.
+   */
+  keep?: number;
   /** A name that the hub shows. */
   name?: string;
   /** Called after every change; for tasks four times a second at most. */
@@ -49,3 +56,6 @@ export interface SwarmJob {
  * page sees hidden states of texts: ask its user first. Rejects with a {@link SwarmError} without WebGPU.
  */
 export function work(url: string, options?: SwarmOptions): Promise<SwarmJob>;
+
+/** Removes the experts that pages of this origin keep. */
+export function forget(): Promise<void>;

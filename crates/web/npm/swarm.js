@@ -1,3 +1,3 @@
 // `import { work } from "chaski/swarm"`: a page as a worker of a swarm.
 
-export { SwarmError, work } from "./src/swarm/work.js";
+export { SwarmError, forget, work } from "./src/swarm/work.js";

@@ -25,7 +25,7 @@ macro_rules! files {
 }
 
 /// Name, type and text of all files. The modules are those of the npm package.
-const FILES: [(&str, &str, &str); 11] = files![
+const FILES: [(&str, &str, &str); 12] = files![
     "index.html" "text/html",
     "join.css" "text/css",
     "join.js" "text/javascript",
@@ -36,6 +36,7 @@ const FILES: [(&str, &str, &str); 11] = files![
     "replay.js" "text/javascript",
     "rows.js" "text/javascript",
     "session.js" "text/javascript",
+    "store.js" "text/javascript",
     "work.js" "text/javascript",
 ];
 

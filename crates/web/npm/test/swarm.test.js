@@ -248,6 +248,60 @@ test("another token is refused, and so is a page of another origin unless the hu
   await until(() => allowing.status().workers.length === 0, "it has left");
 });
 
+test("a tab that comes back has the experts that it kept", { skip, timeout: 3 * LONG }, async () => {
+  const h = await hub("--swarm-replicas", "1");
+  const fetched = async (page) => {
+    const paths = [];
+    page.on("request", (request) => request.url().includes("/swarm/packed/") && paths.push(request.url()));
+    await joined(page);
+    await until(() => isReady(h, 1, 1), "all units in the tab");
+    return paths;
+  };
+  const kept = (page) => page.evaluate(async () => {
+    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("chaski-swarm").catch(() => null);
+    const names = [];
+    if (folder) for await (const name of folder.keys()) names.push(name);
+    return names;
+  });
+  const first = await open(h.link);
+  assert.equal((await fetched(first)).length, 128, "each expert once");
+  await until(async () => (await kept(first)).length === 128, "all are on the disk");
+  const text = await ask(h.http, 16);
+  // One of them is damaged, and one is gone.
+  await first.evaluate(async () => {
+    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("chaski-swarm");
+    const [damaged, gone] = await Array.fromAsync(folder.keys());
+    const file = await (await folder.getFileHandle(damaged)).createWritable({ keepExistingData: true });
+    await file.write(new Uint8Array(8).fill(255));
+    await file.close();
+    await folder.removeEntry(gone);
+  });
+  await first.close();
+  await until(() => h.status().workers.length === 0, "the tab has left");
+  const second = await open(h.link);
+  assert.equal((await fetched(second)).length, 2, "what was damaged, and what was gone");
+  assert.equal(await ask(h.http, 16), text);
+  await until(async () => (await kept(second)).length === 128, "all are on the disk again");
+  // Less room: what was not used for longest goes.
+  await second.click("#stop");
+  await become(second, "stopped");
+  await second.fill("#memory", "16");
+  await joined(second);
+  const bytes = await second.evaluate(async () => {
+    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("chaski-swarm");
+    let n = 0;
+    for await (const handle of folder.values()) n += (await handle.getFile()).size;
+    return n;
+  });
+  assert.ok(bytes > 0 && bytes <= 16 << 20, `${bytes} bytes`);
+  // Nobody wants to keep anything.
+  await second.click("#stop");
+  await become(second, "stopped");
+  await second.uncheck("#keep");
+  await joined(second);
+  assert.deepEqual(await kept(second), []);
+});
+
 test("a lost GPU and a hub that is gone are told, and the tab comes back", { skip, timeout: 2 * LONG }, async () => {
   const h = await hub("--swarm-replicas", "1");
   const page = await open(h.link);

@@ -1,6 +1,6 @@
 // The join page: asks first, then shows what the tab gives.
 
-import { checkPlace, work } from "./work.js";
+import { checkPlace, forget, work } from "./work.js";
 
 const at = (id) => document.getElementById(id);
 const WORDS = {
@@ -30,6 +30,7 @@ function show(status) {
   at("device").textContent = status.device;
   at("units").textContent = `${status.units}, ${status.assigned}`;
   at("used").textContent = `${mib(status.used)} in use, ${mib(status.memory)} given for experts`;
+  at("kept").textContent = mib(status.kept);
   at("tasks").textContent = `${status.tasks}`;
   at("rows").textContent = `${status.rows}, ${status.rate.toFixed(0)} a second`;
   const isOver = status.state === "stopped" || status.state === "failed";
@@ -52,7 +53,10 @@ at("ask").addEventListener("submit", async (event) => {
   at("obstacle").hidden = true;
   at("ask").hidden = true;
   try {
-    job = await work(location.origin, { token, memory: at("memory").valueAsNumber * 2 ** 20, onStatus: show });
+    const memory = at("memory").valueAsNumber * 2 ** 20;
+    const keep = at("keep").checked ? memory : 0;
+    if (!keep) await forget();
+    job = await work(location.origin, { token, memory, keep, onStatus: show });
   } catch (error) {
     at("ask").hidden = false;
     obstacle(error.message);

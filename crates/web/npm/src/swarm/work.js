@@ -6,8 +6,9 @@ import { hex, prove, random, sha256, unhex, verify } from "./proof.js";
 import { PlanError } from "./plan.js";
 import { Replay } from "./replay.js";
 import { Given, Holdings, Session } from "./session.js";
+import { Store, forget } from "./store.js";
 
-export { SwarmError, checkPlace };
+export { SwarmError, checkPlace, forget };
 
 /** The version that hubs take. */
 const BUILD = "0.1.0";
@@ -109,6 +110,8 @@ class Job {
   #urls;
   #token;
   #memory;
+  #keep;
+  /** @type {Store | null} */ #store = null;
   #name;
   #onStatus;
   #id = random(16);
@@ -127,15 +130,17 @@ class Job {
   /** Ends with the last status, once the job is stopped or has failed. */
   done;
 
-  constructor(url, { token, memory = MEMORY, name = "a page", onStatus } = {}) {
+  constructor(url, { token, memory = MEMORY, keep = 0, name = "a page", onStatus } = {}) {
     this.#urls = addresses(url);
     if (token !== undefined && token !== null && !unhex(token, 16)) throw new SwarmError("bad_request", "the token: expected 32 hexadecimal digits");
     if (!Number.isSafeInteger(memory) || memory < LEAST_MEMORY) throw new SwarmError("bad_request", `memory: expected bytes, at least ${LEAST_MEMORY}`);
-    [this.#token, this.#memory, this.#name, this.#onStatus] = [token ?? null, memory, name, onStatus];
+    if (!Number.isSafeInteger(keep) || keep < 0) throw new SwarmError("bad_request", "keep: expected bytes");
+    [this.#token, this.#memory, this.#keep, this.#name, this.#onStatus] = [token ?? null, memory, keep, name, onStatus];
   }
 
   async begin() {
     await this.#open();
+    this.#store = this.#keep > 0 ? await Store.open(this.#keep) : null;
     this.done = this.#work();
     return this;
   }
@@ -151,6 +156,7 @@ class Job {
       device: this.#opened?.name ?? "",
       memory: this.#memory,
       used: this.#holdings?.replay.nByte ?? 0,
+      kept: this.#store?.used ?? 0,
       ...counts,
       tasks,
       rows,
@@ -339,7 +345,7 @@ class Job {
         this.#because(reason);
         line.socket.close(1000);
       },
-      fetch: (path, offset, length, digest) => this.#fetch(key, path, { length, digest, offset }),
+      fetch: (path, offset, length, digest) => this.#expert(key, path, { length, digest, offset }),
       given: this.#given,
       changed: this.#changed,
     });
@@ -384,6 +390,15 @@ class Job {
       throw new SwarmError("device_lost", this.#reason);
     }
     this.#holdings = new Holdings(replay, of);
+  }
+
+  /** A packed expert from the disk, or from the hub. */
+  async #expert(key, path, place) {
+    const kept = await this.#store?.get(place.digest, place.length);
+    if (kept) return kept;
+    const bytes = await this.#fetch(key, path, place);
+    this.#store?.put(place.digest, bytes);
+    return bytes;
   }
 
   /** Bytes from the hub, compared with their digest. */

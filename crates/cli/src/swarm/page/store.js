@@ -1,0 +1,1 @@
+../../../../web/npm/src/swarm/store.js
