@@ -44,6 +44,7 @@ mod swarm_options;
 mod synth;
 mod terminal;
 mod tokenize;
+mod trust;
 mod tune;
 mod tuned;
 mod ui;

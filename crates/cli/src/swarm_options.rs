@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
+use chaski_server::{Entry, Log, Tls, TlsAcceptor};
 use chaski_swarm::Hedging;
 use chaski_wire::Token;
 
@@ -17,6 +19,12 @@ pub(crate) struct SwarmArgs {
     pub(crate) swarm: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) token: TokenArgs,
+    /// Certificate of the hub in PEM, for workers that join over TLS (wss://, https://)
+    #[arg(long, value_name = "FILE", requires_all = ["swarm", "swarm_tls_key"])]
+    pub(crate) swarm_tls_cert: Option<PathBuf>,
+    /// Private key of the certificate in PEM
+    #[arg(long, value_name = "FILE", requires = "swarm_tls_cert")]
+    pub(crate) swarm_tls_key: Option<PathBuf>,
     /// Listen beyond this machine without TLS: the network sees weights and activations
     #[arg(long, requires = "swarm")]
     pub(crate) insecure_lan: bool,
@@ -58,6 +66,24 @@ impl SwarmArgs {
     /// True for a hub whose answers have the bits of its workers, so it runs on the CPU as they do.
     pub(crate) fn is_exact_hub(&self) -> bool {
         self.swarm.is_some() && !self.swarm_fast
+    }
+
+    /// The certificates of the hub, which are read again when they change; `None` without.
+    ///
+    /// # Errors
+    /// Files that cannot be read, or do not fit each other.
+    pub(crate) fn tls(&self) -> anyhow::Result<Option<Arc<TlsAcceptor>>> {
+        let (Some(cert), Some(key)) = (self.swarm_tls_cert.clone(), self.swarm_tls_key.clone()) else {
+            return Ok(None);
+        };
+        let log: Log = Arc::new(|entry| {
+            if let Entry::Note(text) = entry {
+                tracing::warn!("{text}");
+            }
+        });
+        // Sockets begin as HTTP/1.1.
+        let acceptor = TlsAcceptor::new(Tls { cert, key, client_ca: None }, &[b"http/1.1"], Some(log));
+        Ok(Some(Arc::new(acceptor.context("TLS of the swarm")?)))
     }
 }
 

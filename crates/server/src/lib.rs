@@ -63,6 +63,7 @@ mod trace;
 pub use collector::{Collector, CollectorError};
 pub use config::{Access, Answered, Bounds, Entry, Listen, Log, Prompted, ServerConfig, Tls};
 pub use dialects::{DialectOptions, PatternError, ReasoningNames, ReasoningNamesError};
+pub use http::tls::Acceptor as TlsAcceptor;
 pub use keys::{Key, KeyError, Level};
 pub use limits::KeyLimits;
 pub use model::{ModelOptions, Variables};

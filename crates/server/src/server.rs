@@ -114,6 +114,9 @@ fn name(listen: &Listen) -> String {
     }
 }
 
+/// Names of the protocols that it speaks in TLS.
+const PROTOCOLS: &[&[u8]] = &[b"h2", b"http/1.1"];
+
 impl Server {
     /// Binds the sockets. Call it inside of a Tokio runtime.
     ///
@@ -126,7 +129,7 @@ impl Server {
             let tls = config
                 .tls
                 .clone()
-                .map(|tls| Acceptor::new(tls, config.log.clone()))
+                .map(|tls| Acceptor::new(tls, PROTOCOLS, config.log.clone()))
                 .transpose()
                 .map_err(failed)?
                 .map(Arc::new);

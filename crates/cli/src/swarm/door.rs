@@ -9,14 +9,17 @@ use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
+use chaski_server::TlsAcceptor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
+use super::line::Line;
+
 /// Connections at once, of workers and of everybody else. More are closed at once.
 const OPEN: usize = 512;
-/// Time for the head of the first request.
+/// Time for the handshake of TLS and the head of the first request.
 const HEAD: Duration = Duration::from_secs(5);
 /// Time without a byte after which a connection is closed. Workers answer a PING twice a second.
 const IDLE: Duration = Duration::from_secs(60);
@@ -24,13 +27,14 @@ const IDLE: Duration = Duration::from_secs(60);
 /// A listener that bounds connections in number and time.
 pub(crate) struct Door {
     listener: TcpListener,
+    tls: Option<Arc<TlsAcceptor>>,
     open: Arc<Semaphore>,
 }
 
 impl Door {
-    /// A door of a socket.
-    pub(crate) fn new(listener: TcpListener) -> Door {
-        Door { listener, open: Arc::new(Semaphore::new(OPEN)) }
+    /// A door of a socket, with TLS if there are certificates.
+    pub(crate) fn new(listener: TcpListener, tls: Option<Arc<TlsAcceptor>>) -> Door {
+        Door { listener, tls, open: Arc::new(Semaphore::new(OPEN)) }
     }
 }
 
@@ -49,7 +53,7 @@ impl Listener for Door {
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::warn!("TCP_NODELAY: {error}");
             }
-            return (Guarded::new(stream, permit), address);
+            return (Guarded::new(Line::new(stream, self.tls.as_ref()), permit), address);
         }
     }
 
@@ -70,7 +74,7 @@ impl Connected<IncomingStream<'_, Door>> for Caller {
 
 /// A connection that ends if nothing comes.
 pub(crate) struct Guarded {
-    stream: TcpStream,
+    stream: Line,
     /// Looks at `last` when it ends: bytes do not set it anew.
     timer: Pin<Box<Sleep>>,
     last: Instant,
@@ -80,7 +84,7 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    fn new(stream: TcpStream, permit: OwnedSemaphorePermit) -> Guarded {
+    fn new(stream: Line, permit: OwnedSemaphorePermit) -> Guarded {
         let timer = Box::pin(tokio::time::sleep(HEAD));
         Guarded { stream, timer, last: Instant::now(), is_answered: false, _permit: permit }
     }

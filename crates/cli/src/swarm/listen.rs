@@ -13,6 +13,7 @@ use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_RANGE, CONTENT_TYPE,
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse as _;
 use axum::routing::get;
+use chaski_server::TlsAcceptor;
 use chaski_wire::{HEADER, Hex, Limits};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -46,7 +47,11 @@ pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Serves workers; never ready unless the socket fails.
-pub(crate) async fn serve(listener: TcpListener, hall: Arc<Hall>) -> std::io::Result<()> {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<TlsAcceptor>>,
+    hall: Arc<Hall>,
+) -> std::io::Result<()> {
     let shared = Shared { hall, connections: Arc::new(Semaphore::new(CONNECTIONS)) };
     let mut router = Router::new()
         .route(SOCKET, get(enter))
@@ -62,7 +67,7 @@ pub(crate) async fn serve(listener: TcpListener, hall: Arc<Hall>) -> std::io::Re
             .route("/swarm/packed/{layer}", get(packed).options(preflight));
     }
     let router = router.with_state(shared);
-    axum::serve(Door::new(listener), router.into_make_service_with_connect_info::<Caller>()).await
+    axum::serve(Door::new(listener, tls), router.into_make_service_with_connect_info::<Caller>()).await
 }
 
 /// A worker: a program, or a page of the hub or of an origin that it allows. A browser sends `Origin`, and a program

@@ -1,7 +1,7 @@
 //! The hub of a swarm: experts of a model that other machines compute (docs/swarm.md).
 //!
 //! [`start`] opens the socket where workers join. `driver` has the state machine of `chaski_swarm`, `session` a
-//! worker's connection, `listen` the paths of the socket, whose `door` bounds strangers, `catalogue` the weights that
+//! worker's connection, `listen` the paths of the socket, whose `door` bounds strangers, `line` its bytes, `catalogue` the weights that
 //! workers fetch, `remote` the experts as the engine sees them, `account` where their time goes, and `local` those that
 //! the hub computes. `plan` foretells, and `null` measures a hub without a model's own work.
 
@@ -11,6 +11,7 @@ mod catalogue;
 mod door;
 mod driver;
 mod join;
+mod line;
 mod listen;
 mod local;
 mod null;
@@ -31,6 +32,7 @@ use chaski::experts::WorkerConfig;
 use chaski::kernels::ActivationPrecision;
 use chaski::source::MetadataChanges;
 use chaski::{DeviceChoice, Source};
+use chaski_server::TlsAcceptor;
 use chaski_swarm::{HubConfig, ModelShape, Unit};
 use chaski_wire::{Digest, Dtype, Hex, Token};
 use sha2::{Digest as _, Sha256};
@@ -149,7 +151,8 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
         return Err(Usage(text.to_owned()).into());
     }
     let token = args.swarm.token.read()?;
-    check(address, token.as_ref(), args.swarm.insecure_lan)?;
+    let tls = args.swarm.tls()?;
+    check(address, token.as_ref(), tls.is_some() || args.swarm.insecure_lan)?;
     let mut changes = MetadataChanges::default();
     args.metadata.changes().into_iter().for_each(|(key, value)| changes.set(key, value));
     let model = pollster::block_on(source.open_with(&changes))?;
@@ -179,7 +182,7 @@ pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Resu
     let class = (!is_fast).then_some(class);
     let hall = Hall { core: core.clone(), catalogue: catalogue.clone(), token, class, pages };
     let awake = Awake::new(is_fast && args.device != DeviceChoice::Cpu);
-    let runtime = open(address, hall, ui)?;
+    let runtime = open(address, tls, hall, ui)?;
     runtime.spawn(awake.clone().keep());
     if let Some(n) = args.swarm.swarm_workers {
         ui.say(&format!("waiting for {}", counted(n as u64, "worker")));
@@ -203,7 +206,12 @@ fn network_threads(n_core: usize) -> usize {
 }
 
 /// Opens the socket of a hub, whose tasks are on the runtime that is returned.
-fn open(address: SocketAddr, hall: Hall, ui: &Ui) -> anyhow::Result<tokio::runtime::Runtime> {
+fn open(
+    address: SocketAddr,
+    tls: Option<Arc<TlsAcceptor>>,
+    hall: Hall,
+    ui: &Ui,
+) -> anyhow::Result<tokio::runtime::Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(network_threads(std::thread::available_parallelism().map_or(1, usize::from)))
         .thread_name("swarm")
@@ -212,23 +220,25 @@ fn open(address: SocketAddr, hall: Hall, ui: &Ui) -> anyhow::Result<tokio::runti
         .context("no threads for the swarm")?;
     let listener = runtime.block_on(listen::bind(address))?;
     let address = listener.local_addr()?;
-    ui.say(&format!("workers join at ws://{address}"));
+    let s = if tls.is_some() { "s" } else { "" };
+    ui.say(&format!("workers join at ws{s}://{address}"));
     if hall.pages.is_some() {
         let is_shown = std::io::stderr().is_terminal();
-        link(address, hall.token.as_ref(), is_shown).iter().for_each(|line| ui.say(line));
+        link(address, s, hall.token.as_ref(), is_shown).iter().for_each(|line| ui.say(line));
     }
     runtime.spawn(hall.core.clone().keep_time());
     runtime.spawn(warn(hall.core.clone(), ui.clone()));
     runtime.spawn(async move {
-        if let Err(error) = listen::serve(listener, Arc::new(hall)).await {
+        if let Err(error) = listen::serve(listener, tls, Arc::new(hall)).await {
             tracing::error!("the socket of the swarm: {error}");
         }
     });
     Ok(runtime)
 }
 
-/// Lines with the link of the join page. It has the token if `is_shown`, and nobody keeps the lines.
-fn link(address: SocketAddr, token: Option<&Token>, is_shown: bool) -> Vec<String> {
+/// Lines with the link of the join page, for http or with `s` for https. It has the token if `is_shown`, and nobody
+/// keeps the lines.
+fn link(address: SocketAddr, s: &str, token: Option<&Token>, is_shown: bool) -> Vec<String> {
     let here: IpAddr = match address.ip() {
         ip if !ip.is_unspecified() => ip,
         IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -236,10 +246,16 @@ fn link(address: SocketAddr, token: Option<&Token>, is_shown: bool) -> Vec<Strin
     };
     let fragment =
         token.filter(|_| is_shown).map_or_else(String::new, |token| format!("#{}", token.reveal()));
-    let url = format!("http://{}{}{fragment}", SocketAddr::new(here, address.port()), join::JOIN);
+    let url = format!("http{s}://{}{}{fragment}", SocketAddr::new(here, address.port()), join::JOIN);
     let mut lines = vec![format!("pages join at {url}")];
-    if !here.is_loopback() || address.ip().is_unspecified() {
+    let is_beyond = !here.is_loopback() || address.ip().is_unspecified();
+    if is_beyond && s.is_empty() {
         lines.push("pages on other machines: browsers need https or a tunnel (docs/swarm.md)".to_owned());
+    } else if is_beyond {
+        lines.push(
+            "pages on other machines: a certified name in place of the address, which --swarm-origin names"
+                .to_owned(),
+        );
     }
     if token.is_some() && !is_shown {
         lines.push("in that link # and the token follow, which are printed on terminals alone".to_owned());
@@ -291,8 +307,8 @@ fn without_room(shape: &ModelShape, unplaced: &[Unit], rest: Rest) -> Option<Str
     ))
 }
 
-/// A hub that other machines reach has a token, and says that there is no TLS.
-fn check(address: SocketAddr, token: Option<&Token>, is_insecure: bool) -> Result<(), Usage> {
+/// A hub that other machines reach has a token, and TLS unless somebody says that it may be without.
+fn check(address: SocketAddr, token: Option<&Token>, is_allowed: bool) -> Result<(), Usage> {
     if address.ip().is_loopback() {
         return Ok(());
     }
@@ -301,8 +317,8 @@ fn check(address: SocketAddr, token: Option<&Token>, is_insecure: bool) -> Resul
             "--swarm {address} is reached from other machines: --token-file is needed"
         )));
     }
-    if !is_insecure {
-        let text = "the hub has no TLS: listen on 127.0.0.1 behind a tunnel, or say --insecure-lan";
+    if !is_allowed {
+        let text = "the hub has no TLS: --swarm-tls-cert and --swarm-tls-key, 127.0.0.1 behind a tunnel, or --insecure-lan";
         return Err(Usage(text.to_owned()));
     }
     Ok(())
@@ -341,14 +357,20 @@ mod tests {
     #[test]
     fn links_can_be_opened_and_have_the_token_on_terminals_alone() {
         let token = Token::new([0x0f; 16]);
-        let first =
-            |address: &str, token, is_shown| link(address.parse().unwrap(), token, is_shown).swap_remove(0);
+        let first = |address: &str, token, is_shown| {
+            link(address.parse().unwrap(), "", token, is_shown).swap_remove(0)
+        };
         let here = "pages join at http://127.0.0.1:8090/join";
         assert_eq!(first("127.0.0.1:8090", None, true), here);
         assert_eq!(first("127.0.0.1:8090", Some(&token), true), format!("{here}#{}", "0f".repeat(16)));
         assert_eq!(first("0.0.0.0:8090", Some(&token), false), here);
         assert_eq!(first("[::]:8090", None, false), "pages join at http://[::1]:8090/join");
-        let all = link("0.0.0.0:1".parse().unwrap(), Some(&token), false).join("\n");
+        let all = |s| link("0.0.0.0:1".parse().unwrap(), s, Some(&token), false).join("\n");
+        assert!(
+            all("s").starts_with("pages join at https://127.0.0.1:1/join\n")
+                && all("s").contains("--swarm-origin")
+        );
+        let all = all("");
         assert!(!all.contains("0f0f") && all.contains("other machines") && all.contains("# and the token"));
     }
 

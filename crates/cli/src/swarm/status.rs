@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::driver::Core;
 use crate::options::Form;
+use crate::trust::{Trust, TrustArgs};
 use crate::ui::{Side, counted, table};
 
 /// Path of the status at a hub.
@@ -139,9 +140,12 @@ pub(crate) fn of(core: &Core) -> Status {
 /// Options of `chaski swarm status`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Address of the hub, such as 127.0.0.1:8090; it answers programs on its own machine
+    /// Address of the hub, such as 127.0.0.1:8090, with https:// before it for TLS; it answers programs on its own
+    /// machine
     #[arg(value_name = "ADDR")]
     address: String,
+    #[command(flatten)]
+    trust: TrustArgs,
     /// Output format
     #[arg(long, value_enum, default_value = "md")]
     format: Form,
@@ -149,8 +153,12 @@ pub(crate) struct Args {
 
 /// Asks a hub, and prints its answer.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let url = format!("http://{}{STATUS}", args.address);
-    let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build().into();
+    let address = args.address.trim_end_matches('/');
+    let scheme = if address.contains("://") { "" } else { "http://" };
+    let url = format!("{scheme}{address}{STATUS}");
+    let tls = Trust::new(&args.trust)?.of_requests();
+    let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).tls_config(tls);
+    let agent: ureq::Agent = config.build().into();
     let answer = agent.get(&url).call().with_context(|| format!("no hub answers at {}", args.address))?;
     let text = answer.into_body().read_to_string()?;
     let status: Status = serde_json::from_str(&text).context("the answer is no status of a hub")?;

@@ -16,9 +16,10 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 
 use crate::swarm::awake::Awake;
+use crate::trust::Trust;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -47,15 +48,25 @@ pub(crate) struct Connection {
 ///
 /// # Errors
 /// No hub, or one that is none; [`Refused`]; [`Plans`]; a hub without the token.
-pub(crate) async fn connect(url: &str, hello: Hello, token: Option<&Token>) -> anyhow::Result<Connection> {
-    timeout(HANDSHAKE, greet(url, hello, token)).await.with_context(|| format!("{url} does not answer"))?
+pub(crate) async fn connect(
+    url: &str,
+    hello: Hello,
+    token: Option<&Token>,
+    trust: &Trust,
+) -> anyhow::Result<Connection> {
+    let greeted = greet(url, hello, token, trust);
+    timeout(HANDSHAKE, greeted).await.with_context(|| format!("{url} does not answer"))?
 }
 
-async fn greet(url: &str, hello: Hello, token: Option<&Token>) -> anyhow::Result<Connection> {
+async fn greet(url: &str, hello: Hello, token: Option<&Token>, trust: &Trust) -> anyhow::Result<Connection> {
     let ours = hello.limits;
     let longest = Some(ours.frame as usize + HEADER);
     let config = WebSocketConfig::default().max_message_size(longest).max_frame_size(longest);
-    let (mut socket, _) = connect_async_with_config(url, Some(config), true)
+    let connector = match url.starts_with("wss://") {
+        true => Connector::Rustls(trust.of_sockets()?),
+        false => Connector::Plain,
+    };
+    let (mut socket, _) = connect_async_tls_with_config(url, Some(config), true, Some(connector))
         .await
         .with_context(|| format!("no hub at {url}"))?;
     let worker = hello.nonce;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use chaski_wire::{Blob, Hex};
 
+use crate::trust::Trust;
+
 /// Time for the head of an answer, and for a connection.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for the bytes of an answer.
@@ -21,12 +23,13 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    /// The hub behind the URL of its socket, `ws://host:port` or with a path.
+    /// The hub behind the URL of its socket, `ws://host:port`, or `wss` with a certificate that is trusted.
     ///
     /// # Errors
     /// Another scheme.
-    pub(crate) fn new(socket: &str, key: Hex<16>) -> anyhow::Result<Hub> {
+    pub(crate) fn new(socket: &str, key: Hex<16>, trust: &Trust) -> anyhow::Result<Hub> {
         let agent = ureq::Agent::config_builder()
+            .tls_config(trust.of_requests())
             .timeout_connect(Some(TIMEOUT))
             .timeout_recv_response(Some(TIMEOUT))
             .timeout_recv_body(Some(BODY))
@@ -73,32 +76,36 @@ impl Hub {
 /// The address of HTTP behind that of a WebSocket.
 ///
 /// # Errors
-/// Another scheme than `ws`.
+/// Another scheme than `ws` and `wss`.
 pub(crate) fn base(socket: &str) -> anyhow::Result<String> {
     let (scheme, rest) = socket.split_once("://").unwrap_or(("", socket));
     let host = rest.split('/').next().unwrap_or_default();
     match scheme {
         "ws" if !host.is_empty() => Ok(format!("http://{host}")),
-        _ => anyhow::bail!("`{socket}` is no address of a hub: expected ws://HOST:PORT"),
+        "wss" if !host.is_empty() => Ok(format!("https://{host}")),
+        _ => anyhow::bail!("`{socket}` is no address of a hub: expected ws://HOST:PORT or wss://HOST:PORT"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trust::TrustArgs;
 
     #[test]
     fn addresses_are_those_of_hubs() {
         assert_eq!(base("ws://127.0.0.1:8090").unwrap(), "http://127.0.0.1:8090");
         assert_eq!(base("ws://[::1]:1/swarm").unwrap(), "http://[::1]:1");
-        for wrong in ["127.0.0.1:1", "http://x", "ws://", "wss://x"] {
-            assert!(base(wrong).unwrap_err().to_string().ends_with("expected ws://HOST:PORT"), "{wrong}");
+        assert_eq!(base("wss://hub.example").unwrap(), "https://hub.example");
+        for wrong in ["127.0.0.1:1", "http://x", "ws://", "wss://"] {
+            assert!(base(wrong).unwrap_err().to_string().ends_with("or wss://HOST:PORT"), "{wrong}");
         }
     }
 
     #[test]
     fn a_hub_names_only_its_own_paths() {
-        let hub = Hub::new("ws://127.0.0.1:1", Hex([0; 16])).unwrap();
+        let trust = Trust::new(&TrustArgs::default()).unwrap();
+        let hub = Hub::new("ws://127.0.0.1:1", Hex([0; 16]), &trust).unwrap();
         for path in ["http://elsewhere/swarm/x", "/etc/passwd", "@elsewhere/swarm/"] {
             let error = hub.range(path, &(0..1)).unwrap_err().to_string();
             assert!(error.ends_with("which is no path of its own"), "{error}");

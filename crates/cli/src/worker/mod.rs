@@ -28,13 +28,14 @@ use self::store::Store;
 use crate::options::ThreadArgs;
 use crate::swarm::awake::Awake;
 use crate::swarm_options::{TokenArgs, random};
+use crate::trust::{Trust, TrustArgs};
 use crate::ui::{Ui, bytes};
 
 pub(crate) const LONG: &str = "\
 Computes experts of a model for a hub: `chaski run MODEL --swarm ADDR`, or serve, bench and others.
 
   chaski worker ws://127.0.0.1:8090                   for a hub on this machine
-  chaski worker ws://HOST:PORT --token-file FILE      for another machine's
+  chaski worker wss://HOST:PORT --token-file FILE     for another machine's
 
 The hub gives it as many experts as --memory has room for; their weights come from the hub by ranges, are compared with \
 their digests, and stay in --store, so that a worker that comes back is ready at once. If the hub is not there, or goes \
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     url: String,
     #[command(flatten)]
     token: TokenArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
     /// Device that multiplies: cpu, gpu, or the name or index of a GPU; hubs take GPUs with --swarm-fast alone
     #[arg(long, value_parser = crate::options::device, default_value = "cpu", value_name = "DEVICE")]
     device: chaski::DeviceChoice,
@@ -76,6 +79,7 @@ pub(crate) struct Args {
 struct Site {
     url: String,
     token: Option<Token>,
+    trust: Trust,
     store: Store,
     device: Device,
     memory: u64,
@@ -116,7 +120,8 @@ impl Site {
         let name = args.name.clone().or_else(System::host_name).unwrap_or_default();
         let id = store.id()?;
         let awake = Awake::new(matches!(device, Device::Gpu(_)));
-        Ok(Site { url, token: args.token.read()?, store, device, memory, name, id, awake })
+        let trust = Trust::new(&args.trust)?;
+        Ok(Site { url, token: args.token.read()?, trust, store, device, memory, name, id, awake })
     }
 
     /// HELLO for a new connection.
@@ -138,7 +143,7 @@ impl Site {
     }
 
     async fn connect(&self) -> anyhow::Result<Connection> {
-        connection::connect(&self.url, self.hello()?, self.token.as_ref()).await
+        connection::connect(&self.url, self.hello()?, self.token.as_ref(), &self.trust).await
     }
 
     /// Works for the hub, whatever model it has, until somebody ends the worker.

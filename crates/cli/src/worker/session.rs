@@ -167,7 +167,8 @@ impl<'a> Session<'a> {
         ui: &'a Ui,
     ) -> anyhow::Result<Session<'a>> {
         let Welcome { model, ref skeleton, block, key, .. } = connection.welcome;
-        let (hub, blob, store) = (Hub::new(&site.url, key)?, skeleton.clone(), site.store.clone());
+        let (hub, blob, store) =
+            (Hub::new(&site.url, key, &site.trust)?, skeleton.clone(), site.store.clone());
         let fetched = {
             let hub = hub.clone();
             tokio::task::spawn_blocking(move || skeleton_of(&hub, &blob, &store)).await??
@@ -206,7 +207,7 @@ impl<'a> Session<'a> {
 
     /// Begins to use a connection.
     fn attach(&mut self, connection: Connection) -> WorkerEvent {
-        if let Ok(hub) = Hub::new(&self.site.url, connection.welcome.key) {
+        if let Ok(hub) = Hub::new(&self.site.url, connection.welcome.key, &self.site.trust) {
             self.hub = hub;
         }
         self.out = Some(connection.run(self.events.clone(), self.site.awake.clone()));
@@ -273,10 +274,10 @@ impl<'a> Session<'a> {
             return;
         }
         let (hello, url, token) = (self.site.hello(), self.site.url.clone(), self.site.token.clone());
-        let attempts = self.attempts.clone();
+        let (trust, attempts) = (self.site.trust.clone(), self.attempts.clone());
         tokio::spawn(async move {
             let attempt = match hello {
-                Ok(hello) => super::connection::connect(&url, hello, token.as_ref()).await,
+                Ok(hello) => super::connection::connect(&url, hello, token.as_ref(), &trust).await,
                 Err(error) => Err(error),
             };
             let _ = attempts.send(attempt);

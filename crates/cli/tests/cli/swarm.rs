@@ -213,6 +213,54 @@ fn two_workers_give_the_text_of_one_machine() {
     assert_workers_computed(&seen);
 }
 
+/// A worker joins over TLS and fetches weights if it trusts the hub's certificate, and not otherwise.
+#[test]
+fn workers_join_over_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let own = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let (cert, key, token) = (path("cert.pem"), path("key.pem"), path("token"));
+    std::fs::write(&cert, own.cert.pem()).unwrap();
+    std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+    std::fs::write(&token, "0f".repeat(16)).unwrap();
+    let model = MODEL.to_str().unwrap();
+    let tls = ["--swarm-tls-cert", &cert, "--swarm-tls-key", &key, "--token-file", &token];
+    // With TLS and a token, other machines may come without further consent.
+    let args = ["serve", model, "--device", "cpu", "--port", "0", "--swarm", "0.0.0.0:0", "-v"];
+    let hub = Process::start(&[&args[..], &tls].concat());
+    let http = hub.after("listening on http://");
+    let port = hub.after("workers join at wss://0.0.0.0:");
+    hub.after("ready: ");
+    let url = format!("wss://127.0.0.1:{port}");
+    let joins = |name: &str, more: &[&str]| {
+        let store = path(name);
+        let args =
+            ["worker", &url, "--store", &store, "-t", "1", "-v", "--memory", "1G", "--token-file", &token];
+        Process::start(&[&args[..], more].concat())
+    };
+    let stranger = joins("stranger", &[]);
+    assert!(stranger.after("no hub at wss://").contains("certificate"), "{}", stranger.lines_so_far());
+    drop(stranger);
+    let _worker = joins("worker", &["--tls-ca", &cert]);
+    let address = format!("https://127.0.0.1:{port}");
+    let status = || run(&["swarm", "status", &address, "--tls-ca", &cert, "--format", "json"]);
+    let end = Instant::now() + LONG;
+    while json(&status())["served"] != json(&status())["units"] {
+        assert!(Instant::now() < end, "{}", out(&status()));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(text(&http), *EXPECTED);
+    assert!(counter(&json(&status()), "tasks") > 0, "{}", out(&status()));
+    // Nobody is answered without TLS, nor by certificates that are not trusted.
+    let mut plain = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    plain.write_all(b"GET /swarm/status HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut bytes = Vec::new();
+    let _ = plain.read_to_end(&mut bytes);
+    assert!(!String::from_utf8_lossy(&bytes).contains("HTTP"), "{bytes:?}");
+    let untrusted = run(&["swarm", "status", &address]);
+    assert!(!untrusted.status.success() && err(&untrusted).contains("certificate"), "{}", err(&untrusted));
+}
+
 /// Workers answered some of the tasks that a hub tells at its end: it computed fewer, or checked an answer. On a busy
 /// machine each may be overdue, and then the hub computes it, too.
 fn assert_workers_computed(seen: &str) {

@@ -1,5 +1,6 @@
 //! TLS: certificates, and their renewal while the server runs.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -22,10 +23,18 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Takes connections with the certificates of files, as they are now.
-pub(crate) struct Acceptor {
+pub struct Acceptor {
     files: Tls,
+    /// Those that clients may choose (ALPN).
+    protocols: &'static [&'static [u8]],
     now: Mutex<Now>,
     log: Option<Log>,
+}
+
+impl fmt::Debug for Acceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acceptor").field("files", &self.files).finish_non_exhaustive()
+    }
 }
 
 /// The certificates in force.
@@ -37,14 +46,15 @@ struct Now {
 }
 
 impl Acceptor {
-    /// Reads the files.
+    /// Reads the files. Clients choose one of the protocols by its name in ALPN, such as `http/1.1`. Certificates in
+    /// force that stay, because new ones cannot be used, are noted in the log.
     ///
     /// # Errors
     /// Files that cannot be read, have no certificate or key, or do not fit each other.
-    pub(crate) fn new(files: Tls, log: Option<Log>) -> io::Result<Acceptor> {
-        let (stamp, config) = (stamp(&files), config(&files)?);
+    pub fn new(files: Tls, protocols: &'static [&'static [u8]], log: Option<Log>) -> io::Result<Acceptor> {
+        let (stamp, config) = (stamp(&files), config(&files, protocols)?);
         let now = Now { config: Arc::new(config), stamp, looked: Instant::now() };
-        Ok(Acceptor { files, now: Mutex::new(now), log })
+        Ok(Acceptor { files, protocols, now: Mutex::new(now), log })
     }
 
     /// The handshake of a connection.
@@ -72,14 +82,14 @@ impl Acceptor {
 
     fn read(&self, now: &mut Now) {
         now.stamp = stamp(&self.files);
-        match config(&self.files) {
+        match config(&self.files, self.protocols) {
             Ok(config) => now.config = Arc::new(config),
             Err(error) => self.note(format!("the certificates in force stay: {error}")),
         }
     }
 
     /// The certificates; those of the files if they have changed and can be read.
-    fn config(&self) -> Arc<rustls::ServerConfig> {
+    pub fn config(&self) -> Arc<rustls::ServerConfig> {
         let mut now = self.now.lock().unwrap_or_else(|e| e.into_inner());
         if now.looked.elapsed() >= LOOK {
             now.looked = Instant::now();
@@ -97,7 +107,7 @@ fn stamp(files: &Tls) -> Vec<Option<SystemTime>> {
     paths.into_iter().flatten().map(|path| std::fs::metadata(path).ok()?.modified().ok()).collect()
 }
 
-fn config(files: &Tls) -> io::Result<rustls::ServerConfig> {
+fn config(files: &Tls, protocols: &[&[u8]]) -> io::Result<rustls::ServerConfig> {
     let wrong = |path: &Path, what: &dyn std::fmt::Display| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("`{}`: {what}", path.display()))
     };
@@ -119,7 +129,7 @@ fn config(files: &Tls) -> io::Result<rustls::ServerConfig> {
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| wrong(&files.key, &error))?;
     let config = builder.with_single_cert(certificates(&files.cert)?, key);
     let mut config = config.map_err(|error| wrong(&files.cert, &error))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(config)
 }
 
