@@ -21,45 +21,51 @@ pub(crate) struct TrustArgs {
 /// Authorities that certify hubs.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust {
-    /// `None` for the public ones.
-    own: Option<Vec<CertificateDer<'static>>>,
+    /// For sockets.
+    pub(crate) of_sockets: Arc<ClientConfig>,
+    /// For requests.
+    pub(crate) of_requests: TlsConfig,
 }
 
 impl Trust {
     /// Those of the option.
     ///
     /// # Errors
-    /// A file that cannot be read, or has no certificate.
+    /// A file that cannot be read, or has no certificate, or one that is none.
     pub(crate) fn new(args: &TrustArgs) -> anyhow::Result<Trust> {
-        Ok(Trust { own: args.tls_ca.as_deref().map(read).transpose()? })
-    }
-
-    /// For sockets.
-    ///
-    /// # Errors
-    /// Certificates that are none.
-    pub(crate) fn of_sockets(&self) -> anyhow::Result<Arc<ClientConfig>> {
         let mut roots = RootCertStore::empty();
-        match &self.own {
-            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-            Some(own) => own.iter().try_for_each(|one| roots.add(one.clone()))?,
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-        Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
-    }
-
-    /// For requests.
-    pub(crate) fn of_requests(&self) -> TlsConfig {
-        let roots = match &self.own {
-            None => RootCerts::WebPki,
-            Some(own) => {
-                let own = own.iter().map(|one| Certificate::from_der(one).to_owned());
-                RootCerts::Specific(Arc::new(own.collect()))
+        let of_requests = match &args.tls_ca {
+            None => {
+                roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+                RootCerts::WebPki
+            }
+            Some(file) => {
+                let own = read(file)?;
+                let of_requests = own.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
+                let shown = file.display();
+                for one in own {
+                    roots.add(one).with_context(|| format!("`{shown}` has a certificate that is none"))?;
+                }
+                RootCerts::Specific(Arc::new(of_requests))
             }
         };
-        TlsConfig::builder().root_certs(roots).build()
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        Ok(Trust {
+            of_sockets: Arc::new(config.with_root_certificates(roots).with_no_client_auth()),
+            of_requests: TlsConfig::builder().root_certs(of_requests).build(),
+        })
     }
+}
+
+/// True for a hub whose certificate is not trusted.
+pub(crate) fn is_untrusted(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        // Errors of handshakes come as those of the system.
+        let inside = cause.downcast_ref::<std::io::Error>().and_then(|e| e.get_ref()?.downcast_ref());
+        let cause = cause.downcast_ref().or(inside);
+        matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+    })
 }
 
 fn read(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
@@ -84,9 +90,9 @@ mod tests {
         assert!(trust().unwrap_err().to_string().ends_with("has no certificate"));
         let own = rcgen::generate_simple_self_signed(vec!["hub".to_owned()]).unwrap();
         std::fs::write(&file, own.cert.pem()).unwrap();
-        assert!(trust().unwrap().of_sockets().is_ok());
+        assert!(trust().is_ok());
         std::fs::write(&file, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
-        assert!(trust().unwrap().of_sockets().is_err());
-        assert!(Trust::new(&TrustArgs::default()).unwrap().of_sockets().is_ok());
+        assert!(trust().unwrap_err().to_string().ends_with("has a certificate that is none"));
+        assert!(Trust::new(&TrustArgs::default()).is_ok());
     }
 }

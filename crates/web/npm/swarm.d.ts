@@ -33,8 +33,8 @@ export interface SwarmOptions {
   /** Bytes for experts, 1 GiB by default. */
   memory?: number;
   /**
-   * Bytes of experts that may stay in the page's private file system, for the next time; none by default. Experts that
-   * were not used for longest go first. Private windows keep nothing.
+   * Bytes of experts that this job may have in the page's private file system, for the next time; none by default.
+   * Experts that were written first go first. Private windows keep nothing.
    */
   keep?: number;
   /** A name that the hub shows. */
@@ -57,5 +57,5 @@ export interface SwarmJob {
  */
 export function work(url: string, options?: SwarmOptions): Promise<SwarmJob>;
 
-/** Removes the experts that pages of this origin keep. */
+/** Removes the experts that pages of this origin keep. Rejects if another tab is writing one at this moment. */
 export function forget(): Promise<void>;

@@ -1,4 +1,4 @@
-//! What is measured: users, or requests at a rate.
+//! Measurements: users, or requests at a rate.
 
 use std::fmt;
 
@@ -72,7 +72,7 @@ impl Levels {
         self.rest.next()
     }
 
-    /// What users got: without the beginning and the end where there is more.
+    /// Takes the rate that users got: without the beginning and the end where there is more.
     pub(crate) fn measured(&mut self, level: Level, summary: &Summary) {
         let (Level::Users(_), Some(most)) = (level, &mut self.capacity) else { return };
         let whole = summary.n_ok as f64 / summary.seconds.max(1e-9);
@@ -92,7 +92,7 @@ mod tests {
         let mut levels = Levels::new(&[1, 8], &[], true);
         let mut seen = Vec::new();
         while let Some(level) = levels.next() {
-            let mut found = summary(&[], &[], Instant::now());
+            let mut found = summary(&[], &[], Instant::now(), 1);
             (found.n_ok, found.seconds) = (if level == Level::Users(8) { 40 } else { 10 }, 10.0);
             levels.measured(level, &found);
             seen.push(level.to_string());

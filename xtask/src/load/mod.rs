@@ -99,7 +99,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             }
             Level::Rate(rate) => open(&client, &jobs, rate, args.seed, memory.as_ref()),
         };
-        let summary = summary(&jobs, &outcomes, start);
+        let at_once = match level {
+            Level::Users(users) => users,
+            Level::Rate(_) => 1,
+        };
+        let summary = summary(&jobs, &outcomes, start, at_once);
         levels.measured(level, &summary);
         let (n_wrong, n_check) = compare(&client, &jobs, n_distinct, &outcomes, args.check)?;
         if !args.json {
@@ -245,7 +249,7 @@ fn print_row(is_first: bool, level: Level, s: &Summary, n_wrong: usize, n_check:
     let [t50, t95, t99] = s.ttft;
     let [g50, g95, g99] = s.gap;
     println!(
-        "{level:>8} {:>4} {:>4} {:>4} {:>9.1} {steady:>7} {:>8.2} {t50:>10.1} {t95:>5.1} {t99:>5.1} {:>12.2} {:>5.2} {g50:>12.2} {g95:>5.2} {g99:>5.2} {:>6.1}  {}/{n_check}",
+        "{level:>8} {:>4} {:>4} {:>4} {:>9.1} {steady:>7} {:>8.2} {t50:>10.1} {t95:>5.1} {t99:>5.1} {:>12.2} {:>5.2} {g50:>9.2} {g95:>5.2} {g99:>5.2} {:>6.1}  {}/{n_check}",
         s.n_ok,
         s.n_bad,
         s.n_refused,

@@ -10,8 +10,8 @@ use super::mix::Job;
 /// Most milliseconds to the first token of an answer, and from token to token, with which it serves its user.
 pub(crate) const SERVES: (f64, f64) = (1000.0, 50.0);
 
-/// What ended between the first tenth of the requests and the last that was sent: without the time in which a server
-/// fills, and that in which it empties.
+/// Answers that ended after the first tenth of the requests, or the first of each user, and until the last was sent:
+/// without the time in which a server fills, and that in which it empties.
 pub(crate) struct Window {
     pub(crate) seconds: f64,
     /// Tokens of answers, per second.
@@ -54,7 +54,7 @@ fn three(mut values: Vec<f64>) -> [f64; 3] {
 }
 
 /// Times that count are those of whole answers to ordinary requests.
-pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant) -> Summary {
+pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant, users: usize) -> Summary {
     let seconds = start.elapsed().as_secs_f64();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let (mut ttft, mut tpot, mut gaps, mut errors) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -94,7 +94,7 @@ pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant
     let gap_max = gaps.iter().copied().fold(0.0, f64::max);
     let rate = n_token as f64 / seconds.max(1e-9);
     let goodput = f64::from(n_good as u32) / seconds.max(1e-9);
-    let window = window(outcomes, start);
+    let window = window(outcomes, users);
     let (ttft, tpot, gap) = (three(ttft), three(tpot), three(gaps));
     Summary {
         n_ok,
@@ -125,18 +125,19 @@ fn per_token(outcome: &Outcome) -> Option<Duration> {
     Some((*last - *first) / n)
 }
 
-fn window(outcomes: &[Option<Outcome>], start: Instant) -> Option<Window> {
+fn window(outcomes: &[Option<Outcome>], users: usize) -> Option<Window> {
     let answered: Vec<&Outcome> = outcomes.iter().flatten().filter(|o| o.is_done).collect();
     let mut ends: Vec<Instant> = answered.iter().map(|o| o.due + o.end).collect();
     ends.sort_unstable();
-    let from = *ends.get(ends.len() / 10)?;
+    // Users whose answers have equal lengths wait for them in step: both ends are those of a round.
+    let from = *ends.get((ends.len() / 10).max(users).saturating_sub(1))?;
     let to = outcomes.iter().flatten().map(|o| o.due).max()?;
     let seconds = to.checked_duration_since(from)?.as_secs_f64();
-    let inside = |o: &&&Outcome| (from..to).contains(&(o.due + o.end));
+    let inside = |o: &&&Outcome| from < o.due + o.end && o.due + o.end <= to;
     let n = answered.iter().filter(inside).count();
     let n_token: usize = answered.iter().filter(inside).map(|o| tokens(o)).sum();
     // Of few answers a rate would be that of chance.
-    if n < 8 || from < start {
+    if n < 8 {
         return None;
     }
     Some(Window { seconds, token_rate: n_token as f64 / seconds, request_rate: n as f64 / seconds })
@@ -186,7 +187,7 @@ mod tests {
     fn answers_that_are_slow_from_token_to_token_serve_nobody() {
         let start = Instant::now().checked_sub(Duration::from_secs(10)).expect("a clock that began before");
         let outcomes = [answer(start, 0, 11, 10), answer(start, 0, 11, 60)].map(Some);
-        let found = summary(&[job(11), job(11)], &outcomes, start);
+        let found = summary(&[job(11), job(11)], &outcomes, start, 1);
         assert_eq!((found.n_ok, found.n_bad), (2, 0));
         assert_eq!(found.tpot[0].round(), 10.0);
         assert_eq!(found.tpot[2].round(), 60.0);
@@ -197,23 +198,32 @@ mod tests {
     fn refused_requests_are_counted_apart() {
         let start = Instant::now();
         let refused = Outcome { n_refused: 1, ..Outcome::new(start) };
-        let found = summary(&[job(2), job(2)], &[Some(refused), Some(answer(start, 0, 2, 1))], start);
+        let found = summary(&[job(2), job(2)], &[Some(refused), Some(answer(start, 0, 2, 1))], start, 1);
         assert_eq!((found.n_ok, found.n_bad, found.n_refused), (1, 0, 1));
     }
 
-    /// A request a second, each of 10 tokens in a second: what ends before the eleventh or after the last is left out.
+    /// A request a second, each of 10 tokens in a second: those that end with the tenth, before, or after the last was sent are left out.
     #[test]
     fn a_window_has_neither_the_beginning_nor_the_end() {
         let start = Instant::now();
         let outcomes: Vec<Option<Outcome>> =
             (0..100).map(|i| Some(answer(start, 1000 * i, 10, 100))).collect();
-        let found = window(&outcomes, start).expect("a window");
-        // From the end of the eleventh, at 11 s, to the sending of the last, at 99 s.
-        assert!((found.seconds - 88.0).abs() < 0.1, "{}", found.seconds);
+        let found = window(&outcomes, 1).expect("a window");
+        // From the end of the tenth, at 10 s, to the sending of the last, at 99 s.
+        assert!((found.seconds - 89.0).abs() < 0.1, "{}", found.seconds);
         assert!((found.request_rate - 1.0).abs() < 0.02 && (found.token_rate - 10.0).abs() < 0.2);
-        assert!(window(&outcomes[..9], start).is_none(), "too few");
+        assert!(window(&outcomes[..9], 1).is_none(), "too few");
         let at_once: Vec<Option<Outcome>> = (0..100).map(|_| Some(answer(start, 0, 10, 100))).collect();
-        assert!(window(&at_once, start).is_none(), "all were sent before any had ended");
+        assert!(window(&at_once, 100).is_none(), "all were sent before any had ended");
+        // Eight users in step, four rounds of a second: two of them are inside.
+        let rounds: Vec<Option<Outcome>> =
+            (0..32).map(|i| Some(answer(start, i / 8 * 1000, 10, 100))).collect();
+        let found = window(&rounds, 8).expect("a window");
+        assert!(
+            (found.seconds - 2.0).abs() < 0.01 && (found.request_rate - 8.0).abs() < 0.01,
+            "{}",
+            found.request_rate
+        );
     }
 
     #[test]

@@ -165,7 +165,7 @@ fn a_cache_of_latents_is_small() {
         let model = open(f.gguf(false, &heads(n_head, false))).expect("a fixture is a model");
         let graph = block_on(model.graph(64)).expect("a graph");
         assert_eq!(graph.kv.len(), 2);
-        let r = runner(f.gguf(true, &heads(n_head, false)), &targets()[1].1, KvType::F16);
+        let r = runner(f.gguf(true, &heads(n_head, false)), &targets().last().expect("a GPU").1, KvType::F16);
         let found = r.memory().items.iter().find(|i| i.what == "kv cache").map(|i| i.n_byte);
         // Two layers of 64 tokens, and a scratch page for copies.
         assert_eq!(found, Some(3 * 64 * (RANK + ROT) * 2), "{n_head} heads");

@@ -71,8 +71,8 @@ pub(crate) fn in_turns<T: Clone>(nth: usize, ways: &[T]) -> Vec<T> {
     if full() { ways.to_vec() } else { vec![ways[nth % ways.len()].clone()] }
 }
 
-/// The feature sets that what is no matter of kernels runs with on a GPU: all if tests run in full, otherwise the one
-/// whose kernels software drivers compile and run fastest, and which tests share. Others run in `archs` and `ops`.
+/// Feature sets on a GPU of tests that are not about kernels: all if tests run in full, otherwise the one whose kernels
+/// software drivers run fastest, and which tests share. Others run in `archs` and `ops`.
 pub(crate) fn gpu_sets() -> &'static [FeatureSet] {
     if full() { &[FeatureSet::Sg, FeatureSet::Base] } else { &[FeatureSet::Sg] }
 }

@@ -20,6 +20,8 @@ pub(crate) enum Line {
     Handshake(Box<Accept<TcpStream>>),
     /// After the handshake.
     Tls(Box<TlsStream<TcpStream>>),
+    /// After one that failed.
+    Closed,
 }
 
 impl Line {
@@ -37,20 +39,22 @@ impl Line {
     /// The stream, after the handshake.
     fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Pin<&mut dyn Stream>>> {
         if let Line::Handshake(handshake) = self {
-            *self = Line::Tls(Box::new(ready!(Pin::new(handshake.as_mut()).poll(cx))?));
+            let ended = ready!(Pin::new(handshake.as_mut()).poll(cx));
+            *self = Line::Closed;
+            *self = Line::Tls(Box::new(ended?));
         }
         Poll::Ready(match self {
             Line::Plain(stream) => Ok(Pin::new(stream)),
             Line::Tls(stream) => Ok(Pin::new(stream.as_mut())),
-            Line::Handshake(_) => Err(io::ErrorKind::NotConnected.into()),
+            Line::Handshake(_) | Line::Closed => Err(io::ErrorKind::NotConnected.into()),
         })
     }
 }
 
 /// Both directions.
-trait Stream: AsyncRead + AsyncWrite {}
+trait Stream: AsyncRead + AsyncWrite + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
 impl AsyncRead for Line {
     fn poll_read(
@@ -70,7 +74,7 @@ impl AsyncWrite for Line {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
             // Nothing was written.
-            Line::Handshake(_) => Poll::Ready(Ok(())),
+            Line::Handshake(_) | Line::Closed => Poll::Ready(Ok(())),
             _ => ready!(self.poll_stream(cx))?.poll_flush(cx),
         }
     }
@@ -78,7 +82,7 @@ impl AsyncWrite for Line {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
             // The socket closes with it.
-            Line::Handshake(_) => Poll::Ready(Ok(())),
+            Line::Handshake(_) | Line::Closed => Poll::Ready(Ok(())),
             _ => ready!(self.poll_stream(cx))?.poll_shutdown(cx),
         }
     }

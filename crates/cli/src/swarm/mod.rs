@@ -1,8 +1,8 @@
 //! The hub of a swarm: experts of a model that other machines compute (docs/swarm.md).
 //!
 //! [`start`] opens the socket where workers join. `driver` has the state machine of `chaski_swarm`, `session` a
-//! worker's connection, `listen` the paths of the socket, whose `door` bounds strangers, `line` its bytes, `catalogue` the weights that
-//! workers fetch, `remote` the experts as the engine sees them, `account` where their time goes, and `local` those that
+//! worker's connection, `listen` the paths of the socket, whose `door` bounds strangers, `line` the bytes of a
+//! connection, `catalogue` the weights that workers fetch, `remote` the experts as the engine sees them, `account` where their time goes, and `local` those that
 //! the hub computes. `plan` foretells, and `null` measures a hub without a model's own work.
 
 mod account;
@@ -141,7 +141,7 @@ pub(crate) fn worker_config(args: &EngineArgs) -> WorkerConfig {
 /// `--swarm`.
 ///
 /// # Errors
-/// An address beyond this machine without token and `--insecure-lan`; a model without experts; a port that is taken.
+/// An address beyond this machine without token, or without TLS and `--insecure-lan`; a model without experts; a port that is taken.
 pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Option<Remote>> {
     let Some(address) = args.swarm.swarm else { return Ok(None) };
     let is_fast = args.swarm.swarm_fast;
@@ -253,7 +253,7 @@ fn link(address: SocketAddr, s: &str, token: Option<&Token>, is_shown: bool) -> 
         lines.push("pages on other machines: browsers need https or a tunnel (docs/swarm.md)".to_owned());
     } else if is_beyond {
         lines.push(
-            "pages on other machines: a certified name in place of the address, which --swarm-origin names"
+            "pages on other machines: with the name of the certificate, if it has no address, which --swarm-origin names"
                 .to_owned(),
         );
     }

@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     };
     let core = Arc::new(Core::new(config, None, true));
     let hall = Hall { core: core.clone(), catalogue, token: None, class: None, pages: None };
-    let runtime = open(args.swarm, hall, ui)?;
+    let runtime = open(args.swarm, None, hall, ui)?;
     runtime.block_on(wait(&core, args.workers, ui))?;
     let layers = layers(&core, &shape, args)?;
     let text = |stream: u64, n_token: usize| -> anyhow::Result<Times> {

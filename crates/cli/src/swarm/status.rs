@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let address = args.address.trim_end_matches('/');
     let scheme = if address.contains("://") { "" } else { "http://" };
     let url = format!("{scheme}{address}{STATUS}");
-    let tls = Trust::new(&args.trust)?.of_requests();
+    let tls = Trust::new(&args.trust)?.of_requests;
     let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).tls_config(tls);
     let agent: ureq::Agent = config.build().into();
     let answer = agent.get(&url).call().with_context(|| format!("no hub answers at {}", args.address))?;

@@ -63,7 +63,7 @@ async fn greet(url: &str, hello: Hello, token: Option<&Token>, trust: &Trust) ->
     let longest = Some(ours.frame as usize + HEADER);
     let config = WebSocketConfig::default().max_message_size(longest).max_frame_size(longest);
     let connector = match url.starts_with("wss://") {
-        true => Connector::Rustls(trust.of_sockets()?),
+        true => Connector::Rustls(trust.of_sockets.clone()),
         false => Connector::Plain,
     };
     let (mut socket, _) = connect_async_tls_with_config(url, Some(config), true, Some(connector))

@@ -29,7 +29,7 @@ impl Hub {
     /// Another scheme.
     pub(crate) fn new(socket: &str, key: Hex<16>, trust: &Trust) -> anyhow::Result<Hub> {
         let agent = ureq::Agent::config_builder()
-            .tls_config(trust.of_requests())
+            .tls_config(trust.of_requests.clone())
             .timeout_connect(Some(TIMEOUT))
             .timeout_recv_response(Some(TIMEOUT))
             .timeout_recv_body(Some(BODY))

@@ -28,7 +28,7 @@ use self::store::Store;
 use crate::options::ThreadArgs;
 use crate::swarm::awake::Awake;
 use crate::swarm_options::{TokenArgs, random};
-use crate::trust::{Trust, TrustArgs};
+use crate::trust::{Trust, TrustArgs, is_untrusted};
 use crate::ui::{Ui, bytes};
 
 pub(crate) const LONG: &str = "\
@@ -180,5 +180,6 @@ impl Site {
 
 /// True if another attempt would fail in the same way.
 fn is_final(error: &anyhow::Error) -> bool {
-    error.is::<Refused>() || error.is::<Plans>() || error.is::<chaski_wire::ProofError>()
+    let is_refused = error.is::<Refused>() || error.is::<Plans>();
+    is_refused || error.is::<chaski_wire::ProofError>() || is_untrusted(error)
 }

@@ -238,9 +238,17 @@ fn workers_join_over_tls() {
             ["worker", &url, "--store", &store, "-t", "1", "-v", "--memory", "1G", "--token-file", &token];
         Process::start(&[&args[..], more].concat())
     };
-    let stranger = joins("stranger", &[]);
-    assert!(stranger.after("no hub at wss://").contains("certificate"), "{}", stranger.lines_so_far());
-    drop(stranger);
+    let (code, _, seen) = joins("stranger", &[]).end();
+    assert_eq!(code, Some(1), "{seen}");
+    assert!(seen.contains("no hub at wss://") && seen.contains("certificate"), "{seen}");
+    // Handshakes that never end hold nobody up, and end after 5 s.
+    let slow: Vec<TcpStream> = (0..40)
+        .map(|i| {
+            let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+            stream.write_all(&[22, 3, 1, 2, 0, 1, 0][..i % 8]).unwrap();
+            stream
+        })
+        .collect();
     let _worker = joins("worker", &["--tls-ca", &cert]);
     let address = format!("https://127.0.0.1:{port}");
     let status = || run(&["swarm", "status", &address, "--tls-ca", &cert, "--format", "json"]);
@@ -251,6 +259,11 @@ fn workers_join_over_tls() {
     }
     assert_eq!(text(&http), *EXPECTED);
     assert!(counter(&json(&status()), "tasks") > 0, "{}", out(&status()));
+    for mut stream in slow {
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        // The end, or a reset.
+        assert!(!stream.read(&mut [0; 64]).is_ok_and(|n| n > 0), "an answer without a handshake");
+    }
     // Nobody is answered without TLS, nor by certificates that are not trusted.
     let mut plain = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     plain.write_all(b"GET /swarm/status HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();

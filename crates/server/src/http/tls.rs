@@ -89,6 +89,7 @@ impl Acceptor {
     }
 
     /// The certificates; those of the files if they have changed and can be read.
+    #[doc(hidden)]
     pub fn config(&self) -> Arc<rustls::ServerConfig> {
         let mut now = self.now.lock().unwrap_or_else(|e| e.into_inner());
         if now.looked.elapsed() >= LOOK {

@@ -191,7 +191,7 @@ const CHAT: [Field; 15] = [
     RETURN_TOKENS,
 ];
 
-/// Fields of conversations whose values have to be what the server does.
+/// Fields of conversations with few values that the server takes.
 pub(crate) const CHAT_FIXED: [Field; 7] = [
     may(
         "reasoning_format",

@@ -87,7 +87,7 @@ impl AnswerParser {
     }
 
     /// The same, before any text, with reasoning as content: its markers, the white space around them and the headers of
-    /// its messages stay as the model wrote them. What it says of calls stays reasoning.
+    /// its messages stay as the model wrote them. Calls inside reasoning are text, too.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn with_reasoning_in_content(mut self) -> AnswerParser {
         (self.keeps_reasoning, self.skip_space) = (true, false);
@@ -530,7 +530,7 @@ impl AnswerParser {
                     self.call = Some(String::new());
                     out.push(AnswerEvent::CallBegin { name: name.clone() });
                 }
-                self.pass_header(n, &target, out);
+                self.pass_header(n, target == Target::Reasoning, out);
                 let extent = matches!(target, Target::Tool(_)).then(JsonExtent::default);
                 self.state = State::Message(target, String::new(), extent);
             }
@@ -549,8 +549,8 @@ impl AnswerParser {
     }
 
     /// Goes on after the first `n_byte` bytes of the buffer, which begin or end a message.
-    fn pass_header(&mut self, n_byte: usize, target: &Target, out: &mut Vec<AnswerEvent>) {
-        if *target == Target::Reasoning && self.keeps_reasoning() {
+    fn pass_header(&mut self, n_byte: usize, is_reasoning: bool, out: &mut Vec<AnswerEvent>) {
+        if is_reasoning && self.keeps_reasoning() {
             self.give_text(n_byte, true, out);
         } else {
             self.take(n_byte);
@@ -588,6 +588,7 @@ impl AnswerParser {
             Found::NotBefore(n) => (n, None),
         };
         let is_end = marker.is_some() || last;
+        let is_reasoning = *target == Target::Reasoning;
         match target {
             Target::Tool(_) => {
                 gathered.push_str(&self.buffer[..n_all]);
@@ -601,24 +602,20 @@ impl AnswerParser {
                 }
             }
             _ => {
-                let is_reasoning = *target == Target::Reasoning;
                 // White space at the end belongs to the marker, if there is one.
                 let keeps_space = last && marker.is_none();
                 let n_text = if keeps_space { n_all } else { self.buffer[..n_all].trim_end().len() };
                 self.give_text(n_text, is_reasoning, out);
-                let target = target.clone();
                 if is_end {
-                    self.pass_header(n_all - n_text, &target, out);
+                    self.pass_header(n_all - n_text, is_reasoning, out);
                 }
             }
         }
         if is_end {
             // The start of a message is the beginning of its header.
             let n_marker = marker.filter(|marker| *marker != harmony::START).map_or(0, str::len);
-            let State::Message(target, ..) = std::mem::replace(&mut self.state, State::Header) else {
-                return true;
-            };
-            self.pass_header(n_marker, &target, out);
+            self.pass_header(n_marker, is_reasoning, out);
+            self.state = State::Header;
         }
         is_end
     }

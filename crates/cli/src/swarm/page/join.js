@@ -16,6 +16,8 @@ const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 // The fragment stays in this browser: it is sent to nobody.
 const token = location.hash.slice(1) || undefined;
 let job = null;
+/** The end of the job before this one. */
+let ended = Promise.resolve();
 
 function obstacle(text) {
   at("obstacle").textContent = text;
@@ -55,8 +57,10 @@ at("ask").addEventListener("submit", async (event) => {
   try {
     const memory = at("memory").valueAsNumber * 2 ** 20;
     const keep = at("keep").checked ? memory : 0;
+    await ended;
     if (!keep) await forget();
     job = await work(location.origin, { token, memory, keep, onStatus: show });
+    ended = job.done;
   } catch (error) {
     at("ask").hidden = false;
     obstacle(error.message);

@@ -6,24 +6,24 @@ const FOLDER = "chaski-swarm";
 /** Most bytes that wait to be written; experts beyond them are not kept. */
 const MOST_WAITING = 64 << 20;
 
-/** Removes all that pages of this origin keep. */
+/** Removes all that pages of this origin keep. Fails where another tab writes at this moment. */
 export async function forget() {
-  try {
-    const root = await navigator.storage.getDirectory();
-    await root.removeEntry(FOLDER, { recursive: true });
-  } catch {
-    // There is none.
-  }
+  // Private windows of some browsers have no such files.
+  const root = await navigator.storage?.getDirectory().catch(() => null);
+  await root?.removeEntry(FOLDER, { recursive: true }).catch((error) => {
+    if (error.name !== "NotFoundError") throw error;
+  });
 }
 
 export class Store {
   #folder;
   #most;
-  /** Bytes of each file by its digest, the one that was not used for longest first. */
+  /** Bytes of each file by its digest, the one that was written first in front. */
   #files = new Map();
   #used = 0;
   #waiting = 0;
   #written = Promise.resolve();
+  #isClosed = false;
 
   constructor(folder, most) {
     [this.#folder, this.#most] = [folder, most];
@@ -54,8 +54,9 @@ export class Store {
     const found = [];
     for await (const [name, handle] of this.#folder.entries()) {
       if (handle.kind !== "file" || !/^[0-9a-f]{64}$/.test(name)) continue;
-      const { size, lastModified } = await handle.getFile();
-      found.push({ name, size, lastModified });
+      // Another tab may have removed it.
+      const file = await handle.getFile().catch(() => null);
+      if (file) found.push({ name, size: file.size, lastModified: file.lastModified });
     }
     found.sort((a, b) => a.lastModified - b.lastModified);
     for (const { name, size } of found) this.#add(name, size);
@@ -89,10 +90,7 @@ export class Store {
     try {
       const handle = await this.#folder.getFileHandle(digest);
       const bytes = new Uint8Array(await (await handle.getFile()).arrayBuffer());
-      if (bytes.length === length && (await sha256(bytes)) === digest) {
-        this.#add(digest, length);
-        return bytes;
-      }
+      if (bytes.length === length && (await sha256(bytes)) === digest) return bytes;
     } catch {
       // Another tab may have removed it.
     }
@@ -102,16 +100,24 @@ export class Store {
 
   /** Keeps bytes, in the background; what has no room is not kept. */
   put(digest, bytes) {
-    if (bytes.length > this.#most || this.#waiting + bytes.length > MOST_WAITING || this.#files.has(digest)) return;
+    if (this.#isClosed || bytes.length > this.#most || this.#waiting + bytes.length > MOST_WAITING || this.#files.has(digest)) return;
     this.#waiting += bytes.length;
     this.#written = this.#written.then(() => this.#write(digest, bytes)).finally(() => (this.#waiting -= bytes.length));
   }
 
+  /** Writes nothing more; ends when nothing is being written. */
+  close() {
+    this.#isClosed = true;
+    return this.#written;
+  }
+
   async #write(digest, bytes) {
+    if (this.#isClosed) return;
+    let file;
     try {
       await this.#shrink(bytes.length);
       const handle = await this.#folder.getFileHandle(digest, { create: true });
-      const file = await handle.createWritable();
+      file = await handle.createWritable();
       await file.write(bytes);
       // Until here others see no part of it.
       await file.close();
@@ -119,6 +125,7 @@ export class Store {
     } catch {
       // The disk has no more room, or the person has cleared it: what is there stays in use.
       this.#most = Math.min(this.#most, this.#used);
+      await file?.abort().catch(() => {});
       await this.#folder.removeEntry(digest).catch(() => {});
     }
   }

@@ -141,7 +141,8 @@ class Job {
   async begin() {
     await this.#open();
     this.#store = this.#keep > 0 ? await Store.open(this.#keep) : null;
-    this.done = this.#work();
+    // The store may still be written when the status is the last one.
+    this.done = this.#work().then(async (status) => (await this.#store?.close(), status));
     return this;
   }
 
@@ -183,6 +184,7 @@ class Job {
     this.#line?.socket.close(1000);
     this.#holdings?.replay.destroy();
     this.#opened?.device.destroy();
+    void this.#store?.close();
     clearTimeout(this.#timer);
     this.#timer = null;
     this.#tell();
