@@ -14,7 +14,7 @@ use chaski_runtime::kernels::Caps;
 use chaski_runtime::plan::{Memory, PlanError};
 
 use crate::archs::{FAMILIES, Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, build, chain, full, greedy, nmse, say, text};
+use crate::common::{Failures, Timed, block_on, build, chain, full, gpu_sets, greedy, nmse, say, text};
 use crate::serve::outcome;
 use crate::stages::gpus;
 
@@ -90,14 +90,13 @@ fn logits(r: &mut Runner, f: &Fixture) -> Vec<(String, usize, Vec<f32>)> {
 fn layers_on_the_cpu_before_those_of_devices_give_the_logits_of_other_engines() {
     let _t = Timed::new("after the CPU, families");
     let mut failures = Failures::default();
-    let sets = [FeatureSet::Sg, FeatureSet::Base];
-    let devices = sets.map(|set| gpus(2, set));
+    let devices: Vec<_> = gpu_sets().iter().map(|set| gpus(2, *set)).collect();
     for (nth, (name, limit)) in families().into_iter().enumerate() {
         let f = Fixture::load(name);
         let model = open(f.gguf(nth % 3 == 2, &|_, _| {})).expect("a fixture is a model");
         // One or two devices after the CPU, which has less, as much or more.
         let shares: &[f32] = [&[1.0, 1.0][..], &[1.0, 3.0], &[3.0, 1.0], &[1.0, 1.0, 1.0]][nth % 4];
-        let gpus = &devices[nth % 2][..shares.len() - 1];
+        let gpus = &devices[nth % devices.len()][..shares.len() - 1];
         let config = RunnerConfig { shares: shares.to_vec(), ..config(3) };
         let mut r = match load(&model, gpus, &config) {
             Ok(r) => r,

@@ -11,7 +11,8 @@ use chaski_models::{Model, RunnerConfig, Target};
 use serde_json::Value;
 
 use crate::common::{
-    Failures, Timed, block_on, fixture, full, gpu_sets, in_turns, nmse, read, read_json, say, shared_gpu,
+    Failures, Timed, block_on, fixture, full, gpu_sets, in_turns, nmse, one_in, read, read_json, say,
+    shared_gpu,
 };
 use crate::families::covering;
 use crate::sequences::interleaved;
@@ -543,7 +544,8 @@ fn logits_of_all_families_on_the_cpu_match_the_golden_ones() {
 fn logits_of_all_families_on_the_gpu_match_the_golden_ones() {
     let _t = Timed::new("archs, all families, GPU");
     let some = Mode { gpu: SG, chunks: &[7], ..F32 };
-    let each = Mode { gpu: BASE, chunks: &[1], n_seq: 2, ..F32 };
+    // By default with subgroups, too: software drivers run kernels without them seven times as long.
+    let each = Mode { gpu: if full() { BASE } else { SG }, chunks: &[1], n_seq: 2, ..F32 };
     for mode in [some, each] {
         let subgroup = (mode.gpu == SG).then_some((8, 8));
         let chosen = if full() { FAMILIES.to_vec() } else { covering(FAMILIES, subgroup, 8) };
@@ -559,7 +561,10 @@ fn logits_of_families_with_norms_of_heads_match_in_a_cache_of_blocks() {
     let _t = Timed::new("archs, norms of heads and blocks");
     let kv = KvType::both(GgmlType::Q8_0);
     let modes = [None, SG].map(|gpu| Mode { gpu, kv, chunks: &[7, 1], ..F32 });
-    check_some(&modes, |_| ["qwen3-dense", "hunyuan-dense-dense", "olmo2-dense"].map(|n| (n, 3e-4)).to_vec());
+    let names = ["qwen3-dense", "hunyuan-dense-dense", "olmo2-dense"].map(|n| (n, 3e-4));
+    // By default the first on a GPU.
+    let n = |mode: &Mode| if full() || mode.gpu.is_none() { names.len() } else { 1 };
+    check_some(&modes, |mode| names[..n(mode)].to_vec());
 }
 
 #[test]
@@ -572,10 +577,10 @@ fn logits_on_the_cpu_match_the_golden_ones() {
 fn logits_on_the_gpu_with_subgroups_match_the_golden_ones() {
     let _t = Timed::new("archs, sg");
     let on = |m: Mode| Mode { gpu: SG, ..m };
-    let mut modes = vec![on(F32), on(F16_KV), on(F16_TILES), Mode { gpu: SG_CHECKED, ..F32 }];
+    let mut modes = vec![on(F16_KV), on(F16_TILES), on(F16_WEIGHTS)];
     if full() {
-        // By default without subgroups alone.
-        modes.extend([on(FEW), on(F16_WEIGHTS)]);
+        // By default without subgroups alone, or in other tests.
+        modes.extend([on(F32), on(FEW), Mode { gpu: SG_CHECKED, ..F32 }]);
     }
     check_in_turns(&modes);
 }
@@ -584,10 +589,10 @@ fn logits_on_the_gpu_with_subgroups_match_the_golden_ones() {
 fn logits_on_the_gpu_without_features_match_the_golden_ones() {
     let _t = Timed::new("archs, base");
     let on = |m: Mode| Mode { gpu: BASE, ..m };
-    let mut modes = vec![on(F32), on(FEW), on(F16_WEIGHTS), Mode { gpu: BASE_CHECKED, ..F32 }];
+    let mut modes = vec![on(FEW), Mode { gpu: BASE_CHECKED, ..F32 }];
     if full() {
         // By default with subgroups alone.
-        modes.push(on(F16_KV));
+        modes.extend([on(F32), on(F16_WEIGHTS), on(F16_KV)]);
     }
     check_in_turns(&modes);
 }
@@ -599,7 +604,9 @@ fn moe_with_more_experts_matches_the_cpu() {
     let _t = Timed::new("archs, more experts");
     let mut failures = Failures::default();
     let f = Fixture::load("llama-moe");
-    for (nth, (n_expert, n_used)) in [(8u32, 2u32), (5, 3), (40, 1)].into_iter().enumerate() {
+    // By default one of five, of which three are used, with subgroups.
+    let cases = [(5u32, 3u32), (8, 2), (40, 1)];
+    for (nth, (n_expert, n_used)) in one_in(cases.len(), cases).enumerate() {
         let edit = |metadata: &mut Vec<(String, OwnedValue)>, tensors: &mut Vec<(String, Vec<u64>)>| {
             for (key, value) in metadata.iter_mut() {
                 match key.as_str() {
@@ -622,7 +629,7 @@ fn moe_with_more_experts_matches_the_cpu() {
             block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads")
         };
         let expected = block_on(load(Target::Cpu, 64).eval_all(&f.tokens, 48)).expect("48 tokens run");
-        for set in in_turns(n_used as usize, &[FeatureSet::Sg, FeatureSet::Base]) {
+        for set in in_turns(nth, &[FeatureSet::Sg, FeatureSet::Base]) {
             let mut runner = load(Target::Gpu(shared_gpu(set, false)), 64);
             for chunk in in_turns(nth, &[[48, 1], [7, 1], [1, 48]]).concat() {
                 runner.truncate(0);
@@ -651,8 +658,8 @@ fn logits_with_any_type_of_cache_match_the_golden_ones() {
     for (nth, (ty, limit)) in OTHER_KV.iter().enumerate() {
         let mode = Mode { kv: KvType::both(*ty), limit: *limit, moe: None, chunks: &[48, 1], ..F32 };
         modes.push(mode);
-        // By default every third type on one device with one model.
-        let on_gpu = in_turns(nth, &[SG, BASE]).into_iter().filter(|_| full() || nth % 3 == 0);
+        // By default the first type on one device with one model.
+        let on_gpu = in_turns(nth, &[SG, BASE]).into_iter().filter(|_| full() || nth == 0);
         for gpu in on_gpu {
             let models = in_turns(nth, &FIXTURES[..5]).into_iter().map(|name| (name, *limit));
             check_some(&[Mode { gpu, ..mode }], |_| models.clone().collect());

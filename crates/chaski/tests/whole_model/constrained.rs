@@ -164,6 +164,9 @@ fn masks_on_the_device_give_the_text_of_the_cpu() {
     for (i, (what, grammar)) in grammars().into_iter().enumerate() {
         for (j, (chain, sampler)) in chains().into_iter().enumerate() {
             let case = format!("{what}, {chain}");
+            if !full() && (i + j) % 2 == 1 {
+                continue;
+            }
             let options = GenerateOptions { sampler, grammar: Some(grammar.clone()), ..greedy(20) };
             let on_cpu = GenerateOptions { logprobs: Some(0), ..options.clone() };
             let (expected, why, read, _) = answer(&mut engine, on_cpu);
@@ -180,17 +183,16 @@ fn masks_on_the_device_give_the_text_of_the_cpu() {
             );
             assert_eq!(engine.gpu().expect("a GPU").counters().objects(), objects, "{case}");
             texts.push(expected.text.clone());
-            if full() || (i + j) % 2 == 0 {
-                let (found, why, ..) = answer(&mut cpu, options);
-                assert!(why.is_some(), "{case}");
-                failures
-                    .check(found == expected, || format!("{case}, CPU backend: {found:?}, not {expected:?}"));
-            }
+            let (found, why, ..) = answer(&mut cpu, options);
+            assert!(why.is_some(), "{case}");
+            failures.check(found == expected, || format!("{case}, CPU backend: {found:?}, not {expected:?}"));
         }
     }
     texts.sort();
     texts.dedup();
-    failures.check(texts.len() > 8, || format!("grammars and chains that make a difference: {texts:?}"));
+    failures.check(texts.len() > if full() { 8 } else { 4 }, || {
+        format!("grammars and chains that make a difference: {texts:?}")
+    });
     failures.conclude();
 }
 

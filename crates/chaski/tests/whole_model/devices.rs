@@ -44,8 +44,8 @@ fn a_device_of_the_program_tells_the_golden_text() {
             && !least.has_timestamps()
     );
     assert_eq!(caps.max_binding_bytes, limits.max_storage_buffer_binding_size.min(limits.max_buffer_size));
-    // By default the one with the fewest features.
-    for gpu in one_in(2, [least, whole]) {
+    // By default the one with all features: software devices without subgroups take seven times as long.
+    for gpu in one_in(2, [whole, least]) {
         let mut engine = build(default_engine().gpu(Arc::new(gpu)));
         let found = text(&mut engine, PROMPT, greedy(40)).expect("a text");
         assert!(found.len() > 80 && ANSWER.starts_with(&found), "{found}");

@@ -16,7 +16,7 @@ use chaski_text::Sampler;
 use futures_channel::oneshot;
 
 use crate::archs::Fixture;
-use crate::common::{Timed, block_on, greedy, shared_gpu};
+use crate::common::{Timed, block_on, full, greedy, shared_gpu};
 use crate::rows::{TestModel, embeddings, opened};
 use crate::serve::outcome;
 
@@ -185,7 +185,10 @@ fn a_model_behind_a_channel_gives_the_same_answers() {
                 Request { embeddings, ..Request::new(prompt, options) }
             })
             .collect();
-        for target in [Target::Cpu, Target::Gpu(shared_gpu(FeatureSet::Sg, false))] {
+        // By default the first on a GPU, too.
+        let n_device = if full() || name.starts_with("llama") { 2 } else { 1 };
+        let targets = [Target::Cpu, Target::Gpu(shared_gpu(FeatureSet::Sg, false))];
+        for target in targets.into_iter().take(n_device) {
             let expected = answers(runner(&model, &target), &model, &requests);
             assert!(expected.iter().all(|tokens| !tokens.is_empty()));
             let found = answers(Elsewhere::new(runner(&model, &target)), &model, &requests);
