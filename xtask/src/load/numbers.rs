@@ -202,7 +202,8 @@ mod tests {
         assert_eq!((found.n_ok, found.n_bad, found.n_refused), (1, 0, 1));
     }
 
-    /// A request a second, each of 10 tokens in a second: those that end with the tenth, before, or after the last was sent are left out.
+    /// A request a second, each of 10 tokens in a second: those that end with the tenth, before, or after the last was
+    /// sent are left out.
     #[test]
     fn a_window_has_neither_the_beginning_nor_the_end() {
         let start = Instant::now();

@@ -2,8 +2,9 @@
 //!
 //! [`start`] opens the socket where workers join. `driver` has the state machine of `chaski_swarm`, `session` a
 //! worker's connection, `listen` the paths of the socket, whose `door` bounds strangers, `line` the bytes of a
-//! connection, `catalogue` the weights that workers fetch, `remote` the experts as the engine sees them, `account` where their time goes, and `local` those that
-//! the hub computes. `plan` foretells, and `null` measures a hub without a model's own work.
+//! connection, `catalogue` the weights that workers fetch, `remote` the experts as the engine sees them, `account`
+//! where their time goes, and `local` those that the hub computes. `plan` foretells, and `null` measures a hub without
+//! a model's own work.
 
 mod account;
 pub(crate) mod awake;
@@ -141,7 +142,8 @@ pub(crate) fn worker_config(args: &EngineArgs) -> WorkerConfig {
 /// `--swarm`.
 ///
 /// # Errors
-/// An address beyond this machine without token, or without TLS and `--insecure-lan`; a model without experts; a port that is taken.
+/// An address beyond this machine without token, or without TLS and `--insecure-lan`; a model without experts; a port
+/// that is taken.
 pub(crate) fn start(source: &Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Option<Remote>> {
     let Some(address) = args.swarm.swarm else { return Ok(None) };
     let is_fast = args.swarm.swarm_fast;

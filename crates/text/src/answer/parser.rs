@@ -86,8 +86,8 @@ impl AnswerParser {
         }
     }
 
-    /// The same, before any text, with reasoning as content: its markers, the white space around them and the headers of
-    /// its messages stay as the model wrote them. Calls inside reasoning are text, too.
+    /// The same, before any text, with reasoning as content: its markers, the white space around them and the headers
+    /// of its messages stay as the model wrote them. Calls inside reasoning are text, too.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn with_reasoning_in_content(mut self) -> AnswerParser {
         (self.keeps_reasoning, self.skip_space) = (true, false);
