@@ -34,7 +34,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("chaski run large.gguf --device 0,1 -ts 3,1", "needs two GPUs"),
     ("chaski run moe.gguf --experts-on-cpu 99", "a chat, and there is no MoE model with a vocabulary"),
     ("chaski run MODEL --swarm ADDR", "a chat: tests/cli/swarm.rs has hub and workers"),
-    ("chaski worker ws://HOST:PORT --token-file FILE", "works until it is stopped: the same"),
+    ("chaski worker wss://HOST:PORT --token-file FILE", "works until it is stopped: the same"),
     ("chaski worker ws://ADDR", "the same"),
     ("chaski worker ws://127.0.0.1:8090", "the same"),
     ("chaski swarm status ADDR", "needs a hub: the same"),
