@@ -14,7 +14,9 @@ use chaski_runtime::kernels::Caps;
 use chaski_runtime::plan::{Memory, PlanError};
 
 use crate::archs::{FAMILIES, Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, build, chain, full, gpu_sets, greedy, nmse, say, text};
+use crate::common::{
+    Failures, Timed, block_on, build, chain, full, gpu_sets, greedy, left_for_full, nmse, say, text,
+};
 use crate::serve::outcome;
 use crate::stages::gpus;
 
@@ -135,6 +137,9 @@ fn layers_on_the_cpu_before_those_of_devices_give_the_logits_of_other_engines() 
 /// A prompt in pieces of several steps, which the CPU and the device run at once.
 #[test]
 fn pieces_of_prompts_are_under_way_on_the_cpu_and_a_device() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("after the CPU, prompts");
     let mut failures = Failures::default();
     for name in ["gemma3-dense", "lfm2-full-attention"].into_iter().filter(|name| wanted(name)) {
@@ -166,6 +171,9 @@ fn pieces_of_prompts_are_under_way_on_the_cpu_and_a_device() {
 /// Greedy answers, some under masks and one from logits, several at once: steps mix prompts and answers.
 #[test]
 fn an_engine_after_the_cpu_writes_the_texts_of_one_device() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("after the CPU, an engine");
     let gpus = gpus(2, FeatureSet::Sg);
     let sizes = |n| Engine::builder(Source::Default).context(192).chunk(32).sequences(n);

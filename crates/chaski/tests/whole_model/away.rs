@@ -20,7 +20,7 @@ use chaski_models::{Model, Target, Threads};
 
 use crate::archs::{Fixture, open, wanted};
 use crate::common::{
-    Failures, Timed, block_on, build, chain, fixture, full, greedy, in_turns, say, shared_gpu,
+    Failures, Timed, block_on, build, chain, fixture, full, greedy, in_turns, left_for_full, say, shared_gpu,
 };
 use crate::streaming::{N_EXPERT, N_USED, bits, with_experts};
 
@@ -468,6 +468,9 @@ fn experts_are_added_and_removed_one_by_one() {
 /// A model on a device with workers on devices, against the same plan without others.
 #[test]
 fn experts_on_devices_are_the_same_bits_elsewhere() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("experts elsewhere, on devices");
     let mut failures = Failures::default();
     // With biases; by default recurrent state and experts with one product are tried on the CPU alone.

@@ -61,6 +61,20 @@ pub(crate) fn full() -> bool {
     std::env::var_os("CHASKI_TEST_FULL").is_some_and(|v| v != "0")
 }
 
+/// True if the calling test is left for a full run, since others test most of what it does: says so by the line by which
+/// `cargo xtask test` counts it as skipped.
+pub(crate) fn left_for_full() -> bool {
+    if full() {
+        return false;
+    }
+    let thread = std::thread::current();
+    say(format!(
+        "SKIPPED {}: for want of a full run (CHASKI_TEST_FULL=1)",
+        thread.name().unwrap_or("a test")
+    ));
+    true
+}
+
 /// Every case if tests run in full, otherwise the first of each `n`.
 pub(crate) fn one_in<T>(n: usize, cases: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
     cases.into_iter().step_by(if full() { 1 } else { n })

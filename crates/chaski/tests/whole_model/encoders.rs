@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::archs::{Edit, Fixture, GELU, open, wanted};
 use crate::common::{
-    Failures, Timed, block_on, build, chain, fixture, full, gpu_sets, greedy, nmse, read_json, say,
-    shared_gpu,
+    Failures, Timed, block_on, build, chain, fixture, full, gpu_sets, greedy, left_for_full, nmse, read_json,
+    say, shared_gpu,
 };
 use crate::stages::gpus;
 
@@ -142,6 +142,9 @@ fn a_text_has_the_same_vector_alone_and_beside_others() {
 /// Deterministic runs have the same bits on GPUs, too.
 #[test]
 fn vectors_of_deterministic_runs_do_not_depend_on_other_texts() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("encoders, deterministic");
     for (name, set) in [("modern-bert", FeatureSet::Sg), ("nomic-bert-moe", FeatureSet::Base)] {
         let f = Fixture::encoder(name);
@@ -166,6 +169,9 @@ fn vectors_of_deterministic_runs_do_not_depend_on_other_texts() {
 /// that some sums have another order.
 #[test]
 fn parts_elsewhere_give_the_same_vectors() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("encoders, two devices");
     for (name, set) in [("jina-bert-v3", FeatureSet::Sg), ("nomic-bert-moe", FeatureSet::Base)] {
         let f = Fixture::encoder(name);

@@ -55,11 +55,11 @@ impl Table {
     }
 }
 
-/// The CPU, and a GPU with one feature set; by default every second fixture runs on the CPU alone.
+/// The CPU, and a GPU with one feature set; by default three of four fixtures run on the CPU alone.
 fn targets(nth: usize) -> Vec<(&'static str, Target)> {
     let gpu = gpu_sets()[nth / 2 % gpu_sets().len()];
     let all = [("CPU", Target::Cpu), (gpu.word(), Target::Gpu(shared_gpu(gpu, false)))];
-    all.into_iter().take(if full() || nth % 2 == 0 { 2 } else { 1 }).collect()
+    all.into_iter().take(if full() || nth % 4 == 0 { 2 } else { 1 }).collect()
 }
 
 fn runner(f: &Fixture, target: &Target, rows: bool) -> Runner {

@@ -11,7 +11,9 @@ use chaski_models::serve::serve;
 use chaski_models::{Lora, LoraError, Model, RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted, weights};
-use crate::common::{Failures, Timed, block_on, chain, full, gpu_sets, in_turns, nmse, say, shared_gpu};
+use crate::common::{
+    Failures, Timed, block_on, chain, full, gpu_sets, in_turns, left_for_full, nmse, say, shared_gpu,
+};
 use crate::serve::outcome;
 
 /// Fixtures with the tensors that LoRAs can target: plain products and those of experts, consecutive and interleaved
@@ -254,6 +256,9 @@ fn a_model_with_loras_is_the_model_with_merged_weights() {
 /// LoRA matrices of offloaded experts are offloaded, too.
 #[test]
 fn loras_of_experts_stream_with_them() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("LoRAs, experts on the CPU");
     for name in ["llama-moe", "gemma4-moe"].into_iter().take(if full() { 2 } else { 1 }) {
         let f = Fixture::load(name);
@@ -358,6 +363,9 @@ fn sequences_have_their_own_lora_scales() {
 /// has alone, though the device runs steps ahead.
 #[test]
 fn requests_of_several_lora_scales_do_not_change_each_other() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("LoRAs, requests");
     let f = Fixture::load("llama-plain");
     let bytes = f.gguf(false, &|_, _| {});

@@ -8,7 +8,8 @@ use chaski::tools::perplexity;
 use chaski::{DeviceChoice, Engine, EngineBuilder, Source};
 
 use crate::common::{
-    Failures, Timed, block_on, build, fixture, full, one_in, read_json, read_text, say, test_data,
+    Failures, Timed, block_on, build, fixture, full, left_for_full, one_in, read_json, read_text, say,
+    test_data,
 };
 use crate::golden_text::storyteller;
 
@@ -124,6 +125,9 @@ fn perplexity_of_small_llamas_is_the_golden_one_in_every_format() {
 /// 8-bit activations, which prefill multiplies as bytes: a different value, but a close one.
 #[test]
 fn perplexity_with_inputs_in_8_bits_is_close() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("perplexity, inputs in 8 bits");
     let text = validation();
     let mut failures = Failures::default();

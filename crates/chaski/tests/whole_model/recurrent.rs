@@ -96,8 +96,8 @@ fn logits_match_the_golden_ones() {
     ways.push(("sg checked, f16", gpu(FeatureSet::Sg, true), f16, &CHUNKS[1..]));
     for (nth, name) in FIXTURES.iter().enumerate().filter(|(_, f)| wanted(f)) {
         let f = Fixture::load(name);
-        // On the CPU, and in turns on the GPU: by default a sixth of them; others are batched there (`sequences`).
-        let on_gpu = in_turns(nth / 6, &ways[1..]).into_iter().filter(|_| full() || nth % 6 == 0);
+        // On the CPU, and in turns on the GPU: by default a twelfth of them.
+        let on_gpu = in_turns(nth / 12, &ways[1..]).into_iter().filter(|_| full() || nth % 12 == 0);
         let ways = [&ways[0]].into_iter().cloned().chain(on_gpu);
         for (device, target, way, chunks) in ways {
             for (chunk, pieces) in in_turns(nth / 2, chunks) {
@@ -190,11 +190,11 @@ fn a_long_answer_is_set_back_to_its_last_copy() {
 fn sequences_that_are_set_back_go_on_as_if_nothing_had_followed() {
     let _t = Timed::new("recurrent, set back");
     let mut failures = Failures::default();
-    for (nth, name) in SET_BACK.iter().enumerate() {
+    // By default on the CPU; the next test is about devices.
+    let n_device = if full() { 3 } else { 1 };
+    for name in SET_BACK {
         let f = Fixture::load(name);
         let t = &f.tokens;
-        // By default on a GPU every fourth of them, and others in the next test.
-        let n_device = if full() || nth % 4 == 0 { 3 } else { 1 };
         for (device, target) in targets().into_iter().take(n_device) {
             let mut r = runner(&f, &target);
             let mut compare = |what: &str, found: Vec<f32>, from: usize, to: usize| {

@@ -146,8 +146,8 @@ fn embeddings_of_tokens_as_rows_give_the_same_bits() {
         let model = opened(&f);
         let tokens = &f.tokens[..20];
         let rows = embeddings(&f, &model, tokens, is_scaled);
-        // By default a quarter of them; others run in `inputs`.
-        for set in gpu_sets().iter().filter(|_| full() || nth % 4 == 0) {
+        // By default a twelfth of them; others run in `inputs`.
+        for set in gpu_sets().iter().filter(|_| full() || nth % 12 == 0) {
             let gpu = shared_gpu(*set, false);
             let mut plain = gpu_model(&model, &gpu, |plan| plan);
             let mut with_rows = gpu_model(&model, &gpu, |plan| PlanConfig { rows: true, ..plan });

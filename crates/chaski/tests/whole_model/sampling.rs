@@ -11,7 +11,9 @@ use chaski_runtime::kernels::sample::{self, SampleParams};
 use chaski_runtime::{Column, ColumnOutput};
 use chaski_text::Sampler;
 
-use crate::common::{Failures, Timed, block_on, build, default_engine, full, greedy, in_turns, text};
+use crate::common::{
+    Failures, Timed, block_on, build, default_engine, full, greedy, in_turns, left_for_full, text,
+};
 use crate::golden_text::{ANSWER, PROMPT};
 use crate::serve::outcome;
 
@@ -198,6 +200,9 @@ fn by_references(
 
 #[test]
 fn adjusted_draws_are_those_of_the_references() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("sampling, adjusted draws");
     const N: usize = 40;
     let mut engine = build(default_engine());

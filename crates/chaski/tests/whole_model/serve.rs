@@ -11,7 +11,9 @@ use chaski_models::serve::Answer;
 use chaski_runtime::kernels::FeatureSet;
 
 use crate::archs::Fixture;
-use crate::common::{Timed, block_on, build, chain, default_engine, full, greedy, in_turns, shared_gpu};
+use crate::common::{
+    Timed, block_on, build, chain, default_engine, full, greedy, in_turns, left_for_full, shared_gpu,
+};
 
 const PROMPTS: [&str; 5] =
     ["Once upon a time", "The little dog saw a", "One day, Lily", "Tom was sad because", "In the morning"];
@@ -166,6 +168,9 @@ fn what_prompts_begin_with_is_run_once() {
 #[test]
 fn many_sequences_share_a_small_pool() {
     let _t = Timed::new("serve, a small pool");
+    // By default on the CPU, which is faster than a software device.
+    let default_engine =
+        || if full() { default_engine() } else { default_engine().device(DeviceChoice::Cpu).kv(KvType::F32) };
     let mut single = build(default_engine().context(256));
     let n = if full() { 8 } else { 3 };
     let prompts: Vec<Vec<u32>> =
@@ -210,6 +215,9 @@ fn many_sequences_share_a_small_pool() {
 /// A context per sequence would be more than a binding: the pool is what fits, if that is asked for.
 #[test]
 fn a_pool_fits_the_bindings_of_the_device() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("serve, a pool that fits");
     let mut single = build(default_engine().context(256));
     let prompts: Vec<Vec<u32>> = PROMPTS.iter().map(|p| tokens(&single, p)).take(3).collect();
@@ -367,12 +375,19 @@ fn services_end() {
 #[test]
 fn recurrent_models_and_windows_are_served() {
     let _t = Timed::new("serve, recurrent models");
+    // By default on the CPU.
+    let place = |builder: EngineBuilder| {
+        if full() {
+            builder.gpu(shared_gpu(FeatureSet::Sg, false))
+        } else {
+            builder.device(DeviceChoice::Cpu)
+        }
+    };
     for (name, shares) in [("mamba2-dense", true), ("falcon-h1-dense", true), ("gemma3-dense", false)] {
         let f = Fixture::load(name);
         let bytes: &'static [u8] = f.gguf(false, &|_, _| {}).leak();
         let builder = |n| {
-            Engine::builder(Source::Bytes { name: "fixture.gguf".into(), bytes })
-                .gpu(shared_gpu(FeatureSet::Sg, false))
+            place(Engine::builder(Source::Bytes { name: "fixture.gguf".into(), bytes }))
                 .context(256)
                 .chunk(16)
                 .sequences(n)
