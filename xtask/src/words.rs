@@ -1,4 +1,5 @@
 //! Checks of the style of comments (CONTRIBUTING.md): they begin with their subject, and have 120 columns at most.
+//! The performance log has tables instead of results in telegram style.
 
 use std::path::Path;
 
@@ -40,6 +41,15 @@ fn too_long(text: &str) -> Vec<usize> {
         line.chars().count() > COLUMNS && body.is_some_and(|body| !is_whole(body.trim()))
     };
     text.lines().enumerate().filter(is_long).map(|(i, _)| i + 1).collect()
+}
+
+/// Telegram style that the performance log does not use: it has tables of change, expected, measured, decision.
+const NOT_IN_LOG: [&str; 3] = ["Came:", "came:", "Kept."];
+
+/// Finds lines of a text with one of [`NOT_IN_LOG`]: their numbers.
+fn telegrams(text: &str) -> Vec<usize> {
+    let is_telegram = |(_, line): &(usize, &str)| NOT_IN_LOG.iter().any(|word| line.contains(*word));
+    text.lines().enumerate().filter(is_telegram).map(|(i, _)| i + 1).collect()
 }
 
 /// Lines `file:line` of all comments below a folder that a check finds in files of these extensions.
@@ -102,4 +112,17 @@ fn the_first_word_of_a_comment_is_found() {
     let text = "/// What it does.\nfn f() {} // What is this?\n    // Whether it can.\n//! Who knows.\n/** What */\n\
                 {# Whether\n/// Whatever.\n/// A sentence that asks\n/// What comes next.\n//\n// What now";
     assert_eq!(in_text(text), [1, 3, 4, 5, 6, 11]);
+}
+
+#[test]
+fn the_performance_log_is_tables() {
+    let path = crate::root().join("docs/performance-log.md");
+    let found = telegrams(&std::fs::read_to_string(path).expect("the log can be read"));
+    assert!(found.is_empty(), "lines of docs/performance-log.md with one of {NOT_IN_LOG:?}: {found:?}");
+}
+
+#[test]
+fn telegrams_of_the_log_are_found() {
+    let text = "Expected: half. Came: a third.\n| x | half | a third | kept |\nit came: 3\nKept.\nKept as is";
+    assert_eq!(telegrams(text), [1, 3, 4]);
 }
