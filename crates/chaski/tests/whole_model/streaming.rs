@@ -340,6 +340,9 @@ fn answer(engine: &mut Engine, prompt: &[u32], options: GenerateOptions) -> Vec<
 /// perplexity.
 #[test]
 fn answers_are_the_same_wherever_experts_are() {
+    if left_for_full() {
+        return;
+    }
     let _t = Timed::new("streaming, answers");
     for name in ["gpt-oss-moe", "qwen3next-moe"] {
         let f = Fixture::load(name);
