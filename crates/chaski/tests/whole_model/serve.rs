@@ -1,5 +1,7 @@
 //! A service: each answer equals that of its prompt alone, whatever runs beside it.
 
+use std::task::{Context, Poll, Waker};
+
 use chaski::serve::{Event, Request, ServeError};
 use chaski::text::{AddSpecial, ParseSpecial, TemplateOptions};
 use chaski::{
@@ -45,6 +47,16 @@ pub(crate) fn outcome(mut answer: Answer) -> Outcome {
         }
     }
     out
+}
+
+/// The events that an answer has now.
+pub(crate) fn ready(answer: &mut Answer) -> Vec<Event> {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut events = Vec::new();
+    while let Poll::Ready(Some(event)) = std::pin::pin!(answer.next()).poll(&mut cx) {
+        events.push(event);
+    }
+    events
 }
 
 fn spawn(builder: EngineBuilder) -> Handle {
@@ -286,6 +298,46 @@ fn requests_come_and_go() {
     assert!(found.text.len() == 6 && found.text.chars().all(|c| c.is_ascii_digit()), "{found:?}");
     assert_eq!((found.finish.map(|f| f.0), found.on_cpu.is_some()), (Some(Finish::Stop), true));
     assert_eq!(outcome(ask(&handle, &prompt, &greedy(1000))).text, long);
+}
+
+/// A caller leaves in the middle of its prompt: its pages are free, the rows that ran remain useful, and the answer
+/// beside it is that of its prompt alone.
+#[test]
+fn a_prompt_that_is_dropped_in_its_middle_frees_its_pages() {
+    let _t = Timed::new("serve, a dropped prompt");
+    let engine = |n| default_engine().sequences(n).context(384).chunk(16);
+    let mut single = build(engine(1));
+    let story =
+        "Once upon a time there was a little girl who had a red ball. She liked to play in the park. ";
+    let prompts = [PROMPTS[1].to_owned(), story.repeat(8) + "One day she"].map(|p| tokens(&single, &p));
+    let options = greedy(12);
+    let expected = prompts.each_ref().map(|p| alone(&mut single, p, &options));
+    let (handle, mut driver) = build(engine(2)).serve();
+    let [beside, mut dropped] = prompts.each_ref().map(|p| ask(&handle, p, &options));
+    let mut n_sent = 0;
+    while n_sent == 0 {
+        assert!(block_on(driver.turn()).expect("a step"), "two requests are open");
+        for event in ready(&mut dropped) {
+            match event {
+                Event::Prompt { n_sent: n } => n_sent = n,
+                Event::Started { n_prompt, .. } => assert_eq!(n_prompt, prompts[1].len()),
+                other => panic!("{other:?} before the prompt has run"),
+            }
+        }
+    }
+    let load = handle.load();
+    assert!(load.n_running == 2 && load.n_used() > n_sent, "{load:?}");
+    drop(dropped);
+    let thread = driver.spawn().expect("a thread");
+    assert_eq!(outcome(beside).text, expected[0]);
+    settle(&handle);
+    assert_eq!(handle.load().n_used(), 0);
+    let again = outcome(ask(&handle, &prompts[1], &options));
+    assert_eq!(again.text, expected[1]);
+    let n_cached = again.finish.map(|f| f.1.n_cached);
+    assert!(n_sent + 16 < prompts[1].len() && n_cached == Some(n_sent), "{n_sent} sent, {n_cached:?} cached");
+    drop(handle);
+    thread.join().expect("no panic").expect("no error");
 }
 
 /// No token is allowed for one of three requests: it fails, and the others continue.
