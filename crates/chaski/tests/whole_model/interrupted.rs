@@ -1,9 +1,11 @@
 //! Answers that lose their device and continue on another produce the same text.
 
 use chaski::options::Speculation;
+use chaski::serve::Event;
 use chaski::{Engine, GenerateOptions, Generation, Grammar, SamplerParams};
 
-use crate::common::{Failures, Timed, block_on, build, chain, default_engine, greedy, one_in};
+use crate::common::{Failures, Timed, block_on, build, chain, default_engine, greedy, one_in, text};
+use crate::serve::{outcome, ready, seeded};
 
 const PROMPT: &str = "Once upon a time";
 const N: usize = 24;
@@ -71,5 +73,62 @@ fn answers_go_on_as_if_nothing_had_happened() {
             });
         }
     }
+    failures.conclude();
+}
+
+/// A service loses its device while three answers and a prompt are under way: all of them go on.
+#[test]
+fn all_requests_of_a_service_go_on_as_if_nothing_had_happened() {
+    let _t = Timed::new("interrupted service");
+    let engine = |n| default_engine().sequences(n).context(384).chunk(16);
+    let story =
+        "Once upon a time there was a little girl who had a red ball. She liked to play in the park. ";
+    let words = Some(Grammar::Regex("[a-z ,]{30}".into()));
+    let requests = [
+        ("greedy", PROMPT.to_owned(), greedy(14)),
+        ("seeded", "One day, Lily".to_owned(), seeded(5, 14)),
+        ("constrained", PROMPT.to_owned(), GenerateOptions { grammar: words, ..greedy(14) }),
+        ("a long prompt", story.repeat(8) + "One day she", greedy(10)),
+    ];
+    let mut single = build(engine(1));
+    let expected = requests.each_ref().map(|(way, prompt, options)| {
+        text(&mut single, prompt, options.clone()).unwrap_or_else(|e| panic!("{way}: {}", chain(&e)))
+    });
+    let (handle, mut driver) = build(engine(4)).serve();
+    let mut answers = requests
+        .each_ref()
+        .map(|(_, prompt, options)| handle.generate(prompt, options.clone()).expect("a request that fits"));
+    let mut found = [const { String::new() }; 4];
+    let mut n_sent = 0;
+    while answers[..3].iter().any(|answer| answer.stats().n_token < 2) {
+        assert!(block_on(driver.turn()).expect("a step"), "four requests are open");
+        for (answer, found) in answers.iter_mut().zip(&mut found) {
+            for event in ready(answer) {
+                match event {
+                    Event::Started { on_cpu, .. } => assert_eq!(on_cpu, None, "the device chooses"),
+                    Event::Prompt { n_sent: n } => n_sent = n,
+                    Event::Piece(piece) => found.push_str(&piece.text),
+                    other => panic!("{other:?} after a few tokens"),
+                }
+            }
+        }
+    }
+    // Another step of the prompt is to come.
+    let n_prompt = answers[3].stats().n_prompt;
+    assert!(n_sent > 0 && n_sent + 16 < n_prompt, "{n_sent} of {n_prompt} tokens of the prompt were sent");
+    driver.executor().gpu().expect("a GPU").destroy();
+    let thread = driver.spawn().expect("a thread");
+    let mut failures = Failures::default();
+    for (i, (answer, mut found)) in answers.into_iter().zip(found).enumerate() {
+        let rest = outcome(answer);
+        found += &rest.text;
+        failures.same_text(requests[i].0, &found, &expected[i]);
+        failures.check(rest.finish.is_some() && !rest.text.is_empty(), || {
+            format!("{}: {rest:?} after the loss", requests[i].0)
+        });
+    }
+    assert_eq!(handle.load().n_recovered, 1);
+    drop(handle);
+    thread.join().expect("no panic").expect("no error");
     failures.conclude();
 }
