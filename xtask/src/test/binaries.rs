@@ -158,6 +158,8 @@ fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
     cpu.add(child.id());
     let status = child.wait()?;
     let mut tests = parse(&output);
+    let unknown = skips.keys().find(|name| tests.iter().all(|t| t.name != **name));
+    ensure!(unknown.is_none(), "no test has the name of one that was skipped: {unknown:?}");
     for test in tests.iter_mut().filter(|t| t.outcome == Outcome::Passed) {
         if let Some(skip) = skips.get(&test.name) {
             test.outcome = Outcome::Skipped(skip.clone());
@@ -176,7 +178,7 @@ fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
 
 /// Prints the lines that tests write, and returns those about skipped tests, by name, and other notices.
 fn notices(name: &str, stderr: impl Read) -> anyhow::Result<(BTreeMap<String, Skip>, BTreeSet<String>)> {
-    let (mut skips, mut notes) = (BTreeMap::new(), BTreeSet::new());
+    let (mut skips, mut notes, mut unread) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
     for line in BufReader::new(stderr).split(b'\n') {
         let line = String::from_utf8_lossy(&line?).into_owned();
         println!("{name} | {line}");
@@ -184,8 +186,12 @@ fn notices(name: &str, stderr: impl Read) -> anyhow::Result<(BTreeMap<String, Sk
             skips.insert(skip.test.clone(), skip);
         } else if line.starts_with("SKIPPED: ") || line.starts_with("NOTE: ") {
             notes.insert(line);
+        } else if line.starts_with("SKIPPED") {
+            unread.push(line);
         }
     }
+    // Otherwise a test that does not run would count as passed.
+    ensure!(unread.is_empty(), "neither `SKIPPED TEST: for want of ...` nor `SKIPPED: PART`: {unread:?}");
     Ok((skips, notes))
 }
 
@@ -219,6 +225,15 @@ mod tests {
         let expected =
             [("a::b", Outcome::Passed, 250), ("c", Outcome::Failed, 1000), ("d", Outcome::Ignored, 0)];
         assert_eq!(found, expected.map(|(n, o, t)| (n.to_owned(), o, t)));
+    }
+
+    #[test]
+    fn tests_that_are_skipped_are_known_and_no_such_line_is_overlooked() {
+        let lines = "SKIPPED a::b: for want of files\nSKIPPED: 3 cases\nSKIPPED by the way\n".as_bytes();
+        let (skips, notes) = notices("a", &lines[..lines.len() - 19]).expect("lines of both forms");
+        assert_eq!(skips.keys().collect::<Vec<_>>(), ["a::b"]);
+        assert_eq!(notes.len(), 1);
+        assert!(notices("a", lines).is_err());
     }
 
     #[test]

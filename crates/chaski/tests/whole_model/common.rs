@@ -61,7 +61,7 @@ pub(crate) fn full() -> bool {
     std::env::var_os("CHASKI_TEST_FULL").is_some_and(|v| v != "0")
 }
 
-/// True if the calling test is left for a full run, since others test most of what it does: says so by the line by which
+/// True if the calling test is left for a full run, since others test most of what it does: prints the line by which
 /// `cargo xtask test` counts it as skipped.
 pub(crate) fn left_for_full() -> bool {
     if full() {

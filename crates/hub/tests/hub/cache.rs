@@ -42,10 +42,7 @@ fn a_read_only_cache_is_used_as_it_is() {
     set(&client.config.cache, 0o755);
     assert_eq!(cached.unwrap().path, found.path);
     if is_root {
-        return crate::skipped(
-            "a_read_only_cache_is_used_as_it_is",
-            "its second half needs a user other than root",
-        );
+        return crate::skipped("a user other than root, for its second half");
     }
     assert!(matches!(other.unwrap_err(), HubError::File { .. }));
 }

@@ -6,11 +6,11 @@ use std::process::Command;
 
 use crate::{Client, NAME, SIZE, bytes, skipped, tiny};
 
-fn pythons(test: &str) -> Vec<String> {
+fn pythons() -> Vec<String> {
     let names = std::env::var("CHASKI_HF_PYTHON").unwrap_or_default();
     let names: Vec<String> = names.split(':').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     if names.is_empty() {
-        skipped(test, "for want of huggingface_hub (set CHASKI_HF_PYTHON to a Python that has it)");
+        skipped("huggingface_hub (set CHASKI_HF_PYTHON to a Python that has it)");
     }
     names
 }
@@ -33,7 +33,7 @@ const GET: &str = "from huggingface_hub import hf_hub_download as get\n";
 
 #[test]
 fn huggingface_hub_reads_our_cache() {
-    for program in pythons("huggingface_hub_reads_our_cache") {
+    for program in pythons() {
         let hub = tiny();
         let client = Client::of(&hub);
         let found = client.pull(NAME).unwrap();
@@ -61,7 +61,7 @@ fn huggingface_hub_reads_our_cache() {
 
 #[test]
 fn we_read_the_cache_of_huggingface_hub() {
-    for program in pythons("we_read_the_cache_of_huggingface_hub") {
+    for program in pythons() {
         let hub = tiny();
         let client = Client::of(&hub);
         let script = format!("{GET}print(get('org/tiny-GGUF', 'tiny-Q4_0.gguf'))");
