@@ -114,7 +114,7 @@ fn requests_for_memory_do_not_grow() {
 #[test]
 fn a_step_of_many_sequences_is_cheap() {
     const N: u32 = 64;
-    /// 0.7 ms on an H200 with an 8B model, which has four times as many layers.
+    /// 0.7 ms on an H200 with an 8B model (docs/performance-log.md), which has four times as many layers.
     const MOST: Duration = Duration::from_millis(5);
     let mut engine = begun(N);
     let gpu = engine.gpu().expect("a GPU").clone();
