@@ -142,6 +142,7 @@ pub(crate) fn check(fields: &Fields<'_>, known: &[Field]) -> Result<(), ApiError
         match *kind {
             Kind::Text => drop(fields.text(name)?),
             Kind::Flag => drop(fields.flag(name)?),
+            Kind::Map => drop(fields.object(name)?),
             Kind::Integer(from, to) => drop(fields.integer(name, from..=to)?),
             Kind::Number(from, to) => drop(fields.number(name, from..=to)?),
             Kind::Words(words) => {
@@ -159,7 +160,7 @@ pub(crate) fn check(fields: &Fields<'_>, known: &[Field]) -> Result<(), ApiError
                 return Err(fields.wrong(name, "absent: this server does not do that"));
             }
             Kind::Null => {}
-            Kind::Any | Kind::List(_) | Kind::Object(_) | Kind::Map | Kind::Either(_) => {
+            Kind::Any | Kind::List(_) | Kind::Object(_) | Kind::Either(_) => {
                 unreachable!("the tables have none of these kinds")
             }
         }

@@ -192,7 +192,7 @@ const CHAT: [Field; 15] = [
 ];
 
 /// Fields of conversations with few values that the server takes.
-pub(crate) const CHAT_FIXED: [Field; 7] = [
+pub(crate) const CHAT_FIXED: [Field; 12] = [
     may(
         "reasoning_format",
         Kind::Words(&["auto", "deepseek", "none"]),
@@ -204,11 +204,17 @@ pub(crate) const CHAT_FIXED: [Field; 7] = [
     may("web_search_options", Kind::Null, "The server searches nothing"),
     CACHE_PROMPT,
     SAFETY,
+    USER,
+    may("metadata", Kind::Map, "Taken, and without effect"),
+    may("store", Kind::Flag, "Taken, and without effect: no completions are stored"),
+    may("service_tier", Kind::Text, "Taken, and without effect"),
+    may("prompt_cache_key", Kind::Text, "Taken, and without effect: `cache_salt` keeps prefixes apart"),
 ];
 
 const CACHE_PROMPT: Field =
     may("cache_prompt", Kind::Flag, "Prefixes are shared in any case, which changes times and no text");
 const SAFETY: Field = may("safety_identifier", Kind::Text, "Taken, and without effect");
+const USER: Field = may("user", Kind::Text, "Taken, and without effect");
 
 /// Fields of llama-server's completions whose values have to be what the server does.
 pub(crate) const NATIVE_FIXED: [Field; 3] = [
@@ -305,7 +311,6 @@ fn response() -> Vec<Field> {
             Kind::Words(&["auto", "disabled"]),
             "`auto` drops the oldest turns where the context is full",
         ),
-        may("metadata", Kind::Any, "Words that the response repeats"),
         STREAM,
         may("top_logprobs", Kind::Integer(0, 0), "Only 0: /v1/chat/completions has log probabilities"),
         may("background", Kind::Flag, "Only false: clients wait for their responses"),
@@ -319,8 +324,14 @@ fn response() -> Vec<Field> {
         may("conversation", Kind::Any, "Only null: no conversations are stored"),
         LORA,
     ];
-    join([&own, &TOOLS, &[STOP], &sampler()])
+    join([&own, &RESPONSE_FIXED, &TOOLS, &[STOP], &sampler()])
 }
+
+/// Fields of responses that change no answer.
+pub(crate) const RESPONSE_FIXED: [Field; 2] = [
+    may("metadata", Kind::Map, "Words that the response repeats"),
+    may("store", Kind::Flag, "False: the response is not kept where the server keeps responses (`--store`)"),
+];
 
 fn anthropic_choice() -> Vec<Field> {
     vec![

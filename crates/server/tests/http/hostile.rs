@@ -91,7 +91,14 @@ fn unknown_fields_do_not_matter_and_wrong_ones_name_their_path() {
         }
         running.post("/v1/chat/completions", &body)
     };
-    assert_eq!(ask(json!({"separate_reasoning": true, "user": 7, "temperature": null})).status, 200);
+    for extra in [
+        json!({"separate_reasoning": true, "temperature": null}),
+        json!({"user": "7", "metadata": {"a": "b"}, "store": true, "service_tier": "auto", "prompt_cache_key": "k"}),
+        json!({"user": null, "metadata": null, "store": null, "service_tier": null, "prompt_cache_key": null}),
+    ] {
+        let answer = ask(extra.clone());
+        assert_eq!(answer.status, 200, "{extra}: {}", answer.text);
+    }
     for (extra, param) in [
         (json!({"temperature": "hot"}), "temperature"),
         (json!({"messages": [{"role": "user"}]}), "messages[0].content"),
@@ -105,6 +112,12 @@ fn unknown_fields_do_not_matter_and_wrong_ones_name_their_path() {
         (json!({"n": 99}), "n"),
         (json!({"stream_options": 1}), "stream_options"),
         (json!({"model": 5}), "model"),
+        (json!({"user": 7}), "user"),
+        (json!({"metadata": "a"}), "metadata"),
+        (json!({"store": "yes"}), "store"),
+        (json!({"service_tier": 1}), "service_tier"),
+        (json!({"prompt_cache_key": ["k"]}), "prompt_cache_key"),
+        (json!({"safety_identifier": 1}), "safety_identifier"),
     ] {
         let answer = ask(extra.clone());
         assert_eq!(answer.status, 400, "{extra}: {}", answer.text);

@@ -19,6 +19,8 @@ use crate::dialect::conversation::{self, Choice};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::model::{Facts, Served};
+use crate::openapi::field::check;
+use crate::openapi::requests::RESPONSE_FIXED;
 use crate::sampling;
 
 /// Reads a body.
@@ -50,6 +52,7 @@ fn read(fields: &Fields<'_>, facts: &Facts) -> Result<Ask, ApiError> {
     if fields.integer("top_logprobs", 0..=20)?.is_some_and(|n| n > 0) {
         return Err(fields.wrong("top_logprobs", "0; /v1/chat/completions has log probabilities"));
     }
+    check(fields, &RESPONSE_FIXED)?;
     let messages = input::messages(fields)?;
     let mut options = sampling::unconstrained(fields, "stop", facts)?;
     if let Some(limit) = fields.integer("max_output_tokens", 1..=i64::MAX)? {

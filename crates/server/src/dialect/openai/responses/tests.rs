@@ -43,6 +43,8 @@ fn wrong_fields_are_named() {
         (json!({"text": {"format": {"type": "json_schema"}}}), "text.format.schema"),
         (json!({"truncation": "middle"}), "truncation"),
         (json!({"top_logprobs": 2}), "top_logprobs"),
+        (json!({"metadata": ["a"]}), "metadata"),
+        (json!({"store": "yes"}), "store"),
     ] {
         let error = testing::refusal(ask, &body(more.clone()));
         assert_eq!(error.param.as_deref(), Some(path), "{more}");
