@@ -206,7 +206,15 @@ fn loras_are_models_of_the_list_and_of_metrics() {
     let list = running.get("/v1/models").body["data"].clone();
     let ids: Vec<&Value> = list.as_array().expect("a list").iter().map(|model| &model["id"]).collect();
     assert_eq!(ids, ["golden", "golden:first", "golden:second"]);
-    assert_eq!(list[1]["parent"], "golden");
+    for lora in [&list[1], &list[2]] {
+        assert_eq!((&lora["parent"], &lora["aliases"]), (&json!("golden"), &json!([])));
+        // Facts of the base.
+        for name in ["object", "created", "owned_by", "status", "max_model_len", "meta", "capabilities"] {
+            assert!(!lora[name].is_null(), "{name}: {lora}");
+            assert_eq!(lora[name], list[0][name], "{name}");
+        }
+    }
+    assert_eq!((&list[1]["path"], &list[2]["path"]), (&json!("lora/first.gguf"), &json!("second.gguf")));
     for name in ["first", "golden:first"] {
         assert_eq!(running.get(&format!("/v1/models/{name}")).body, list[1]);
     }

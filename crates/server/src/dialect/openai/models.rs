@@ -46,21 +46,16 @@ pub(crate) fn model(listed: &Listed) -> Value {
     model
 }
 
-/// A LoRA of a model, which is a model for requests.
+/// A LoRA of a model, which is a model for requests, with the facts of its base.
 fn lora(listed: &Listed, file: &str) -> Value {
-    let Listed { offer, facts, status, .. } = listed;
-    json!({
-        "id": format!("{}:{}", offer.id, model_id(file)),
-        "aliases": [],
-        "tags": [],
-        "object": "model",
-        "created": offer.created,
-        "owned_by": "chaski",
-        "path": file,
-        "parent": offer.id,
-        "status": status,
-        "max_model_len": facts.as_ref().map(|facts| facts.n_ctx),
-    })
+    let base = &listed.offer.id;
+    let mut lora = model(listed);
+    lora["id"] = format!("{base}:{}", model_id(file)).into();
+    lora["aliases"] = json!([]);
+    lora["tags"] = json!([]);
+    lora["path"] = file.into();
+    lora["parent"] = base.as_str().into();
+    lora
 }
 
 /// The model with this name, or the LoRA.
