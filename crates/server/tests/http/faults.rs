@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::clients::is_full;
-use crate::operation::{begin, n_busy, wait_until};
+use crate::operation::{begin, is_idle, n_busy, wait_until};
 use crate::serve::{Running, Setup};
 
 /// Sends a body of 10^8 bytes after this head, and reads the response.
@@ -61,7 +61,7 @@ fn a_reader_that_reads_nothing_loses_its_stream() {
         let text = running.get("/metrics").text;
         text.lines().any(|line| line.contains("finished_reason=\"abort\"") && !line.ends_with(" 0"))
     });
-    wait_until("nothing runs", Duration::from_secs(5), || n_busy(&running) == 0);
+    wait_until("nothing runs or holds pages", Duration::from_secs(5), || is_idle(&running));
     assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1})).status, 200);
     drop(stream);
 }
@@ -111,7 +111,7 @@ fn a_stream_of_http2_that_is_reset_ends_its_request() {
     read_until(&mut stream, 0);
     wait_until("it runs", Duration::from_secs(10), || n_busy(&running) == 1);
     stream.write_all(&frame(RESET, 0, 1, &8u32.to_be_bytes())).expect("it takes frames");
-    wait_until("it ends", Duration::from_secs(5), || n_busy(&running) == 0);
+    wait_until("it ends, and holds no pages", Duration::from_secs(5), || is_idle(&running));
     let text = running.get("/metrics").text;
     let ended = "vllm:request_success_total{model_name=\"golden\",engine=\"0\",finished_reason=\"abort\"} 1";
     assert!(text.lines().any(|line| line == ended), "{text}");

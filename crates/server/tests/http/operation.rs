@@ -40,6 +40,14 @@ pub(crate) fn n_busy(running: &Running) -> usize {
     slots.as_array().expect("slots are a list").iter().filter(|slot| slot["is_processing"] == true).count()
 }
 
+/// True if no request runs or waits, and no page of the KV cache is in use.
+pub(crate) fn is_idle(running: &Running) -> bool {
+    let text = running.get("/metrics").text;
+    let mut used = text.lines().filter(|line| line.starts_with("vllm:kv_cache_usage_perc{")).peekable();
+    assert!(used.peek().is_some(), "the model is loaded: {text}");
+    n_busy(running) == 0 && used.all(|line| line.ends_with(" 0"))
+}
+
 pub(crate) fn wait_until(what: &str, limit: Duration, mut is: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is() {
@@ -48,16 +56,57 @@ pub(crate) fn wait_until(what: &str, limit: Duration, mut is: impl FnMut() -> bo
     }
 }
 
+/// Endpoints that answer, in each dialect.
+const ANSWERING: [&str; 6] =
+    ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/completion", "/api/chat"];
+
+/// [`long`] for any of them, with this prompt.
+fn long_in_any(prompt: &str, stream: bool) -> Value {
+    let mut body = long(stream);
+    body["model"] = "golden".into();
+    body["messages"] = json!([{"role": "user", "content": prompt}]);
+    for name in ["prompt", "input"] {
+        body[name] = prompt.into();
+    }
+    body["max_output_tokens"] = 480.into();
+    body["options"] = json!({"num_predict": 480, "temperature": 0, "ignore_eos": true});
+    body
+}
+
 #[test]
 fn a_client_that_leaves_ends_its_request() {
     let running = Setup::built_in(2).start();
-    for (path, stream) in [("/v1/completions", true), ("/v1/completions", false), ("/completion", true)] {
-        let reader = begin(&running, path, &long(stream), if stream { 12 } else { 0 });
-        wait_until("it runs", Duration::from_secs(20), || n_busy(&running) == 1);
+    for (path, stream) in ANSWERING.iter().flat_map(|path| [(path, true), (path, false)]) {
+        let body = long_in_any("Once upon a time", stream);
+        let reader = begin(&running, path, &body, if stream { 12 } else { 0 });
+        let what = |what: &str| format!("{path}, {stream}: {what}");
+        wait_until(&what("it runs"), Duration::from_secs(20), || n_busy(&running) == 1);
         drop(reader);
-        wait_until("it ends", Duration::from_secs(5), || n_busy(&running) == 0);
+        wait_until(&what("it ends, and holds no pages"), Duration::from_secs(5), || is_idle(&running));
     }
     // The others are not disturbed.
+    assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 2})).status, 200);
+}
+
+#[test]
+fn a_client_that_leaves_in_the_midst_of_a_prompt_ends_its_request() {
+    let mut setup = Setup::built_in(2);
+    // Room for prompts of many steps.
+    setup.n_ctx = 8192;
+    let running = setup.start();
+    assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 2})).status, 200);
+    let n_token = || seconds(&running.get("/metrics").text, "vllm:generation_tokens_total");
+    for path in ANSWERING {
+        // Each has a beginning of its own, so that none is cached.
+        let prompt = format!("{path} {}", vec!["fox"; 3000].join(" "));
+        let before = n_token();
+        let reader = begin(&running, path, &long_in_any(&prompt, true), 0);
+        let what = |what: &str| format!("{path}: {what}");
+        wait_until(&what("it runs"), Duration::from_secs(20), || n_busy(&running) == 1);
+        drop(reader);
+        wait_until(&what("it ends, and holds no pages"), Duration::from_secs(5), || is_idle(&running));
+        assert_eq!(n_token(), before, "{path}: no token was chosen");
+    }
     assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 2})).status, 200);
 }
 

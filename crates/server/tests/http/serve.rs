@@ -33,7 +33,7 @@ pub(crate) struct Setup {
     pub(crate) has_model: bool,
     /// As the recorded texts need it; otherwise as programs have it, which is several times as fast.
     exact: bool,
-    n_ctx: u32,
+    pub(crate) n_ctx: u32,
     n_seq: u32,
     pub(crate) max_waiting: usize,
     pub(crate) config: ServerConfig,
