@@ -132,3 +132,23 @@ impl EmbedAsk {
         Ok(json!({"embedding": first.unwrap_or_default()}))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_covers, contract, served};
+
+    #[test]
+    fn bodies_of_ollama_are_as_its_clients_expect_them() {
+        let asked = ask(&json!({"model": "m", "input": "A"}), &served().facts).unwrap();
+        // A half and a quarter are the same in 32 and in 64 bits.
+        let found = [Embedding { vectors: vec![vec![0.5, 0.25]], n_token: 2 }];
+        let mut expected = contract("ollama-embed.json")["body"].take();
+        expected["embeddings"] = json!([[0.5, 0.25]]);
+        let body = asked.ollama("m", &found, Duration::from_nanos(9)).unwrap();
+        assert_covers(&body, &expected, "body");
+        let names = |body: &Value| body.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!((names(&body), &body["total_duration"]), (names(&expected), &expected["total_duration"]));
+        assert_eq!(asked.old_ollama(&found).unwrap(), json!({"embedding": [0.5, 0.25]}));
+    }
+}
