@@ -366,8 +366,8 @@ fn slot_done() -> Vec<Field> {
 fn tokens() -> Vec<Field> {
     vec![
         needs("tokens", Kind::List(&Kind::Any), "Tokens, or objects with `id` and `piece`"),
-        may("count", COUNT, "Their number, in vLLM's form"),
-        may("max_model_len", COUNT, "Tokens of the context, in vLLM's form"),
+        needs("count", COUNT, "Their number"),
+        needs("max_model_len", COUNT, "Tokens of the context"),
         may("token_strs", Kind::List(&Kind::Any), "The text of each, in vLLM's form"),
     ]
 }

@@ -52,11 +52,12 @@ pub(crate) fn tokenize(served: &Served, body: &Value) -> Result<Value, ApiError>
             }
         }
     }
-    if flag("with_pieces", false)? {
-        let pieces = tokens.iter().map(|id| json!({"id": id, "piece": piece(facts, *id)}));
-        return Ok(json!({"tokens": pieces.collect::<Vec<_>>()}));
-    }
-    Ok(json!({"tokens": tokens}))
+    let told: Value = if flag("with_pieces", false)? {
+        tokens.iter().map(|id| json!({"id": id, "piece": piece(facts, *id)})).collect()
+    } else {
+        json!(tokens)
+    };
+    Ok(json!({"tokens": told, "count": tokens.len(), "max_model_len": facts.n_ctx}))
 }
 
 /// vLLM's answer.
