@@ -266,8 +266,18 @@ fn host(request: &Request) -> &str {
 /// True for a name of this server.
 fn is_named(app: &App, name: &str) -> bool {
     let own = app.own_hosts.read().unwrap_or_else(|e| e.into_inner());
+    is_one_of(&own, &app.config.allowed_hosts, name)
+}
+
+/// True for a name of a server with these addresses and names, which may also have the allowed ones. If it listens on
+/// all addresses of the machine, any address is one: DNS cannot lead an address elsewhere.
+fn is_one_of(own: &[String], allowed: &[String], name: &str) -> bool {
     let is_it = |known: &String| known.eq_ignore_ascii_case(name);
-    is_loopback(&name.to_ascii_lowercase()) || own.iter().chain(&app.config.allowed_hosts).any(is_it)
+    let address = |name: &str| name.parse::<IpAddr>().ok();
+    let is_any = |known: &String| address(known).is_some_and(|address| address.is_unspecified());
+    is_loopback(&name.to_ascii_lowercase())
+        || own.iter().chain(allowed).any(is_it)
+        || address(name).is_some() && own.iter().any(is_any)
 }
 
 fn check_host(app: &App, request: &Request) -> Result<(), ApiError> {
@@ -363,5 +373,26 @@ mod tests {
         }
         assert!(is_loopback("127.9.9.9") && is_loopback("::1") && is_loopback("a.localhost"));
         assert!(!is_loopback("localhost.evil.example") && !is_loopback("10.0.0.1"));
+    }
+
+    #[test]
+    fn a_server_on_all_addresses_takes_any_address_as_its_host() {
+        let is = |own: &[&str], name: &str| {
+            let own: Vec<String> = own.iter().map(|name| (*name).to_owned()).collect();
+            is_one_of(&own, &["box.example".to_owned()], name)
+        };
+        for any in ["0.0.0.0", "::"] {
+            let own = ["127.0.0.1", any, "machine"];
+            for name in
+                ["10.0.0.1", "192.168.1.7", "fd00::7", "0.0.0.0", "Machine", "box.example", "localhost"]
+            {
+                assert!(is(&own, name), "{any}: {name}");
+            }
+            for name in ["evil.example", "10.0.0.1.evil.example", "10.0.0", "machine.evil.example", ""] {
+                assert!(!is(&own, name), "{any}: {name}");
+            }
+        }
+        assert!(is(&["10.0.0.1", "machine"], "10.0.0.1"));
+        assert!(!is(&["10.0.0.1", "machine"], "10.0.0.2") && !is(&["127.0.0.1"], "10.0.0.1"));
     }
 }
