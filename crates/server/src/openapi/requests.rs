@@ -322,6 +322,8 @@ fn response() -> Vec<Field> {
         BUDGET,
         CACHE_SALT,
         may("conversation", Kind::Any, "Only null: no conversations are stored"),
+        TIMINGS,
+        PROGRESS,
         LORA,
     ];
     join([&own, &RESPONSE_FIXED, &TOOLS, &[STOP], &sampler()])

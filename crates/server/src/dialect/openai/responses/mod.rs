@@ -27,7 +27,11 @@ use crate::sampling;
 pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>), ApiError> {
     let fields = Fields::of(body, "")?;
     let ask = read(&fields, facts)?;
-    let writer = writer::Responses::new(echo(&fields, &ask.options));
+    let telemetry = writer::Telemetry {
+        timings: fields.flag("timings_per_token")?.unwrap_or(false),
+        progress: fields.flag("return_progress")?.unwrap_or(false),
+    };
+    let writer = writer::Responses::new(echo(&fields, &ask.options), telemetry);
     Ok((ask, Box::new(writer)))
 }
 

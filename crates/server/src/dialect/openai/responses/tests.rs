@@ -118,6 +118,41 @@ fn a_stream_of_reasoning_text_and_a_call_is_as_clients_expect_it() {
 }
 
 #[test]
+fn streams_have_llama_servers_telemetry_if_they_ask_for_it() {
+    let found = |more: Value| {
+        let (_, mut writer) = testing::ask(ask, &body(more));
+        let events = events(&parts(), Finish::Stop, stats(4, 16, 30));
+        testing::stream(&mut *writer, &told("resp_", 20), &events)
+    };
+    let plain = found(json!({"stream": true}));
+    let has = |event: &Value, name: &str| event.get(name).is_some();
+    assert!(!plain.iter().any(|event| has(event, "timings") || has(event, "prompt_progress")));
+    let asked = found(json!({"stream": true, "timings_per_token": true, "return_progress": true}));
+    // One at the start, and one when the prompt has run.
+    assert_eq!(asked.len(), plain.len() + 1);
+    let progress = asked.iter().filter(|event| has(event, "prompt_progress"));
+    let processed = progress.map(|event| {
+        assert_eq!(
+            (&event["type"], &event["response"]["id"]),
+            (&json!("response.in_progress"), &json!("resp_1"))
+        );
+        assert_eq!(
+            (&event["prompt_progress"]["total"], &event["prompt_progress"]["cache"]),
+            (&json!(20), &json!(16))
+        );
+        event["prompt_progress"]["processed"].as_u64()
+    });
+    assert_eq!(processed.collect::<Vec<_>>(), [Some(16), Some(20)]);
+    for (i, event) in asked.iter().enumerate() {
+        let name = event["type"].as_str().unwrap();
+        let has_times =
+            name.ends_with(".delta") || name.ends_with(".completed") || has(event, "prompt_progress");
+        assert_eq!(event["timings"]["predicted_per_second"].is_number(), has_times, "{event}");
+        assert_eq!(event["sequence_number"], i);
+    }
+}
+
+#[test]
 fn a_whole_response_has_the_same_items() {
     let (_, mut writer) = testing::ask(ask, &body(json!({"temperature": 0.5, "metadata": {"a": "b"}})));
     let events = events(&parts(), Finish::Stop, stats(4, 16, 30));

@@ -6,13 +6,25 @@ use serde_json::{Value, json};
 
 use super::items::{COMPLETED, IN_PROGRESS, INCOMPLETE, Item, Kind, of_answer};
 use crate::answers::{Gathered, Outcome};
+use crate::dialect::timings::{PromptProgress, timings};
 use crate::dialect::{Frame, Told, Writer};
 use crate::error::ApiError;
+
+/// Numbers of llama-server in the events of a stream.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Telemetry {
+    /// Deltas and the last event have times and rates.
+    pub(super) timings: bool,
+    /// Events `response.in_progress` tell the progress of the prompt.
+    pub(super) progress: bool,
+}
 
 /// Writes answers.
 pub(super) struct Responses {
     /// The part of a response that repeats the request.
     echo: Value,
+    telemetry: Telemetry,
+    progress: PromptProgress,
     gathered: Gathered,
     /// Events so far.
     n_event: usize,
@@ -41,8 +53,16 @@ fn usage(told: &Told, stats: &Stats, n_reasoning: usize) -> Value {
 }
 
 impl Responses {
-    pub(super) fn new(echo: Value) -> Responses {
-        Responses { echo, gathered: Gathered::default(), n_event: 0, done: Vec::new(), open: None }
+    pub(super) fn new(echo: Value, telemetry: Telemetry) -> Responses {
+        Responses {
+            echo,
+            telemetry,
+            progress: PromptProgress::default(),
+            gathered: Gathered::default(),
+            n_event: 0,
+            done: Vec::new(),
+            open: None,
+        }
     }
 
     fn response(&self, told: &Told, status: &str, output: Vec<Value>) -> Value {
@@ -109,14 +129,27 @@ impl Responses {
             item.text.push_str(text);
             item.kind
         });
-        match kind {
-            Some(Kind::Message) => {
-                self.of_item("response.output_text.delta", json!({"delta": text, "logprobs": []}))
-            }
-            Some(Kind::Call) => {
-                self.of_item("response.function_call_arguments.delta", json!({"delta": text}))
-            }
-            _ => self.of_item("response.reasoning_text.delta", json!({"delta": text})),
+        let (name, mut data) = match kind {
+            Some(Kind::Message) => ("response.output_text.delta", json!({"delta": text, "logprobs": []})),
+            Some(Kind::Call) => ("response.function_call_arguments.delta", json!({"delta": text})),
+            _ => ("response.reasoning_text.delta", json!({"delta": text})),
+        };
+        if self.telemetry.timings {
+            data["timings"] = timings(&self.gathered.stats);
+        }
+        self.of_item(name, data)
+    }
+
+    /// The data of `response.in_progress`.
+    fn in_progress(&self, told: &Told) -> Value {
+        json!({"response": self.response(told, IN_PROGRESS, Vec::new())})
+    }
+
+    /// Adds the progress of the prompt to the data of an event.
+    fn add_progress(&self, data: &mut Value, (progress, timings): (Value, Value)) {
+        data["prompt_progress"] = progress;
+        if self.telemetry.timings {
+            data["timings"] = timings;
         }
     }
 
@@ -165,7 +198,11 @@ impl Responses {
         response["incomplete_details"] = details;
         response["usage"] = usage(told, stats, self.gathered.n_reasoning);
         let name = if status == COMPLETED { "response.completed" } else { "response.incomplete" };
-        frames.push(self.frame(name, json!({"response": response})));
+        let mut data = json!({"response": response});
+        if self.telemetry.timings {
+            data["timings"] = timings(stats);
+        }
+        frames.push(self.frame(name, data));
         frames
     }
 }
@@ -184,16 +221,27 @@ impl Writer for Responses {
 
     fn event(&mut self, told: &Told, _: usize, event: &ChatEvent) -> Vec<Frame> {
         self.gathered.take(event);
-        match event {
-            ChatEvent::Started { .. } => {
-                let response = self.response(told, IN_PROGRESS, Vec::new());
-                let data = json!({"response": response});
-                vec![self.frame("response.created", data.clone()), self.frame("response.in_progress", data)]
+        let progress = self.progress.next(event, &self.gathered.stats).filter(|_| self.telemetry.progress);
+        if let ChatEvent::Started { .. } = event {
+            let mut data = self.in_progress(told);
+            let created = self.frame("response.created", data.clone());
+            if let Some(progress) = progress {
+                self.add_progress(&mut data, progress);
             }
+            return vec![created, self.frame("response.in_progress", data)];
+        }
+        let mut frames = Vec::new();
+        if let Some(progress) = progress {
+            let mut data = self.in_progress(told);
+            self.add_progress(&mut data, progress);
+            frames.push(self.frame("response.in_progress", data));
+        }
+        frames.extend(match event {
             ChatEvent::Part(part) => self.part(part),
             ChatEvent::Finished { finish, stats, .. } => self.finished(told, *finish, stats),
             _ => Vec::new(),
-        }
+        });
+        frames
     }
 
     fn end(&mut self, _: &Told) -> Vec<Frame> {
