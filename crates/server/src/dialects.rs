@@ -14,6 +14,8 @@ pub struct DialectOptions {
     pub anthropic_max_tokens: Option<usize>,
     /// Fields of OpenAI's chats that have the reasoning.
     pub reasoning_names: ReasoningNames,
+    /// The reasoning stays in the content of OpenAI's chats that have no `reasoning_format`.
+    pub keeps_reasoning: bool,
     /// Lines of Anthropic's `system` with a match of one of these are left out. A line that changes with each request
     /// would otherwise keep the prompt from being cached.
     strip_system: Vec<Regex>,
@@ -25,6 +27,7 @@ impl Default for DialectOptions {
             max_n: 8,
             anthropic_max_tokens: None,
             reasoning_names: ReasoningNames::Both,
+            keeps_reasoning: false,
             strip_system: Vec::new(),
         }
     }

@@ -20,6 +20,11 @@ pub(crate) struct DialectArgs {
     /// Fields of OpenAI's chats that have the reasoning: both, reasoning_content or reasoning
     #[arg(long, value_name = "NAMES", default_value = "both")]
     reasoning_names: ReasoningNames,
+    /// Form of the reasoning in OpenAI's chats without `reasoning_format`: auto or deepseek for fields of its own, none
+    /// for the content, with its markers
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = ["auto", "deepseek", "none"])]
+    #[arg(hide_possible_values = true)]
+    reasoning_format: String,
 }
 
 /// A regular expression as it was written.
@@ -37,6 +42,7 @@ impl DialectArgs {
         options.max_n = self.max_n;
         options.anthropic_max_tokens = self.anthropic_default_max.map(|n| n as usize);
         options.reasoning_names = self.reasoning_names;
+        options.keeps_reasoning = self.reasoning_format == "none";
         options.strip_system(self.anthropic_strip_system.iter().map(String::as_str))?;
         Ok(options)
     }

@@ -510,6 +510,7 @@ fn options_of_dialects_proxies_and_the_log_reach_the_server() {
     for (option, word) in [
         ("--trusted-proxy", "proxy.example"),
         ("--reasoning-names", "thoughts"),
+        ("--reasoning-format", "xml"),
         ("--anthropic-strip-system", "("),
         ("--max-n", "0"),
     ] {

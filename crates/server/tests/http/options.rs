@@ -193,16 +193,35 @@ fn reasoning_has_the_names_that_the_server_chose() {
     }
 }
 
-#[test]
-fn reasoning_stays_in_the_content_if_that_is_asked_for() {
+/// A server whose chats keep their reasoning in the content, or do not, and a chat.
+fn reasoning_in_content(is_default: bool) -> (Running, Value) {
     let mut setup = Setup::built_in(1);
     // The built-in model never ends its reasoning: a budget does.
     setup.chat_template("{# <think> </think> #}{% for m in messages %}{{ m.content }}{% endfor %}<think>\n");
-    let running = setup.start();
-    let mut body = json!({
+    setup.options.dialects.keeps_reasoning = is_default;
+    let body = json!({
         "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 30, "temperature": 0, "ignore_eos": true,
         "reasoning_budget": 8,
     });
+    (setup.start(), body)
+}
+
+#[test]
+fn a_server_can_keep_the_reasoning_in_the_content_by_default() {
+    let (running, mut body) = reasoning_in_content(true);
+    let mut ask = |format: Value| {
+        body["reasoning_format"] = format;
+        running.post("/v1/chat/completions", &body).body["choices"][0]["message"].take()
+    };
+    let [silent, none, auto] = [Value::Null, json!("none"), json!("auto")].map(&mut ask);
+    assert_eq!(silent, none);
+    assert!(silent["content"].as_str().is_some_and(|text| text.contains("</think>")), "{silent}");
+    assert!(auto["reasoning_content"].is_string() && silent.get("reasoning_content").is_none(), "{auto}");
+}
+
+#[test]
+fn reasoning_stays_in_the_content_if_that_is_asked_for() {
+    let (running, mut body) = reasoning_in_content(false);
     let ask = |body: &Value| running.post("/v1/chat/completions", body);
     let apart = ask(&body).body["choices"][0]["message"].clone();
     let [reasoning, content] = ["reasoning_content", "content"].map(|name| apart[name].as_str().unwrap());

@@ -74,7 +74,9 @@ pub(crate) fn ask(body: &Value, facts: &Facts) -> Result<(Ask, Box<dyn Writer>),
         stream,
         calls,
         parallel,
-        keeps_reasoning: fields.text("reasoning_format")? == Some("none"),
+        keeps_reasoning: fields
+            .text("reasoning_format")?
+            .map_or(facts.dialects.keeps_reasoning, |format| format == "none"),
         priority: priority(&fields)?,
         salt: cache_salt(&fields)?,
         slot: sampling::slot(&fields, facts)?,
