@@ -26,8 +26,9 @@
 //!   even in the middle of its prompt. Its pages stay cached as a prefix until others need them.
 //! - Dropping the future of [`Generation::next`] or of another call on an engine loses nothing: the next call
 //!   continues.
-//! - After device loss the device is opened again, the model is loaded again, and all open requests continue; only a
-//!   device of the program's own ([`EngineBuilder::gpu`]) is an error.
+//! - After device loss the device is opened again, the model is loaded again, and all open requests continue. A second
+//!   loss before any token ends them, since one of them may be the cause. The loss of a device of the program's own
+//!   ([`EngineBuilder::gpu`]) is an error.
 
 mod builder;
 mod chat;

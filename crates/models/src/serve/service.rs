@@ -22,8 +22,8 @@ use crate::error::ModelError;
 use crate::exec::{Executor, Outputs};
 use crate::run::{Finish, Speculation};
 
-/// Maximum number of consecutive device losses without a token; more suggest that some request is the cause.
-const MAX_LOST: u32 = 3;
+/// Consecutive device losses without a token that end all open requests: some request may be the cause.
+const MAX_LOST: u32 = 2;
 
 /// Rows of a step that are left to prompts, where the number of its rows is given.
 const PROMPT_SHARE: usize = 64;
@@ -502,7 +502,7 @@ impl<E: Executor> Service<E> {
         self.scheduler.restart();
         self.n_recovered += 1;
         self.n_lost += 1;
-        if self.n_lost > MAX_LOST {
+        if self.n_lost >= MAX_LOST {
             self.n_lost = 0;
             self.fail_all(&error);
         }

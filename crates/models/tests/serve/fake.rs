@@ -102,7 +102,8 @@ pub(crate) struct Habits {
     pub(crate) n_more_under_way: usize,
     /// Maximum number of pending polls before a read is ready.
     pub(crate) n_pending: u64,
-    /// Calls (changes, submissions and reads, by number) in which the device is lost.
+    /// Calls (changes, submissions and reads, by number) in which the device is lost, or soon after: between two losses
+    /// a step with tokens is read, since two without any end all requests.
     pub(crate) lost_at: Vec<u64>,
     /// The device is lost in every call that runs a sequence with this token.
     pub(crate) deadly: Option<u32>,
@@ -121,6 +122,10 @@ pub(crate) struct Fake {
     waits: Option<Step>,
     n_call: u64,
     is_lost: bool,
+    /// Losses by the number of the call.
+    n_lost: usize,
+    /// A step with tokens has been read since the last of them.
+    has_told: bool,
     /// Rows of each submitted step.
     pub(crate) rows: Vec<usize>,
     /// Steps with rows of different LoRA scales.
@@ -164,6 +169,8 @@ impl Fake {
             waits: None,
             n_call: 0,
             is_lost: false,
+            n_lost: 0,
+            has_told: true,
             rows: Vec::new(),
             n_mixed: 0,
             n_row: Arc::default(),
@@ -189,10 +196,13 @@ impl Fake {
     fn call(&mut self) -> Result<(), ModelError> {
         assert!(!self.is_lost, "a device that is lost is not asked before it is made anew");
         self.n_call += 1;
-        match self.habits.lost_at.contains(&self.n_call) {
-            true => Err(self.lose()),
-            false => Ok(()),
+        let n_due = self.habits.lost_at.iter().filter(|at| **at <= self.n_call).count();
+        if n_due == self.n_lost || !self.has_told {
+            return Ok(());
         }
+        self.n_lost += 1;
+        self.has_told = false;
+        Err(self.lose())
     }
 
     fn lose(&mut self) -> ModelError {
@@ -353,7 +363,9 @@ impl Executor for Fake {
         for _ in 0..mix(self.n_call) % (self.habits.n_pending + 1) {
             Yield(false).await;
         }
-        Ok(self.outputs.pop_front().expect("a step is under way"))
+        let outputs = self.outputs.pop_front().expect("a step is under way");
+        self.has_told |= !outputs.chosen.is_empty() || !outputs.logits.is_empty();
+        Ok(outputs)
     }
 
     fn forget(&mut self) {
