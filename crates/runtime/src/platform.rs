@@ -126,12 +126,12 @@ impl Clock {
 
 /// Work on another thread.
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) struct Aside<T>(std::thread::JoinHandle<T>);
+pub(crate) struct Background<T>(std::thread::JoinHandle<T>);
 
 #[cfg(not(target_arch = "wasm32"))]
-impl<T: Send + 'static> Aside<T> {
+impl<T: Send + 'static> Background<T> {
     pub(crate) fn start(f: impl FnOnce() -> T + Send + 'static) -> Self {
-        Aside(std::thread::spawn(f))
+        Background(std::thread::spawn(f))
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -146,12 +146,12 @@ impl<T: Send + 'static> Aside<T> {
 
 /// Work that runs immediately, without threads.
 #[cfg(target_arch = "wasm32")]
-pub(crate) struct Aside<T>(T);
+pub(crate) struct Background<T>(T);
 
 #[cfg(target_arch = "wasm32")]
-impl<T> Aside<T> {
+impl<T> Background<T> {
     pub(crate) fn start(f: impl FnOnce() -> T) -> Self {
-        Aside(f())
+        Background(f())
     }
 
     pub(crate) fn is_done(&self) -> bool {

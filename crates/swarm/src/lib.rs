@@ -1,4 +1,4 @@
-//! A mixture of experts over many machines, as state machines without I/O.
+//! An MoE model over many machines, as state machines without I/O.
 //!
 //! The hub of a swarm runs a model but for the experts of its layers, whose products workers make. [`Hub`] takes calls
 //! of the engine: the inputs of a layer, and [`CallPair`]s of a column and an expert. It cuts them by [`Unit`], blocks

@@ -41,7 +41,7 @@ impl Cmd {
     }
 
     /// Runs the command beside others: prints each line that it writes after `name`, passes it to `line`, and adds its
-    /// processor time to `cpu`.
+    /// CPU time to `cpu`.
     pub(super) fn follow(&self, name: &str, cpu: &mut Cpu, mut line: impl FnMut(&str)) -> anyhow::Result<()> {
         println!("{name} | $ {self}");
         let (reader, writer) = std::io::pipe()?;
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_is_read_after_the_name() {
+    fn cpu_time_is_read_after_the_name() {
         let stat = "7 (a b) c) R 1 2 3 4 5 6 7 8 9 10 150 50 300 100 20 0 1 0 12345 0";
         let [own, children, start] = times(stat).expect("all fields");
         assert_eq!([own, children, start].map(|t| t.as_millis()), [2_000, 4_000, 123_450]);

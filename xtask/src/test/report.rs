@@ -88,7 +88,7 @@ impl Binary {
         if skipped > 0 {
             line += &format!("; SKIPPED {skipped} of {}", self.tests.len());
         }
-        let cpu = self.cpu.0.map(|t| format!(", {} of processor time", seconds(t))).unwrap_or_default();
+        let cpu = self.cpu.0.map(|t| format!(", {} of CPU time", seconds(t))).unwrap_or_default();
         format!("{line}; finished in {}{cpu}", seconds(self.time))
     }
 
@@ -152,7 +152,7 @@ impl Report {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs one step, which adds its processor time; returns whether it passed.
+    /// Runs one step, which adds its CPU time; returns whether it passed.
     pub(super) fn step(
         &self,
         name: &'static str,
@@ -211,7 +211,7 @@ impl Results {
     fn times(&mut self, time: Duration, cpu: Cpu) {
         let column = |cpu: Cpu| cpu.0.map(seconds).unwrap_or_default();
         self.steps.sort_by_key(|s| std::cmp::Reverse(s.time));
-        println!("{:6} {:>9} {:>10}  step", "", "time", "processor");
+        println!("{:6} {:>9} {:>10}  step", "", "time", "CPU");
         for s in &self.steps {
             let mark = if s.failed.is_none() { "ok" } else { "FAILED" };
             println!("{mark:>6} {:>9} {:>10}  {}", seconds(s.time), column(s.cpu), s.name);
@@ -308,7 +308,7 @@ mod tests {
             "tokenizers, tests/tokenizers.rs: test result: ok. 1 passed; 0 failed; 0 ignored; SKIPPED 1 of 2";
         assert_eq!(binary.line(), format!("{line}; finished in 0.0 s"));
         binary.cpu = Cpu(Some(Duration::from_millis(1500)));
-        assert_eq!(binary.line(), format!("{line}; finished in 0.0 s, 1.5 s of processor time"));
+        assert_eq!(binary.line(), format!("{line}; finished in 0.0 s, 1.5 s of CPU time"));
         binary.tests.push(test("c", Outcome::Failed));
         assert_eq!(binary.counts(), [1, 1, 0, 1]);
     }

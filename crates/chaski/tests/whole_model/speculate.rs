@@ -43,7 +43,7 @@ fn build(builder: EngineBuilder) -> Engine {
 
 /// Greedy and sampled, with prompt lookup and a draft model: text and probabilities are those without drafts.
 #[test]
-fn guesses_change_no_text() {
+fn drafts_change_no_text() {
     let _t = Timed::new("speculation, texts");
     let mut engine = build(default_engine());
     let drawn = SamplerParams { seed: Some(3), ..SamplerParams::default() };
@@ -52,16 +52,16 @@ fn guesses_change_no_text() {
         let (text, logprobs, stats) = answer(&mut engine, prompt, options(sampler.clone(), None));
         assert_eq!((stats.n_drafted, logprobs.len()), (0, stats.n_token));
         for n_max in [1, 6] {
-            let guess = Speculation { n_max, n_match: 1, ..Speculation::default() };
+            let ahead = Speculation { n_max, n_match: 1, ..Speculation::default() };
             let mut check = |draft: Option<Engine>, what: &str| {
                 engine.clear();
                 engine.set_draft(draft).expect("the same vocabulary");
-                let o = options(sampler.clone(), Some(guess));
+                let o = options(sampler.clone(), Some(ahead));
                 let (found, found_logprobs, stats) = answer(&mut engine, prompt, o);
                 assert_eq!(found, text, "{what} of {n_max}");
                 let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-3;
                 assert!(found_logprobs.iter().zip(&logprobs).all(close), "{what} of {n_max}");
-                say(format!("{what} of {n_max}: {} of {} guesses right", stats.n_accepted, stats.n_drafted));
+                say(format!("{what} of {n_max}: {} of {} drafts right", stats.n_accepted, stats.n_drafted));
                 stats
             };
             let looked_up = check(None, "looked up");
@@ -145,7 +145,7 @@ fn an_answer_goes_from_drafts_to_the_device_and_back() {
     let mut tokens = Vec::new();
     while tokens.len() < 8 {
         match block_on(answer.next()) {
-            Some(Event::Started { on_cpu, .. }) => assert_eq!(on_cpu, Some("tokens are guessed ahead")),
+            Some(Event::Started { on_cpu, .. }) => assert_eq!(on_cpu, Some("tokens are drafted")),
             Some(Event::Piece(piece)) => tokens.extend(piece.token),
             other => panic!("{other:?}"),
         }
@@ -165,7 +165,7 @@ fn an_answer_goes_from_drafts_to_the_device_and_back() {
 
 /// Grammars are obeyed, and end at the same place as without drafts; on the CPU, too.
 #[test]
-fn guesses_keep_to_a_grammar() {
+fn drafts_keep_to_a_grammar() {
     let _t = Timed::new("speculation, grammar");
     let grammar = Grammar::Regex("( (red|blue) ball){5}[.]".into());
     for device in [DeviceChoice::default(), DeviceChoice::Cpu] {

@@ -32,7 +32,7 @@ const KEPT: u64 = 1 << 29;
 pub(crate) struct Locals {
     /// Products that calls wait for.
     pub(crate) calls: Local,
-    /// Products that are compared with those of workers. One processor alone: the model's own work has the others, and
+    /// Products that are compared with those of workers. One core alone: the model's own work has the others, and
     /// loops of several threads would have to take turns with it.
     pub(crate) checks: Local,
 }

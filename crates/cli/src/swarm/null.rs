@@ -1,5 +1,5 @@
 //! `chaski swarm null`: a hub that calls experts without a model's own work between the calls, to measure its rounds,
-//! its processor time, and hedges (`xtask swarm-lab`).
+//! its CPU time, and hedges (`xtask swarm-lab`).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -195,9 +195,9 @@ fn call(
     }
 }
 
-/// Seconds of processor time of this process.
+/// Seconds of CPU time of this process.
 fn cpu_seconds() -> anyhow::Result<f64> {
-    let text = std::fs::read_to_string("/proc/self/stat").context("processor time is read from /proc")?;
+    let text = std::fs::read_to_string("/proc/self/stat").context("CPU time is read from /proc")?;
     // Behind the name, which may have spaces: the 12th and 13th field from there, in hundredths of a second.
     let (_, rest) = text.rsplit_once(')').context("a name in parentheses")?;
     let ticks = rest.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok());

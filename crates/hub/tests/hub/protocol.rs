@@ -24,7 +24,7 @@ fn a_limited_client_waits_as_long_as_it_is_told() {
 }
 
 #[test]
-fn servers_in_trouble_are_asked_again() {
+fn servers_that_fail_are_asked_again() {
     let hub = tiny();
     for status in [408, 500, 502, 503, 504] {
         hub.set(Faults { status: Some((status, None, 3)), ..Faults::default() });

@@ -77,7 +77,7 @@ impl CpuExecutor {
             max_ahead: 0,
             max_waiting: usize::MAX,
             n_snapshot: (n_snapshot > 0).then_some(n_snapshot),
-            max_guess: if self.model.has_state() { 0 } else { MAX_DRAFT },
+            max_draft: if self.model.has_state() { 0 } else { MAX_DRAFT },
         }
     }
 

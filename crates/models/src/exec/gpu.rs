@@ -61,7 +61,7 @@ impl GpuExecutor {
             max_waiting: usize::MAX,
             n_snapshot: (n_snapshot > 0).then_some(n_snapshot),
             whole: self.model.is_encoder(),
-            max_guess: if self.model.has_state() { 0 } else { MAX_DRAFT },
+            max_draft: if self.model.has_state() { 0 } else { MAX_DRAFT },
         }
     }
 

@@ -79,7 +79,7 @@ impl Plan {
     }
 
     fn why_on_cpu(&self) -> Option<&'static str> {
-        self.on_cpu.or(self.drafts.then_some("tokens are guessed ahead"))
+        self.on_cpu.or(self.drafts.then_some("tokens are drafted"))
     }
 }
 

@@ -195,7 +195,7 @@ impl<E: Executor> Service<E> {
 
     async fn work(&mut self) -> Result<(), ModelError> {
         if !self.is_pausing() {
-            self.guess().await?;
+            self.draft().await?;
         }
         // Each step decides whether another can be submitted before it is read.
         while self.mask()? && self.has_room() && self.submit()? {}
@@ -218,11 +218,11 @@ impl<E: Executor> Service<E> {
     fn n_draft(&self) -> usize {
         let (usage, limits) = (self.scheduler.usage(), self.scheduler.limits());
         let n_running = (usage.n_running + usage.n_waiting).min(limits.n_seq);
-        Speculation::n_max_beside(limits.max_guess, n_running)
+        Speculation::n_max_beside(limits.max_draft, n_running)
     }
 
     /// Drafts the next tokens of requests that speculate, while few run.
-    async fn guess(&mut self) -> Result<(), ModelError> {
+    async fn draft(&mut self) -> Result<(), ModelError> {
         let n_draft = self.n_draft();
         for (id, served) in &mut self.served {
             let Some(speculation) = served.speculation() else { continue };
@@ -230,12 +230,12 @@ impl<E: Executor> Service<E> {
             if let Some(chooser) = served.set_drafts(most >= speculation.n_min.max(1)) {
                 self.scheduler.set_chooser(*id, chooser);
             }
-            let n = self.scheduler.max_guess(*id).min(most);
+            let n = self.scheduler.max_draft(*id).min(most);
             if n > 0 {
                 let tokens = served.tokens();
                 // On the heap, so that the futures around it stay small: few requests draft.
                 let draft = Box::pin(self.drafter.draft(*id, speculation, &tokens, n));
-                self.scheduler.guess(*id, &draft.await?);
+                self.scheduler.draft(*id, &draft.await?);
             }
         }
         Ok(())
@@ -406,13 +406,13 @@ impl<E: Executor> Service<E> {
             match served.choose(&self.shared.tokenizer, logits) {
                 Err(error) => return self.fail(id, error.into()),
                 Ok((token, logprobs)) => {
-                    let Chosen { end, was_guessed } = self.scheduler.choose(id, token);
+                    let Chosen { end, was_drafted } = self.scheduler.choose(id, token);
                     self.accept(id, token, logprobs);
                     if self.close_reasoning(id) {
                         return;
                     }
                     end.into_iter().for_each(|event| self.at_end(event));
-                    if !was_guessed {
+                    if !was_drafted {
                         return;
                     }
                 }

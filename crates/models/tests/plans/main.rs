@@ -3,7 +3,7 @@
 
 #[path = "../hollow/mod.rs"]
 mod hollow;
-mod mixtures;
+mod moe;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -718,7 +718,7 @@ fn deterministic_runs_have_one_plan() {
     let mut groups = Groups::new(&graph, &steps, &caps, &Streaming::default()).expect("groups");
     let config = PlanConfig { max_col: 65, ..deterministic() };
     let e = plan(&graph, &steps, &mut groups, &caps, &config).expect_err("a column too many");
-    assert_eq!(e.to_string(), "a deterministic plan has at most 64 columns, not 65");
+    assert_eq!(e.to_string(), "a deterministic plan has at most 64 tokens, not 65");
 }
 
 #[test]

@@ -155,7 +155,7 @@ pub(crate) fn limits() -> Limits {
         max_waiting: 100,
         n_snapshot: None,
         n_device: 1,
-        max_guess: 4,
+        max_draft: 4,
     }
 }
 

@@ -56,7 +56,7 @@ impl CpuModel {
         self.check(columns)?;
         let limit = u64::from(u16::MAX) + 1;
         if columns.len() as u64 > limit {
-            let (what, found) = ("columns of a step with experts elsewhere", columns.len() as u64);
+            let (what, found) = ("tokens of a step with experts elsewhere", columns.len() as u64);
             return Err(RuntimeError::Limit { what, found, limit });
         }
         let seqs: BTreeSet<u32> = columns.iter().map(|c| c.seq).collect();

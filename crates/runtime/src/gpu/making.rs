@@ -27,7 +27,7 @@ use crate::plan::{
     Groups, Growth, HeadPlan, Memory, PlanConfig, PlanError, Segment, Segments, Stage as PlanStage, fuse,
     plan_on,
 };
-use crate::platform::{Aside, Clock};
+use crate::platform::{Background, Clock};
 use crate::tensors::Tensors;
 
 impl GpuModel {
@@ -94,7 +94,7 @@ impl GpuModel {
         let stop = StopOnDrop(Arc::default());
         let background = {
             let (gpus, stop) = (gpus.to_vec(), stop.0.clone());
-            Aside::start(move || {
+            Background::start(move || {
                 let mut all = gpus.iter().zip(&missing);
                 (all.try_for_each(|(gpu, missing)| gpu.compile_all(missing, &stop)), clock.elapsed())
             })

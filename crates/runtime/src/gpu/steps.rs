@@ -166,11 +166,11 @@ impl GpuModel {
         for (what, found, limit) in [
             ("steps under way", n_step, self.max_steps() as u64),
             ("steps before it that wait for masks", self.steps.n_waiting(), 0),
-            ("columns of a step", o.n_planned.into(), max_col.into()),
+            ("tokens of a step", o.n_planned.into(), max_col.into()),
             ("sequences", most(|c| c.seq), c.n_seq.into()),
             ("tokens of the sequence", most(|c| c.pos) + u64::from(o.repeat) - 1, c.n_ctx.into()),
-            ("columns that choose", picks.n_choice().into(), self.n_choice.into()),
-            ("columns with logits", picks.n_head().into(), self.all_cols.into()),
+            ("tokens that choose the next", picks.n_choice().into(), self.n_choice.into()),
+            ("tokens with logits", picks.n_head().into(), self.all_cols.into()),
             ("values that are read back", n_read, self.buffers.logits_staging.size() / 4),
             ("tokens in flight", o.repeat.into(), max_repeat.into()),
         ] {

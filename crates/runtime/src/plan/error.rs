@@ -35,7 +35,7 @@ pub enum PlanError {
     },
     /// A chunk too large for a deterministic plan.
     #[cfg(not(target_arch = "wasm32"))]
-    #[error("a deterministic plan has at most {limit} columns, not {found}")]
+    #[error("a deterministic plan has at most {limit} tokens, not {found}")]
     Deterministic {
         /// Requested columns.
         found: u32,

@@ -96,7 +96,7 @@ impl Scheduler {
             stay: self.n_stay,
             last_step: 0,
             chunk: 0..0,
-            guess: VecDeque::new(),
+            draft: VecDeque::new(),
         });
         None
     }

@@ -208,13 +208,13 @@ impl Scheduler {
     /// Adds the next row of an answer to a step, with its drafted tokens if they fit; returns the number of outputs.
     fn send_answer(&mut self, seq: usize, n_more: usize, work: &mut Work) -> usize {
         let Some(r) = &self.slots[seq] else { return 0 };
-        let mut n = r.guess.len().min(n_more);
+        let mut n = r.draft.len().min(n_more);
         if n > 0 && !self.has_pages(seq, 1 + n, work) {
             let Some(r) = &self.slots[seq] else { return 0 };
             n = n.min(r.table.len() * self.limits.page - r.n_sent - 1);
         }
         if let Some(r) = &mut self.slots[seq] {
-            r.guess.truncate(n);
+            r.draft.truncate(n);
         }
         self.send(seq, 1 + n, work);
         1 + n

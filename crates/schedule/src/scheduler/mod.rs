@@ -49,8 +49,8 @@ pub struct Limits {
     /// A prompt runs in a single step: tokens of an encoder see those after them. Only prompts whose rows are read
     /// ([`Chooser::Nobody`]) can be submitted.
     pub whole: bool,
-    /// Maximum number of drafted tokens at once ([`Scheduler::guess`]); 0 for models whose sequences cannot be rewound.
-    pub max_guess: usize,
+    /// Maximum number of drafted tokens at once ([`Scheduler::draft`]); 0 for models whose sequences cannot be rewound.
+    pub max_draft: usize,
 }
 
 /// Invalid limits.
@@ -113,7 +113,7 @@ pub enum Event {
         id: RequestId,
         /// Index of its first row among the step's rows of logits, from 0.
         index: usize,
-        /// Number of its rows: one, plus one after each drafted token ([`Scheduler::guess`]).
+        /// Number of its rows: one, plus one after each drafted token ([`Scheduler::draft`]).
         n_row: usize,
     },
     /// Rows of a prompt are available, in order. After a preemption they begin anew, at the first.
@@ -160,7 +160,7 @@ pub struct Chosen {
     /// End of the request, if this was its last token.
     pub end: Option<Event>,
     /// The token was drafted: choose from the next row of logits as well.
-    pub was_guessed: bool,
+    pub was_drafted: bool,
 }
 
 /// Counts of a scheduler.
@@ -406,7 +406,7 @@ impl Scheduler {
     }
 
     /// Maximum number of tokens to draft for a request before its next row is sent; 0 if none.
-    pub fn max_guess(&self, id: RequestId) -> usize {
+    pub fn max_draft(&self, id: RequestId) -> usize {
         let running = self.slot_of(id).and_then(|seq| self.slots[seq].as_ref());
         let Some(r) = running
             .filter(|r| r.request.chooser == Chooser::Caller && r.logits == Logits::Unasked)
@@ -418,7 +418,7 @@ impl Scheduler {
         // The row after the last draft also chooses a token, and each accepted draft occupies the context.
         let n_token = r.request.max_tokens - r.n_chosen();
         let n_place = self.limits.n_ctx - r.n_sent;
-        self.limits.max_guess.min(n_token.saturating_sub(1)).min(n_place.saturating_sub(1))
+        self.limits.max_draft.min(n_token.saturating_sub(1)).min(n_place.saturating_sub(1))
     }
 
     /// Lets another party choose the tokens of a request: the device, the device under masks, or the caller. It does so
@@ -438,11 +438,11 @@ impl Scheduler {
     }
 
     /// Drafts the tokens that follow a request's last one. They run beside it in its next step as far as there is room,
-    /// each with logits: [`Self::choose`] reports which are accepted. Tokens beyond [`Self::max_guess`] are ignored.
-    pub fn guess(&mut self, id: RequestId, tokens: &[u32]) {
-        let n = self.max_guess(id);
+    /// each with logits: [`Self::choose`] reports which are accepted. Tokens beyond [`Self::max_draft`] are ignored.
+    pub fn draft(&mut self, id: RequestId, tokens: &[u32]) {
+        let n = self.max_draft(id);
         if let Some(r) = self.slot_of(id).and_then(|seq| self.slots[seq].as_mut()) {
-            r.guess = tokens.iter().take(n).copied().collect();
+            r.draft = tokens.iter().take(n).copied().collect();
         }
     }
 
@@ -456,12 +456,12 @@ impl Scheduler {
         if let Some(seq) = self.slot_of(id) {
             let Some(r) = self.slots[seq].as_mut() else { return Chosen::default() };
             assert_eq!(r.logits, Logits::Delivered, "a choice follows logits");
-            let was_guessed = r.guess.pop_front() == Some(token);
-            if !was_guessed {
-                r.drop_guess();
+            let was_drafted = r.draft.pop_front() == Some(token);
+            if !was_drafted {
+                r.drop_draft();
                 r.logits = Logits::Unasked;
             }
-            return Chosen { end: self.push(seq, token), was_guessed };
+            return Chosen { end: self.push(seq, token), was_drafted };
         }
         // It was preempted meanwhile.
         let Some(at) = self.waiting.iter().position(|w| w.request.id == id) else { return Chosen::default() };
@@ -472,7 +472,7 @@ impl Scheduler {
         if end.is_some() {
             self.leave_queue(at);
         }
-        Chosen { end, was_guessed: false }
+        Chosen { end, was_drafted: false }
     }
 
     /// Tokens of a request that were sent to the device or were cached; `None` while it waits.
@@ -616,7 +616,7 @@ impl Scheduler {
         let Some(mut r) = self.slots[seq].take() else { return };
         self.ids.remove(&r.request.id);
         self.shares.close(r.request.client);
-        r.drop_guess();
+        r.drop_draft();
         // No later step reads the slot's page table, so it need not be updated.
         r.name_pages(&mut self.pool, &mut Vec::new());
         r.name_tail(&mut self.pool, self.limits.n_snapshot.is_some());

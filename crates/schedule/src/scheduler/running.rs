@@ -69,7 +69,7 @@ pub(super) struct Running {
     /// Positions of the current chunk of the prompt.
     pub(super) chunk: Range<usize>,
     /// Drafted tokens after the known ones, not yet sent or not yet confirmed.
-    pub(super) guess: VecDeque<u32>,
+    pub(super) draft: VecDeque<u32>,
 }
 
 impl Running {
@@ -107,8 +107,8 @@ impl Running {
 
     /// The token at a position: known, drafted, or known to the device only.
     pub(super) fn input(&self, pos: usize) -> Input {
-        let guess = || pos.checked_sub(self.tokens.len()).and_then(|i| self.guess.get(i));
-        self.tokens.get(pos).or_else(guess).map_or(Input::Chosen, |t| Input::Token(*t))
+        let draft = || pos.checked_sub(self.tokens.len()).and_then(|i| self.draft.get(i));
+        self.tokens.get(pos).or_else(draft).map_or(Input::Chosen, |t| Input::Token(*t))
     }
 
     /// Positions sent that did not count as served before.
@@ -119,16 +119,16 @@ impl Running {
     }
 
     /// Drops unconfirmed drafts and the rows sent for them.
-    pub(super) fn drop_guess(&mut self) {
+    pub(super) fn drop_draft(&mut self) {
         self.n_sent = self.n_sent.min(self.tokens.len());
-        self.guess.clear();
+        self.draft.clear();
     }
 
     /// Lets the next party choose, once all tokens that have been sent are known; returns whether it does from now on.
     pub(super) fn changes_chooser(&mut self) -> bool {
         let is_due = self.n_ahead == 0 && self.logits == Logits::Unasked;
         let Some(chooser) = self.next_chooser.take_if(|_| is_due) else { return false };
-        self.drop_guess();
+        self.drop_draft();
         self.request.chooser = chooser;
         true
     }

@@ -22,7 +22,7 @@ fn small() -> Limits {
         max_ahead: 4,
         max_waiting: 2,
         n_snapshot: None,
-        max_guess: 4,
+        max_draft: 4,
     }
 }
 
@@ -372,7 +372,7 @@ fn an_answer_under_masks_runs_one_token_ahead() {
     assert_eq!(s.next(budget), None);
     assert_eq!(s.done(&[5]), [Event::Token { id, token: 5 }]);
     assert_eq!(s.next(budget).expect("another").step.rows[0].input, Input::Chosen);
-    assert_eq!(s.max_guess(id), 0);
+    assert_eq!(s.max_draft(id), 0);
 }
 
 #[test]
@@ -395,13 +395,13 @@ fn another_party_chooses_once_all_tokens_are_known() {
     s.done(&[]);
     // Back, after drafts: those that are not confirmed are dropped.
     s.choose(id, 7);
-    s.guess(id, &[8, 9]);
+    s.draft(id, &[8, 9]);
     assert_eq!(s.next(all).expect("drafts").step.rows.len(), 3);
     s.set_chooser(id, Chooser::Device);
     assert_eq!(s.next(all), None, "logits are under way");
     s.done(&[]);
-    assert!(s.choose(id, 8).was_guessed && !s.choose(id, 3).was_guessed);
-    assert_eq!(s.max_guess(id), 0, "the device is about to choose");
+    assert!(s.choose(id, 8).was_drafted && !s.choose(id, 3).was_drafted);
+    assert_eq!(s.max_draft(id), 0, "the device is about to choose");
     let work = s.next(all).expect("a token");
     assert!(
         matches!(work.before[..], [Change::Start { chooser: Chooser::Device, n_drawn: 5, .. }]),
@@ -417,22 +417,22 @@ fn another_party_chooses_once_all_tokens_are_known() {
 }
 
 #[test]
-fn right_guesses_save_steps_and_wrong_ones_change_nothing() {
+fn right_drafts_save_steps_and_wrong_ones_change_nothing() {
     let mut s = Scheduler::new(small()).expect("room for a context");
     let id = RequestId(1);
     s.submit(Request { max_tokens: 8, chooser: Chooser::Caller, ..request(1, &[1, 2]) }).expect("a prompt");
     let all = Budget { rows: 8, prompt: 0, repeat: 1 };
     s.next(all).expect("the prompt");
     assert_eq!(s.done(&[]), [Event::Logits { id, index: 0, n_row: 1 }]);
-    assert_eq!(s.max_guess(id), 0, "its next token is not chosen");
+    assert_eq!(s.max_draft(id), 0, "its next token is not chosen");
     assert_eq!(s.choose(id, 3), Chosen::default());
-    assert_eq!(s.max_guess(id), 4);
-    s.guess(id, &[4, 5, 9]);
-    let work = s.next(all).expect("a token and guesses");
+    assert_eq!(s.max_draft(id), 4);
+    s.draft(id, &[4, 5, 9]);
+    let work = s.next(all).expect("a token and drafts");
     let inputs: Vec<Input> = work.step.rows.iter().map(|r| r.input).collect();
     assert_eq!(inputs, [3, 4, 5, 9].map(Input::Token));
     assert_eq!(s.done(&[]), [Event::Logits { id, index: 0, n_row: 4 }]);
-    assert!(s.choose(id, 4).was_guessed && s.choose(id, 5).was_guessed);
+    assert!(s.choose(id, 4).was_drafted && s.choose(id, 5).was_drafted);
     assert_eq!(s.choose(id, 6), Chosen::default());
     // Four rows were sent and three accepted: the last position is written again.
     assert_eq!(s.n_sent(id), Some(5));

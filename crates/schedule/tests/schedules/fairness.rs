@@ -35,7 +35,7 @@ impl Trial {
             max_ahead: 0,
             max_waiting: 1000,
             n_snapshot: None,
-            max_guess: 0,
+            max_draft: 0,
         };
         Trial {
             scheduler: Scheduler::new(limits).expect("room for a context"),

@@ -28,7 +28,7 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         all.n_restored += seen.n_restored;
         all.n_repeated += seen.n_repeated;
         all.n_mixed += seen.n_mixed;
-        all.n_guessed += seen.n_guessed;
+        all.n_drafted += seen.n_drafted;
         all.n_right += seen.n_right;
         all.n_piece += seen.n_piece;
         all.n_masked_ahead += seen.n_masked_ahead;
@@ -44,8 +44,8 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         all.n_undone += seen.n_undone;
     }
     let Seen { n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed, .. } = all;
-    let Seen { n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared, .. } = all;
-    let rest = [n_guessed, n_right, n_piece, n_masked_ahead, n_image, n_image_shared];
+    let Seen { n_drafted, n_right, n_piece, n_masked_ahead, n_image, n_image_shared, .. } = all;
+    let rest = [n_drafted, n_right, n_piece, n_masked_ahead, n_image, n_image_shared];
     let rest = rest.into_iter().chain([all.n_read, all.n_read_again, all.n_read_beside]);
     let rest = rest.chain([all.n_groups, all.n_changed, all.n_whole_beside, all.n_whole_over]);
     let rest = rest.chain([all.n_undone]);

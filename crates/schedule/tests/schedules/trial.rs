@@ -33,7 +33,7 @@ fn limits(r: &mut Random) -> Limits {
         max_ahead: r.within(0, 6),
         max_waiting: 1000,
         n_snapshot: if r.within(0, 3) == 0 { Some(r.within(0, 4)) } else { None },
-        max_guess: 0,
+        max_draft: 0,
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Seen {
     pub(crate) n_restored: u64,
     pub(crate) n_repeated: u64,
     pub(crate) n_mixed: u64,
-    pub(crate) n_guessed: u64,
+    pub(crate) n_drafted: u64,
     pub(crate) n_right: u64,
     pub(crate) n_piece: u64,
     pub(crate) n_masked_ahead: u64,
@@ -200,18 +200,18 @@ impl Trial {
     }
 
     /// Drafts the next tokens of a request, some of them right.
-    fn guess(&mut self, r: &mut Random) {
+    fn draft(&mut self, r: &mut Random) {
         let id = RequestId(r.within(0, self.asked.len()) as u64);
         let n_ctx = self.scheduler.limits().n_ctx;
-        let most = self.scheduler.max_guess(id);
+        let most = self.scheduler.max_draft(id);
         let Some(a) = self.asked.get(&id).filter(|_| most > 0) else { return };
-        let mut guess = answer_alone(&a.request, n_ctx, u32::MAX).split_off(a.answer.len());
-        guess.truncate(r.within(1, 7));
+        let mut draft = answer_alone(&a.request, n_ctx, u32::MAX).split_off(a.answer.len());
+        draft.truncate(r.within(1, 7));
         if r.within(0, 2) == 0 {
-            let wrong = r.within(0, guess.len() - 1);
-            guess[wrong] = 11 - guess[wrong];
+            let wrong = r.within(0, draft.len() - 1);
+            draft[wrong] = 11 - draft[wrong];
         }
-        self.scheduler.guess(id, &guess);
+        self.scheduler.draft(id, &draft);
     }
 
     /// Provides the masks of a step once all previous tokens are known; returns false if a step still waits.
@@ -241,7 +241,7 @@ impl Trial {
         if !self.mask() {
             return false;
         }
-        (0..2).for_each(|_| self.guess(r));
+        (0..2).for_each(|_| self.draft(r));
         if r.within(0, 5) == 0 {
             self.change_chooser(r);
         }
@@ -347,7 +347,7 @@ impl Trial {
         match event {
             Event::Token { id, token } => self.accept(id, token),
             Event::Logits { id, index, n_row } => {
-                self.seen.n_guessed += n_row as u64 - 1;
+                self.seen.n_drafted += n_row as u64 - 1;
                 for row in &outputs.logits[index..index + n_row] {
                     let a = &self.asked[&id];
                     let token = next_token(&a.request, row, a.answer.len());
@@ -356,7 +356,7 @@ impl Trial {
                     if let Some(end) = chosen.end {
                         self.take(end, outputs);
                     }
-                    if !chosen.was_guessed || self.asked[&id].n_end > 0 {
+                    if !chosen.was_drafted || self.asked[&id].n_end > 0 {
                         break;
                     }
                     self.seen.n_right += 1;
@@ -442,10 +442,10 @@ pub(crate) fn run(seed: u64) -> Seen {
     let mut limits = limits(r);
     limits.max_output = limits.max_want + r.within(0, 5);
     limits.max_hidden = limits.max_output + r.within(0, 9);
-    limits.max_guess = if limits.n_snapshot.is_none() { r.within(0, 5) } else { 0 };
+    limits.max_draft = if limits.n_snapshot.is_none() { r.within(0, 5) } else { 0 };
     if seed >= N_SCHEDULE {
         // Encoders have neither state nor drafts.
-        (limits.whole, limits.n_snapshot, limits.max_guess) = (true, None, 0);
+        (limits.whole, limits.n_snapshot, limits.max_draft) = (true, None, 0);
     }
     let device = Device::new(&limits);
     let scheduler = Scheduler::new(limits).expect("room for a context");

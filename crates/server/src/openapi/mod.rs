@@ -133,7 +133,7 @@ impl Document {
         if let Answer::Stream(_, kind) = operation.answer {
             content[kind] = json!({"schema": {"type": "string"}});
         }
-        let error = self.error(operation, "What is wrong");
+        let error = self.error(operation, "The message of the error");
         json!({"200": {"description": "Done", "content": content}, "default": error})
     }
 }

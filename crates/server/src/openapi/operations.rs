@@ -180,7 +180,7 @@ operations! {
     RENDER_TEXT = post(&["/v1/completions/render"], Llama, "The tokens of prompts, in vLLM's form", &ask::RENDER_REQUEST, Json(&told::RENDERED_PROMPTS));
     PROPS = Operation { access: Access::Admins, query: &[WHICH], ..get(&["/props"], Llama, "Properties of a model; without a default model, those of the server", Json(&told::PROPS)) };
     SLOTS = Operation { query: &[WHICH, may("fail_on_no_slot", Kind::Text, "Status 503 if all are taken")], ..get(&["/slots"], Llama, "A place for each request that can run at once", Json(&told::SLOTS)) };
-    SLOT = Operation { query: &[needs("action", Kind::Words(&["save", "restore", "erase"]), "What to do"), WHICH], access: Access::Admins, ..post(&["/slots/{id}"], Llama, "Saves the state of a slot to a file, restores or erases it", &ask::SLOT_REQUEST, Json(&told::SLOT_DONE)) };
+    SLOT = Operation { query: &[needs("action", Kind::Words(&["save", "restore", "erase"]), "The action"), WHICH], access: Access::Admins, ..post(&["/slots/{id}"], Llama, "Saves the state of a slot to a file, restores or erases it", &ask::SLOT_REQUEST, Json(&told::SLOT_DONE)) };
     LORAS = Operation { query: &[WHICH], ..get(&["/lora-adapters"], Llama, "The LoRAs of a model, and the scales of requests that say none", Json(&told::LORAS)) };
     SET_LORAS = Operation { query: &[WHICH], access: Access::Admins, ..post(&["/lora-adapters"], Llama, "Sets the scales of requests that say none", &ask::LORAS_REQUEST, Json(&told::DONE)) };
 

@@ -349,7 +349,11 @@ fn anthropic_choice() -> Vec<Field> {
 
 fn thinking() -> Vec<Field> {
     vec![
-        needs("type", Kind::Words(&["enabled", "adaptive", "disabled"]), "Whether the model reasons"),
+        needs(
+            "type",
+            Kind::Words(&["enabled", "adaptive", "disabled"]),
+            "Reasoning of the model: on, by its choice, or off",
+        ),
         may(
             "budget_tokens",
             COUNT,
@@ -533,7 +537,7 @@ fn shown() -> Vec<Field> {
 fn controlled() -> Vec<Field> {
     vec![
         needs("id", Kind::Text, "Name of an answer that runs, as its stream has it"),
-        needs("action", Kind::Words(&["reasoning_end"]), "What to do"),
+        needs("action", Kind::Words(&["reasoning_end"]), "The action"),
     ]
 }
 
@@ -575,7 +579,7 @@ const OLLAMA: [Field; 10] = [
     may(
         "think",
         Kind::Either(&[Kind::Flag, Kind::Words(&["low", "medium", "high"])]),
-        "Whether the model reasons, or how much",
+        "Reasoning of the model: off, on, or how much",
     ),
     KEEP_ALIVE,
     may("logprobs", Kind::Flag, "Log probabilities of the answer's tokens"),

@@ -46,7 +46,7 @@ fn usage() -> Vec<Field> {
 
 fn error() -> Vec<Field> {
     vec![
-        needs("message", Kind::Text, "What is wrong"),
+        needs("message", Kind::Text, "The message of the error"),
         needs("type", Kind::Text, "Kind of the error"),
         may("param", Kind::Text, "Path of the field that is to blame"),
         may(
@@ -64,7 +64,10 @@ fn openai_error() -> Vec<Field> {
 }
 
 fn short_error() -> Vec<Field> {
-    vec![needs("type", Kind::Text, "Kind of the error"), needs("message", Kind::Text, "What is wrong")]
+    vec![
+        needs("type", Kind::Text, "Kind of the error"),
+        needs("message", Kind::Text, "The message of the error"),
+    ]
 }
 
 fn anthropic_error() -> Vec<Field> {
@@ -76,7 +79,7 @@ fn anthropic_error() -> Vec<Field> {
 }
 
 fn ollama_error() -> Vec<Field> {
-    vec![needs("error", Kind::Text, "What is wrong")]
+    vec![needs("error", Kind::Text, "The message of the error")]
 }
 
 fn said() -> Vec<Field> {

@@ -167,14 +167,14 @@ impl Client {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let inner = self.inner.clone();
         let response = self.runtime.spawn(async move { inner.send_bytes(request).await }).await?;
-        let trouble = match &response {
+        let failure = match &response {
             Ok(response) if response.status().is_success() => None,
             Ok(response) => Some(format!("it answers with status {}", response.status().as_u16())),
             Err(error) => Some(error.to_string()),
         };
-        let had_failed = self.has_failed.swap(trouble.is_some(), Ordering::Relaxed);
-        if let (Some(trouble), false, Some(log)) = (trouble, had_failed, &self.log) {
-            log(&Entry::Note(format!("spans cannot be sent to {}: {trouble}", self.endpoint)));
+        let had_failed = self.has_failed.swap(failure.is_some(), Ordering::Relaxed);
+        if let (Some(failure), false, Some(log)) = (failure, had_failed, &self.log) {
+            log(&Entry::Note(format!("spans cannot be sent to {}: {failure}", self.endpoint)));
         }
         response
     }

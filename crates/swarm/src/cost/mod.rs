@@ -181,7 +181,7 @@ impl ModelSize {
     }
 
     /// A step of the hub alone, which reads the experts that it needs at a rate of its own: from a disk, over a bus, or
-    /// by its processor.
+    /// by its CPU.
     pub fn alone(&self, expert_rate: f64, rates: Rates, columns: u32) -> Cost {
         let layers = f64::from(self.n_moe_layer);
         Cost {

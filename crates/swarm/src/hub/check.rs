@@ -15,7 +15,7 @@ use crate::verify::Kept;
 const MOST_CLAIMS: usize = 4;
 /// Checks in progress: a hub that computes slowly falls behind with them, not with memory.
 const MOST_CHECKS: usize = 32;
-/// The same of those that the hub computes: its processor has calls to serve.
+/// The same of those that the hub computes: its CPU has calls to serve.
 const MOST_HERE: usize = 4;
 /// Most pairs of a part that are made again: those of a prompt would take the hub longer than the prompt itself.
 const CHECKED: usize = 8;

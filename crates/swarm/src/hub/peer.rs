@@ -115,7 +115,7 @@ impl Peer {
         self.load = (self.load(now) + (running + on_link) / LOAD_TIME, now);
     }
 
-    /// The busy part of the worker's time, of its link or its processor.
+    /// The busy part of the worker's time, of its link or its CPU.
     pub(super) fn load(&self, now: Duration) -> f64 {
         self.load.0 * (-now.saturating_sub(self.load.1).as_secs_f64() / LOAD_TIME).exp()
     }

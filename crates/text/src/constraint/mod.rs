@@ -32,6 +32,7 @@ pub(crate) use space::with_space;
 
 /// The grammar of the output.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Grammar {
     /// JSON that conforms to this schema. Between its tokens there may be a space, or a line ending and a space or
     /// tab: two characters at most, unless `whitespace_pattern` or `whitespace_flexible` in the schema's

@@ -11,7 +11,7 @@ use crate::{Made, SHAPES, Shape, bound, check_device, config, devices, make_of, 
 const EXPERTS: [(usize, (u32, u32)); 3] = [(0, (8, 2)), (5, (128, 8)), (6, (5, 3))];
 
 /// Bindings that hold everything, or some of the experts, and chunks whose activations fit.
-fn every_mixture(mut check: impl FnMut(&str, &Shape, &Caps, &PlanConfig, &Made)) {
+fn every_moe(mut check: impl FnMut(&str, &Shape, &Caps, &PlanConfig, &Made)) {
     for (shape, experts) in EXPERTS.map(|(i, e)| (&SHAPES[i], e)) {
         for (device, caps) in devices() {
             // An expert's share of gate and up has 2 * n_ff rows.
@@ -34,8 +34,8 @@ fn every_mixture(mut check: impl FnMut(&str, &Shape, &Caps, &PlanConfig, &Made))
 }
 
 #[test]
-fn a_mixture_of_experts_takes_six_to_eight_dispatches_a_layer() {
-    every_mixture(|case, shape, caps, _, made| {
+fn a_moe_takes_six_to_eight_dispatches_a_layer() {
+    every_moe(|case, shape, caps, _, made| {
         let found: Vec<&str> = made.kinds();
         let mut expected = vec!["embed", "input"];
         let layer = [
@@ -75,7 +75,7 @@ fn a_mixture_of_experts_takes_six_to_eight_dispatches_a_layer() {
 #[test]
 fn buffers_hold_whole_experts_and_every_run_reads_each_once() {
     let (mut n_split, mut n_apart) = (0, 0);
-    every_mixture(|case, _, caps, _, made| {
+    every_moe(|case, _, caps, _, made| {
         check_device(case, caps, made);
         for g in made.groups.groups.iter().filter(|g| g.n_expert > 1) {
             let share: u32 = g.members.iter().map(|(id, _)| made.graph.weights[id.0].expert_rows()).sum();
