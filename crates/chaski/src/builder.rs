@@ -174,7 +174,8 @@ impl EngineBuilder {
 
     /// Answers do not depend on what else runs, to the bit: neither on the requests beside them, nor on how prompts are
     /// cut into steps or which prefixes are reused. On GPUs every step then runs by one plan, of at most 64 tokens,
-    /// which takes longer for single answers and for prompts. On the CPU answers never depend on it. Default: off.
+    /// which takes longer for single answers and for prompts; without it the number of tokens in a step chooses the
+    /// kernels, whose sums may differ in the last bits. On the CPU answers never depend on it. Default: off.
     pub fn deterministic(mut self, on: bool) -> Self {
         self.loader.config.deterministic = on;
         self
@@ -339,7 +340,8 @@ impl EngineBuilder {
         }
     }
 
-    /// Opens the device and loads the model.
+    /// Opens the device and loads the model. Natively the future reads the file and waits for the device while it is
+    /// polled, so it blocks its thread; dropping it stops loading and frees what was loaded.
     ///
     /// # Errors
     /// [`Error`]: missing file or device, invalid file, or a model that does not fit.

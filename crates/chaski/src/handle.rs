@@ -21,8 +21,9 @@ use crate::turns::{ChatPrompt, Room};
 /// A model that serves many requests at once ([`crate::Engine::spawn`]). Clones share the model; its thread ends when
 /// the last clone and the last answer are dropped.
 ///
-/// No call blocks: requests are queued, and answers are streams that any executor can poll. Dropping an answer cancels
-/// its request within a step, even in the middle of its prompt.
+/// Requests are queued, and answers are streams that any executor can poll. No call but [`Handle::join`] waits for the
+/// device; those that ask for an answer render, tokenize and compile grammars on the caller's thread. Dropping an
+/// answer cancels its request within a step, even in the middle of its prompt.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), chaski::Error> {

@@ -21,7 +21,9 @@
 //!
 //! - An [`Engine`] works while its futures are polled: natively they block the thread while the device works, so a
 //!   server should not poll them on its runtime's threads. [`Engine::spawn`] turns it into a [`Handle`]: a separate
-//!   thread does the work, no call blocks, and answers are streams for any executor.
+//!   thread does the work, and answers are streams for any executor. Its calls do not wait for the device; those that
+//!   ask for an answer render the template, tokenize and compile grammars on the caller's thread (milliseconds, for a
+//!   large schema tens of them), and [`Handle::join`] waits for the end.
 //! - Dropping an answer ([`Generation`], [`Conversation`], [`Chat`], [`serve::Answer`]) ends its request within a step,
 //!   even in the middle of its prompt. Its pages stay cached as a prefix until others need them.
 //! - Dropping the future of [`Generation::next`] or of another call on an engine loses nothing: the next call

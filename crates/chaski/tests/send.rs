@@ -5,8 +5,9 @@ use std::path::Path;
 use chaski::embedding::EmbedOptions;
 use chaski::errors::ModelError;
 use chaski::experts::{ExpertReplay, ExpertWorker, GpuExpertWorker};
+use chaski::gguf::{ByteSource, ModelFile, SourceError};
 use chaski::gpu::{Gpu, GpuModel, GpuOptions};
-use chaski::serve::{Answer, Event, Request};
+use chaski::serve::{Answer, Event, Readings, Request};
 use chaski::source::{AnySource, OpenModel};
 use chaski::steps::{Driver, Runner, RunnerConfig};
 use chaski::text::Tokenizer;
@@ -14,6 +15,7 @@ use chaski::tools::ImatrixOptions;
 use chaski::{
     Chat, ChatEvent, Conversation, Engine, EngineBuilder, Error, GenerateOptions, Generation, Handle, Source,
 };
+use chaski_checkpoint::Folder;
 use chaski_models::{Lora, Model, Target};
 use chaski_runtime::Tensors;
 use chaski_runtime::cpu::CpuModel;
@@ -29,6 +31,8 @@ fn values_go_to_any_thread() {
     is_shared::<Handle>();
     is_stream::<Answer>();
     is_stream::<Chat>();
+    // A future that no function of this crate declares: those of embeddings, logits and scores.
+    goes_anywhere::<Readings<Vec<f32>>>();
     goes_anywhere::<Event>();
     goes_anywhere::<ChatEvent>();
     goes_anywhere::<Request>();
@@ -184,6 +188,27 @@ fn futures_of_weights<T: Tensors + Send + Sync + 'static>(
     is_send(replay.pack(0, 0, tensors));
 }
 
+/// Never called.
+#[allow(dead_code, reason = "only its types matter")]
+fn futures_of_files<S: ByteSource + Send + Sync + 'static>(
+    source: &S,
+    mut siblings: impl FnMut(&str) -> Result<S, SourceError> + Send,
+    file: &ModelFile<S>,
+    folder: &Folder<S>,
+) {
+    is_send(chaski::gguf::read_header(source));
+    is_send(ModelFile::open(any::<S>(), &mut siblings));
+    is_send(file.read_tensor(any(), 0, &mut []));
+    is_send(chaski_checkpoint::safetensors::read_header(source));
+    is_send(chaski_checkpoint::weight_files(folder));
+    is_send(chaski_checkpoint::open::<S>(any(), any()));
+    is_send(chaski_checkpoint::mlc::open::<S>(any(), any()));
+    is_send(chaski_checkpoint::mlc::verify(folder));
+    is_send(chaski_checkpoint::hf::open::<S>(any(), any()));
+    is_send(folder.try_read(""));
+    is_send(folder.read(""));
+}
+
 /// Public functions that other crates do not see, or by another name, by the lines that declare them.
 const INSIDE: [&str; 3] = [
     "pub async fn open(path: &Path, options: &OpenOptions)",
@@ -210,7 +235,7 @@ fn declared(folder: &Path, found: &mut Vec<String>) {
 fn every_public_future_is_here() {
     let this = include_str!("send.rs");
     let mut found = Vec::new();
-    for name in ["chaski", "models", "runtime"] {
+    for name in ["chaski", "models", "runtime", "checkpoint", "ggml-format"] {
         declared(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"), &mut found);
     }
     assert!(found.len() > 80, "{found:#?}");

@@ -87,7 +87,7 @@ impl Source {
         }
     }
 
-    /// Opens the file and reads its header, not its weights.
+    /// Opens the file and reads its header, not its weights. Natively the reads block the thread that polls.
     ///
     /// # Errors
     /// [`Error::Source`], [`Error::Model`], [`Error::NoDefaultModel`].

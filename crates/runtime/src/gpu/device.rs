@@ -376,7 +376,8 @@ pub fn device_descriptor(adapter: &wgpu::Adapter, options: &GpuOptions) -> wgpu:
 }
 
 impl Gpu {
-    /// Opens a device with every feature that kernels can use and the adapter's limits.
+    /// Opens a device with every feature that kernels can use and the adapter's limits. Natively the driver works on
+    /// the thread that polls; dropping the future closes what was opened.
     ///
     /// # Errors
     /// [`RuntimeError::NoAdapter`], [`RuntimeError::NoSuchAdapter`], [`RuntimeError::Software`],
