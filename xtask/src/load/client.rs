@@ -18,6 +18,8 @@ pub(crate) struct Outcome {
     pub(crate) text: String,
     /// Tokens by the server's count.
     pub(crate) n_token: Option<usize>,
+    /// Tokens of the prompt that it had cached, likewise.
+    pub(crate) n_cached: Option<usize>,
     /// Refusals before it was taken, or the one that ended it.
     pub(crate) n_refused: usize,
     pub(crate) has_left: bool,
@@ -33,6 +35,7 @@ impl Outcome {
             end: Duration::ZERO,
             text: String::new(),
             n_token: None,
+            n_cached: None,
             n_refused: 0,
             has_left: false,
             is_done: false,
@@ -54,7 +57,7 @@ impl Outcome {
 
 pub(crate) struct Client {
     agent: ureq::Agent,
-    url: String,
+    base: String,
     model: String,
     key: Option<String>,
 }
@@ -65,7 +68,7 @@ impl Client {
             ureq::Agent::config_builder().http_status_as_error(false).max_idle_connections_per_host(256);
         Client {
             agent: config.build().into(),
-            url: format!("{}/v1/completions", url.trim_end_matches('/')),
+            base: url.trim_end_matches('/').into(),
             model: model.into(),
             key: key.map(String::from),
         }
@@ -95,6 +98,17 @@ impl Client {
         outcome
     }
 
+    /// The server's metrics, in Prometheus' text.
+    pub(crate) fn metrics(&self) -> anyhow::Result<String> {
+        let mut request = self.agent.get(format!("{}/metrics", self.base));
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let mut response = request.call()?;
+        let (status, text) = (response.status(), response.body_mut().read_to_string()?);
+        if status == 200 { Ok(text) } else { Err(unexpected(&format!("{status} {text}"))) }
+    }
+
     /// Reads an answer; returns the time after which to ask again, if the server has no room.
     fn read(&self, job: &Job, due: Instant, outcome: &mut Outcome) -> anyhow::Result<Option<Duration>> {
         let mut body = json!({
@@ -112,7 +126,8 @@ impl Client {
         if !self.model.is_empty() {
             body["model"] = self.model.as_str().into();
         }
-        let mut request = self.agent.post(&self.url).header("content-type", "application/json");
+        let url = format!("{}/v1/completions", self.base);
+        let mut request = self.agent.post(url).header("content-type", "application/json");
         if let Some(key) = &self.key {
             request = request.header("authorization", format!("Bearer {key}"));
         }
@@ -137,7 +152,9 @@ impl Client {
             if !chunk["error"].is_null() {
                 return Err(unexpected(data));
             }
-            outcome.n_token = count(&chunk["usage"]["completion_tokens"]).or(outcome.n_token);
+            let usage = &chunk["usage"];
+            outcome.n_token = count(&usage["completion_tokens"]).or(outcome.n_token);
+            outcome.n_cached = count(&usage["prompt_tokens_details"]["cached_tokens"]).or(outcome.n_cached);
             if let Some(text) = chunk["choices"][0]["text"].as_str().filter(|text| !text.is_empty()) {
                 outcome.pieces.push(due.elapsed());
                 outcome.text.push_str(text);

@@ -5,6 +5,7 @@
 //! between pieces.
 
 mod client;
+mod idle;
 mod level;
 mod memory;
 mod mix;
@@ -74,6 +75,10 @@ pub(crate) struct Args {
     /// Process of the server: its memory may not grow by more than 1 % after the first tenth of the requests
     #[arg(long)]
     pid: Option<u32>,
+    /// Within five seconds after each measurement the server may hold nothing of its requests, by its metrics: no place,
+    /// no page of the KV cache
+    #[arg(long)]
+    idle: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -104,12 +109,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             Level::Rate(_) => 1,
         };
         let summary = summary(&jobs, &outcomes, start, at_once);
+        let idle = if args.idle { Some(idle::wait(&client)?) } else { None };
         levels.measured(level, &summary);
         let (n_wrong, n_check) = compare(&client, &jobs, n_distinct, &outcomes, args.check)?;
         if !args.json {
             print_row(i == 0, level, &summary, n_wrong, n_check);
         }
         let mut row = row(level, args, &summary, n_wrong, n_check);
+        row["idle_ms"] = json!(idle.map(|time| time.as_secs_f64() * 1e3));
+        row["cached"] = json!(cached(&jobs, &outcomes));
         if let Some(memory) = &memory {
             row["resident"] = memory.json();
             growth = growth.max(memory.growth()?);
@@ -223,6 +231,14 @@ fn compare(
         }
     }
     Ok((n_wrong, n_check))
+}
+
+/// The part of the tokens of prompts that the server had cached, of those whose answers tell it.
+fn cached(jobs: &[Job], outcomes: &[Option<Outcome>]) -> Option<f64> {
+    let told = jobs.iter().zip(outcomes).filter(|(job, _)| job.counts);
+    let told = told.filter_map(|(job, outcome)| Some((job.prompt.len(), outcome.as_ref()?.n_cached?)));
+    let (n, n_cached) = told.fold((0, 0), |(n, c), (all, cached)| (n + all, c + cached));
+    (n > 0).then(|| n_cached as f64 / n as f64)
 }
 
 fn row(level: Level, args: &Args, summary: &Summary, n_wrong: usize, n_check: usize) -> Value {
