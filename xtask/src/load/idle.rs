@@ -21,7 +21,8 @@ const GAUGES: [&str; 3] =
 pub(crate) fn wait(client: &Client) -> anyhow::Result<Duration> {
     let start = Instant::now();
     loop {
-        let held = held(&client.metrics()?).context("the server's metrics")?;
+        let metrics = client.metrics()?;
+        let held = held(&metrics).context("the server's metrics")?;
         if held.is_empty() {
             return Ok(start.elapsed());
         }
