@@ -75,8 +75,8 @@ pub(crate) struct Args {
     /// Process of the server: its memory may not grow by more than 1 % after the first tenth of the requests
     #[arg(long)]
     pid: Option<u32>,
-    /// Within five seconds after a measurement the server may hold nothing of its requests, by its metrics: no place, no
-    /// page of the KV cache
+    /// Within five seconds after a measurement the server may hold nothing of its requests, by its metrics: no place,
+    /// no page of the KV cache
     #[arg(long)]
     idle: bool,
     /// Print JSON
