@@ -82,12 +82,12 @@ impl Expander<'_> {
         route.is_none() && !matrices.is_empty() && matrices.iter().all(scaled)
     }
 
-    /// True if the product of these parts can round its result.
+    /// True if the product of these parts rounds its result, and gains by it.
     fn emits(&self, parts: &[Part], epilogue: Epilogue) -> bool {
         self.together(parts).is_some_and(|group| {
             let g = &self.groups.groups[group];
             let w: Matrix = g.matrix(&g.shards[0]);
-            self.devices.iter().all(|caps| MulMatVec::new(w, epilogue).can_emit(caps))
+            self.devices.iter().all(|caps| MulMatVec::new(w, epilogue).should_emit(caps))
         })
     }
 

@@ -411,7 +411,7 @@ impl MulMatVec {
     pub fn can_emit(&self, caps: &Caps) -> bool {
         let epilogue = matches!(self.epilogue, Epilogue::Add | Epilogue::Glu(_));
         let plain = self.w2.is_none() && self.experts.is_none() && self.columns.is_none();
-        let n_row = if matches!(self.epilogue, Epilogue::Add) { self.w.n_row } else { self.w.n_row / 2 };
+        let n_row = self.n_result();
         let whole =
             n_row > 0 && n_row % RUN == 0 && !(matches!(self.epilogue, Epilogue::Add) && self.norm.is_some());
         epilogue
@@ -419,6 +419,16 @@ impl MulMatVec {
             && whole
             && Self::can_read_rounded(self.w.format, caps)
             && caps.set() == FeatureSet::Sg
+    }
+
+    /// True if a call that can round its result should: the device has threads enough for whole runs.
+    pub fn should_emit(&self, caps: &Caps) -> bool {
+        self.can_emit(caps) && split::runs_fill(caps, self.n_result())
+    }
+
+    /// Results of a column: gate and up make one.
+    fn n_result(&self) -> u32 {
+        if matches!(self.epilogue, Epilogue::Glu(_)) { self.w.n_row / 2 } else { self.w.n_row }
     }
 
     /// True if products in a format read rounded values.
@@ -593,6 +603,26 @@ mod tests {
     use ggml_format::{FILE_TYPES, MixCounters, ModelFacts, tensor_type};
 
     use super::*;
+
+    #[test]
+    fn small_models_on_large_devices_do_not_round_ahead() {
+        let large = Caps {
+            vendor: crate::tuning::vendor::NVIDIA,
+            int_dot: true,
+            subgroup: Some((32, 32)),
+            max_threads: 1024,
+            ..Caps::base()
+        };
+        let software = Caps { software: true, ..large.clone() };
+        let format = FORMATS.iter().find(|f| f.name == "q8_0").expect("a format of products");
+        for (n_row, caps, is_worth_it) in
+            [(1024, &large, false), (2048, &large, true), (16384, &large, true), (64, &software, true)]
+        {
+            let product = MulMatVec::new(Matrix { format, n_row, n_col: 1024 }, Epilogue::Add);
+            assert!(product.can_emit(caps), "{n_row} rows");
+            assert_eq!(product.should_emit(caps), is_worth_it, "{n_row} rows");
+        }
+    }
 
     /// Formats of q, k and v in every layer of every mix, for each kind of model that a mix distinguishes.
     fn mixed() -> BTreeSet<(&'static str, &'static str)> {

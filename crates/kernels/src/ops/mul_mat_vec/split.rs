@@ -35,12 +35,25 @@ pub(super) struct Split {
     pub(super) staged: bool,
 }
 
+/// Fewer workgroups are large, if each produces one run of results.
+const FEW_RUNS: u32 = 256;
+/// Threads of a large workgroup.
+const LARGE: u32 = 512;
+
+/// True if workgroups of one run each give the device threads enough for `n_row` results. With fewer, rounding ahead
+/// costs more than it saves: 0.6B on an H200, whose layers have 64 runs, lost 10 % of its tokens. A software device has
+/// threads enough, and no time to round twice.
+pub(super) fn runs_fill(caps: &Caps, n_row: u32) -> bool {
+    let n_run = n_row / RUN;
+    caps.software || n_run >= FEW_RUNS || n_run * LARGE >= MatVecTune::shipped(caps).0.fill
+}
+
 /// Threads of a workgroup that produces one run of results, `outs` per step of a team, and the steps of its teams. Few
 /// workgroups are large (measured on an H200: the layers of 8B and 1B models).
 fn one_run(caps: &Caps, team: u32, n_batch: u32, outs: u32, rounded: bool) -> (u32, u32) {
     let n_step = RUN / outs;
     let want = match n_batch / n_step {
-        ..256 => 512,
+        ..FEW_RUNS => LARGE,
         // Two teams at least share the rounding of x.
         _ if !rounded => 256,
         _ => 128,
