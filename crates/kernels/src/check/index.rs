@@ -33,6 +33,6 @@ pub(super) fn files(mut lines: Vec<(&'static str, String)>) -> Index {
 }
 
 /// FNV-1a, 64 bits. It detects changes; it need not resist attacks.
-fn hash(text: &str) -> u64 {
+pub(super) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xCBF2_9CE4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3))
 }

@@ -76,23 +76,48 @@ pub fn check_all() -> Result<Index, CheckError> {
 /// # Panics
 /// If a name is not one of [`Kernel::names`].
 pub fn check_these(names: &[&'static str]) -> Result<Index, CheckError> {
+    Ok(index::files(on_all_cores(names, line_of)?))
+}
+
+/// Renders some kernels without checking them, and returns the hashes that end their lines in the index.
+///
+/// # Errors
+/// The first kernel, by name, that does not render.
+///
+/// # Panics
+/// If a name is not one of [`Kernel::names`].
+pub fn hashes(names: &[&'static str]) -> Result<Vec<(&'static str, u64)>, CheckError> {
+    on_all_cores(names, |name| Ok(index::hash(&rendered(name)?)))
+}
+
+/// The name and result of each kernel, in no order.
+fn on_all_cores<T: Send>(
+    names: &[&'static str],
+    of: impl Fn(&'static str) -> Result<T, CheckError> + Sync,
+) -> Result<Vec<(&'static str, T)>, CheckError> {
     let n_thread = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    type Lines = Vec<(&'static str, String)>;
-    let results: Vec<Result<Lines, CheckError>> = std::thread::scope(|s| {
+    let of = &of;
+    let results: Vec<Result<Vec<_>, CheckError>> = std::thread::scope(|s| {
         let work = |i: usize| {
             let some: Vec<&'static str> = names.iter().skip(i).step_by(n_thread).copied().collect();
-            s.spawn(move || some.into_iter().map(|name| Ok((name, line_of(name)?))).collect())
+            s.spawn(move || some.into_iter().map(|name| Ok((name, of(name)?))).collect())
         };
         let threads: Vec<_> = (0..n_thread).map(work).collect();
         threads.into_iter().map(|t| t.join().expect("checking a kernel does not panic")).collect()
     });
-    Ok(index::files(results.into_iter().collect::<Result<Vec<Lines>, _>>()?.concat()))
+    Ok(results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// The text of a kernel.
+fn rendered(name: &'static str) -> Result<String, CheckError> {
+    let (op, variant) = catalogue::variant(name).expect("a name of the list");
+    text(op, variant).map_err(|e| CheckError::Template { kernel: name.to_owned(), source: Box::new(e) })
 }
 
 /// Checks a kernel, and returns its line in the index.
 fn line_of(name: &'static str) -> Result<String, CheckError> {
+    rendered(name)?;
     let (op, variant) = catalogue::variant(name).expect("a name of the list");
-    text(op, variant).map_err(|e| CheckError::Template { kernel: name.to_owned(), source: Box::new(e) })?;
     let kernel = Kernel::find(name).expect("a name of the list");
     let size = check(kernel, op.set_of(variant))?;
     Ok(index::line(kernel, size))

@@ -1,7 +1,8 @@
 //! Cases of every operation on a device: with and without bounds checks, in every feature set it supports.
 //!
 //! By default a fixed sample of each grid runs, each case in one feature set, with or without bounds checks, since
-//! software drivers take longer to compile a case than to run it; fewer cases of slow kernels run (`SLOW`).
+//! software drivers take longer to compile a case than to run it; fewer cases of slow kernels run (`SLOW`). An operation
+//! has bounds checks in one of its feature sets, the next operation in the other.
 //! `CHASKI_TEST_FULL=1` runs everything. `CHASKI_OP` selects operations, separated by commas; `CHASKI_CASE` selects
 //! cases whose labels contain a word, all of which then run. In addition there are random cases (`random`):
 //! `PROPTEST_CASES` sets the number per operation, `CHASKI_TEST_SEED` selects others.
@@ -22,26 +23,34 @@ use rayon::prelude::*;
 
 /// Random cases per operation and feature set, unless `PROPTEST_CASES` is set.
 const RANDOM: u32 = 20;
-/// By default each of the four devices runs one in this many of an operation's cases, each another one, and one random
-/// case; three of them also run the first, with bounds checks one feature set in turn.
+/// By default each of the two devices of an operation runs the first of its cases, one in this many, each another one,
+/// and one random case.
 const TURNS: usize = 24;
 /// The same for kernels that take long to compile.
 const SLOW: &[(&str, usize)] = &[
     ("attention", 144),
     ("attention_keys", 72),
     ("attention_nd", 48),
+    ("attention_texts", 48),
     ("attention_tiles", 72),
+    ("conv_2d", 48),
     ("cpy", 72),
     ("delta_chunks", 48),
     ("gated_delta_net", 48),
     ("gated_linear_attn", 48),
+    ("lightning_indexer", 48),
     ("mul_mat", 144),
     ("mul_mat_alone", 72),
+    ("mul_mat_few", 48),
     ("mul_mat_id", 288),
+    ("mul_mat_nd", 48),
+    ("mul_mat_q8", 48),
     ("mul_mat_vec", 144),
     ("rope_kv", 72),
+    ("sample", 48),
     ("set_rows", 72),
     ("ssm_scan", 48),
+    ("top_k", 48),
 ];
 /// Options from the environment.
 struct Wish {
@@ -207,25 +216,27 @@ impl Drop for Opened {
     }
 }
 
-/// Each of the four devices runs one in this many cases.
+/// Each device runs one in this many cases.
 fn turns(op: &Op) -> usize {
     SLOW.iter().find(|(name, _)| *name == op.name).map_or(TURNS, |(_, n)| *n)
 }
 
-/// Runs the cases of an operation, each of which is made once, on all devices, one after another: what a driver has
+/// Runs the cases of an operation, each of which is made once, on its devices, one after another: what a driver has
 /// compiled for one it need not compile for the next.
 fn run(wish: &Wish, nth_op: usize, op: &Op, devices: &[Device]) -> Seen {
     let (mut seen, mut cases, n_turn) = (Seen::default(), (op.cases)(), turns(op));
     cases.retain(|c| c.label.contains(&wish.word));
-    for d in devices.iter().filter(|d| op.is_for(d.set)) {
+    let base = |d: &Device| usize::from(d.set == FeatureSet::Base);
+    // By default bounds checks rotate over operations and feature sets.
+    let is_all = wish.full || wish.only.is_some();
+    let is_on = |d: &Device| is_all || d.checked == ((nth_op + base(d)) % 2 == 1);
+    for d in devices.iter().filter(|d| op.is_for(d.set) && is_on(d)) {
         // A device keeps all of its pipelines, so each operation has its own device.
         let gpu = &Opened::new(&Device::options(d.set, d.checked));
         let (start, mut worst) = (Instant::now(), 0.0f64);
-        // Cases rotate over bounds checks and feature sets.
-        let base = usize::from(d.set == FeatureSet::Base);
-        let device = usize::from(d.checked) + 2 * base;
-        let is_first = !d.checked || op.set().is_some() || nth_op % 2 == base;
-        let mut turns = (0..).map(|nth| nth == 0 && is_first || (nth + device * n_turn / 4) % n_turn == 0);
+        // Cases rotate over feature sets.
+        let base = base(d);
+        let mut turns = (0..).map(|nth| nth == 0 || (nth + base * n_turn / 2) % n_turn == 0);
         let mut next = || turns.next().expect("it has no end") || wish.full;
         let on = Place { gpu, op, set: d.set, checked: d.checked };
         for case in cases.iter().filter(|_| next()) {
