@@ -23,7 +23,11 @@ fn every_kernel_is_valid_and_in_the_index() {
     let index = check::check_these(&chosen).unwrap_or_else(|e| panic!("{e}"));
     let hashes = check::hashes(&rest).unwrap_or_else(|e| panic!("{e}"));
     if !rest.is_empty() {
-        say(&format!("SKIPPED: validation of {} of {} kernels, with --full", names.len() - chosen.len(), names.len()));
+        say(&format!(
+            "SKIPPED: validation of {} of {} kernels, with --full",
+            names.len() - chosen.len(),
+            names.len()
+        ));
     }
     let lines = index.values().flat_map(|lines| lines.lines());
     let mut sorted: Vec<&str> = lines.filter_map(|line| line.split(" | ").next()).collect();

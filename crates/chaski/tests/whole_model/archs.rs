@@ -20,6 +20,9 @@ use crate::sequences::interleaved;
 pub(crate) const FIXTURES: &[&str] =
     &["llama-plain", "llama-gqa-rope_freqs", "llama-yarn", "llama-linear", "llama-scales", "llama-moe"];
 
+/// Those that run on a GPU by default anyway.
+pub(crate) const DONE: &[&str] = &["llama-linear", "llama-moe"];
+
 /// GELU rounds its inputs to f16, so the last bit of a sum occasionally selects a neighbour: 4e-9 over a text, and 2e-8
 /// for the logits of a single token. Without the rounding it is 1.6e-7.
 pub(crate) const GELU: f64 = 3e-8;
@@ -445,11 +448,12 @@ fn check(modes: &[Mode]) {
     check_some(modes, of);
 }
 
-/// Runs the fixtures of the first family, one mode each in turn, or each in every mode if tests run in full. Drivers
-/// that compile for the CPU spend most of the time on the kernels of a mode.
+/// Runs the fixtures of the first family, each in every mode if tests run in full, otherwise the last fixture of those
+/// whose turn a mode is. Drivers that compile for the CPU spend most of the time on the kernels of a mode.
 fn check_in_turns(modes: &[Mode]) {
     for (nth, mode) in modes.iter().enumerate() {
-        let is_turn = |i: usize| full() || i % modes.len() == nth;
+        let is_last = |i: usize| i + modes.len() >= FIXTURES.len();
+        let is_turn = |i: usize| full() || i % modes.len() == nth && is_last(i);
         let of = |m: &Mode| {
             let turn = FIXTURES.iter().enumerate().filter(|(i, _)| is_turn(*i));
             turn.filter_map(|(_, name)| Some((*name, m.limit(name)?))).collect()
@@ -539,17 +543,17 @@ fn logits_of_all_families_on_the_cpu_match_the_golden_ones() {
 }
 
 /// Chunked prompts with subgroups, token by token without, and two sequences. By default a set of families that covers
-/// every operation, with subgroups.
+/// every operation, with subgroups and one sequence; two are batched in `sequences`, `steps` and `recurrent`.
 #[test]
 fn logits_of_all_families_on_the_gpu_match_the_golden_ones() {
     let _t = Timed::new("archs, all families, GPU");
     let some = Mode { gpu: SG, chunks: &[7], ..F32 };
     let each = Mode { gpu: BASE, chunks: &[1], n_seq: 2, ..F32 };
-    // By default both with subgroups, in the pipelines of two sequences: compiling takes the time.
-    let both = Mode { gpu: SG, chunks: &[7, 1], n_seq: 2, ..F32 };
+    // By default both with subgroups: compiling takes the time.
+    let both = Mode { gpu: SG, chunks: &[7, 1], ..F32 };
     for mode in if full() { vec![some, each] } else { vec![both] } {
         let subgroup = (mode.gpu == SG).then_some((8, 8));
-        let chosen = if full() { FAMILIES.to_vec() } else { covering(FAMILIES, subgroup, 8) };
+        let chosen = if full() { FAMILIES.to_vec() } else { covering(FAMILIES, DONE, subgroup, 8) };
         say(format!("{}: {} of {} families", describe(&mode), chosen.len(), FAMILIES.len()));
         check_some(&[mode], |_| chosen.clone());
     }
@@ -662,8 +666,8 @@ fn logits_with_any_type_of_cache_match_the_golden_ones() {
     for (nth, (ty, limit)) in OTHER_KV.iter().enumerate() {
         let mode = Mode { kv: KvType::both(*ty), limit: *limit, moe: None, chunks: &[48, 1], ..F32 };
         modes.push(mode);
-        // By default the first type on one device with one model.
-        let on_gpu = in_turns(nth, &[SG, BASE]).into_iter().filter(|_| full() || nth == 0);
+        // By default only the two different ones below.
+        let on_gpu = in_turns(nth, &[SG, BASE]).into_iter().filter(|_| full());
         for gpu in on_gpu {
             let models = in_turns(nth, &FIXTURES[..5]).into_iter().map(|name| (name, *limit));
             check_some(&[Mode { gpu, ..mode }], |_| models.clone().collect());
@@ -673,7 +677,11 @@ fn logits_with_any_type_of_cache_match_the_golden_ones() {
     let mode = Mode { kv, limit: 7e-5, moe: None, chunks: &[48, 7], ..F32 };
     modes.push(mode);
     check_some(&[Mode { gpu: SG_CHECKED, ..mode }], |_| vec![(FIXTURES[0], mode.limit)]);
-    check(&modes);
+    // By default one model for each type.
+    for (nth, mode) in modes.iter().enumerate() {
+        let models = in_turns(nth, &FIXTURES[..5]).into_iter().map(|name| (name, mode.limit));
+        check_some(&[*mode], |_| models.clone().collect());
+    }
 }
 
 /// Single tokens use other kernels than batches, and long sequences others than short ones.
@@ -709,7 +717,7 @@ fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
         };
         compare("pieces of 64", &found, &expected, MANY);
         // Around 128 and 256 tokens too; from the end, because only the end can be truncated.
-        for (from, to) in [(290, 300), (252, 262), (124, 134), (1, 8)] {
+        for (from, to) in one_in(2, [(290, 300), (252, 262), (124, 134), (1, 8)]) {
             runner.truncate(from);
             let one = block_on(runner.eval_all(&tokens[from..to], 1)).expect("tokens run");
             let case = format!("{from} to {to} one by one");

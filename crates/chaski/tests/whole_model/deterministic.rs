@@ -97,7 +97,7 @@ fn bits_of_a_token_do_not_depend_on_what_runs_with_it() {
     let targets = targets();
     let caches = [KvType::F32, KvType::F16, KvType::both(GgmlType::Q8_0)];
     let mut n_other = 0;
-    for (nth, name) in one_in(5, FAMILIES.iter().enumerate()).filter(|(_, name)| wanted(name)) {
+    for (nth, name) in one_in(10, FAMILIES.iter().enumerate()).filter(|(_, name)| wanted(name)) {
         let f = Fixture::load(name);
         let kv = caches[nth % caches.len()];
         for (device, target) in in_turns(nth, &targets) {

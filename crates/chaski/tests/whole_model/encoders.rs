@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::archs::{Edit, Fixture, GELU, open, wanted};
 use crate::common::{
-    Failures, Timed, block_on, build, chain, fixture, full, gpu_sets, greedy, left_for_full, nmse, read_json,
-    say, shared_gpu,
+    Failures, Timed, block_on, build, chain, fixture, full, gpu_sets, greedy, in_turns, left_for_full, nmse,
+    read_json, say, shared_gpu,
 };
 use crate::stages::gpus;
 
@@ -85,8 +85,8 @@ fn vectors_and_scores_match_the_golden_ones() {
         let mut references = Service::of(load(&model, None, Some(ActivationPrecision::F32)), &model);
         let found = references.embed(&[&f.tokens], Pooling::None, VectorNorm::None);
         check("CPU, references", &found[0].vectors.concat(), of_tokens);
-        // By default every second of them on a GPU.
-        let on_gpu = gpu_sets().iter().map(|set| Some(*set)).filter(|_| full() || nth % 2 == 0);
+        // By default every fourth of them on a GPU.
+        let on_gpu = gpu_sets().iter().map(|set| Some(*set)).filter(|_| full() || nth % 4 == 0);
         let sets: Vec<Option<FeatureSet>> = [None].into_iter().chain(on_gpu).collect();
         let mut services: Vec<Service> = sets.iter().map(|set| Service::new(&model, *set)).collect();
         let word = |set: &Option<FeatureSet>| set.map_or("CPU", FeatureSet::word);
@@ -122,7 +122,7 @@ fn a_text_has_the_same_vector_alone_and_beside_others() {
         let on_gpu = gpu_sets().iter().map(|set| Some(*set));
         for set in [None].into_iter().chain(on_gpu.filter(|_| full() || nth == 0)) {
             let mut service = Service::new(&model, set);
-            for pooling in [Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::None] {
+            for pooling in in_turns(nth, &[Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::None]) {
                 let together = service.embed(&texts, pooling, VectorNorm::P(2));
                 for (text, found) in texts.iter().zip(&together) {
                     let alone = service.embed(&[text], pooling, VectorNorm::P(2)).remove(0);
@@ -330,10 +330,12 @@ fn texts_and_pairs_are_those_of_another_engine() {
     let text = |pair: &Value, name: &str| pair[name].as_str().expect("a text").to_owned();
     for device in [DeviceChoice::Cpu, DeviceChoice::Gpu(None)] {
         let source = Source::path(fixture("encoders/reranker.gguf"));
+        // By default every second one on a GPU.
+        let n = if full() || device == DeviceChoice::Cpu { 1 } else { 2 };
         let mut engine = build(Engine::builder(source).device(device));
         let ranker = Ranker::of(engine.model()).expect("a reranker");
         let mean = EmbedOptions { pooling: Some(Pooling::Mean), norm: VectorNorm::None };
-        for pair in pairs {
+        for pair in pairs.iter().step_by(n) {
             let (query, document) = (text(pair, "query"), text(pair, "document"));
             let tokens =
                 ranker.tokens(engine.tokenizer().within(usize::MAX), &query, &document).expect("a tokenizer");

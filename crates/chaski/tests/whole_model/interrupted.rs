@@ -4,7 +4,7 @@ use chaski::options::Speculation;
 use chaski::serve::Event;
 use chaski::{Engine, GenerateOptions, Generation, Grammar, SamplerParams};
 
-use crate::common::{Failures, Timed, block_on, build, chain, default_engine, greedy, one_in, text};
+use crate::common::{Failures, Timed, block_on, build, chain, default_engine, full, greedy, one_in, text};
 use crate::serve::{outcome, ready, seeded};
 
 const PROMPT: &str = "Once upon a time";
@@ -88,7 +88,7 @@ fn all_requests_of_a_service_go_on_as_if_nothing_had_happened() {
         ("greedy", PROMPT.to_owned(), greedy(14)),
         ("seeded", "One day, Lily".to_owned(), seeded(5, 14)),
         ("constrained", PROMPT.to_owned(), GenerateOptions { grammar: words, ..greedy(14) }),
-        ("a long prompt", story.repeat(8) + "One day she", greedy(10)),
+        ("a long prompt", story.repeat(if full() { 8 } else { 6 }) + "One day she", greedy(6)),
     ];
     let mut single = build(engine(1));
     let expected = requests.each_ref().map(|(way, prompt, options)| {

@@ -112,7 +112,7 @@ fn perplexity_of_small_llamas_is_the_golden_one_in_every_format() {
     let text = read_text(&folder.join("../corpus/tinystories-clean-20k.txt"));
     let list = read_text(&folder.join("perplexity.txt"));
     let mut failures = Failures::default();
-    for (file, first) in one_in(4, SMALL) {
+    for (file, first) in one_in(8, SMALL) {
         let path = folder.join(file);
         close(&mut failures, file, measure(&path, GPU, &text, 256, Some(1)), *first, FIRST_WINDOW);
         if full() {

@@ -7,7 +7,7 @@ use chaski::{
     DeviceChoice, Engine, EngineBuilder, GenerateOptions, Grammar, Handle, KvType, SamplerParams, Stats,
 };
 
-use crate::common::{Timed, block_on, default_engine, say};
+use crate::common::{Timed, block_on, default_engine, in_turns, say};
 use crate::serve::outcome;
 
 const LIST: &str = "Lily has a red ball. Tom has a red ball. Lily has";
@@ -47,11 +47,11 @@ fn drafts_change_no_text() {
     let _t = Timed::new("speculation, texts");
     let mut engine = build(default_engine());
     let drawn = SamplerParams { seed: Some(3), ..SamplerParams::default() };
-    for (prompt, sampler) in [(LIST, SamplerParams::greedy()), (FREE, drawn)] {
+    for (nth, (prompt, sampler)) in [(LIST, SamplerParams::greedy()), (FREE, drawn)].into_iter().enumerate() {
         let greedy = sampler.temp <= 0.0;
         let (text, logprobs, stats) = answer(&mut engine, prompt, options(sampler.clone(), None));
         assert_eq!((stats.n_drafted, logprobs.len()), (0, stats.n_token));
-        for n_max in [1, 6] {
+        for n_max in in_turns(nth, &[6, 1]) {
             let ahead = Speculation { n_max, n_match: 1, ..Speculation::default() };
             let mut check = |draft: Option<Engine>, what: &str| {
                 engine.clear();

@@ -11,7 +11,7 @@ use chaski::steps::{Executor as _, Input, Outputs, Row, Step, Want};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, open};
-use crate::common::{Failures, Timed, block_on, nmse, shared_gpu};
+use crate::common::{Failures, Timed, block_on, full, nmse, shared_gpu};
 use crate::stages::gpus;
 
 /// KV cache only, recurrent state, windows, experts.
@@ -102,7 +102,10 @@ fn rows_of_several_sequences_give_what_each_gives_alone() {
         let f = Fixture::load(name);
         let ways = [(None, 0), (Some(FeatureSet::Sg), 0), (Some(FeatureSet::Sg), 1)];
         // Steps with offloaded experts run when they are read.
-        for (set, on_cpu) in ways.into_iter().filter(|way| way.1 == 0 || name.ends_with("moe")) {
+        // By default the others are on a device in `masks_follow_tokens_that_the_device_chose` and in `stages`.
+        let is_on_gpu = full() || ["llama-plain", "gpt-oss-moe"].contains(&name);
+        let ways = ways.into_iter().filter(|way| way.0.is_none() || is_on_gpu);
+        for (set, on_cpu) in ways.filter(|way| way.1 == 0 || name.ends_with("moe")) {
             let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
             let device = format!("{}, {on_cpu} layers offloaded", set.map_or("CPU", FeatureSet::word));
             let mut r = runner(&f, &target, on_cpu);
@@ -221,7 +224,9 @@ fn masks_follow_tokens_that_the_device_chose() {
 #[test]
 fn a_step_without_rows_and_a_read_without_a_step_are_errors() {
     let f = Fixture::load("llama-plain");
-    for target in [Target::Cpu, Target::Gpu(shared_gpu(FeatureSet::Base, false))] {
+    // By default the set whose pipelines other tests compile.
+    let set = if full() { FeatureSet::Base } else { FeatureSet::Sg };
+    for target in [Target::Cpu, Target::Gpu(shared_gpu(set, false))] {
         let mut r = runner(&f, &target, 0);
         assert!(matches!(r.submit(&Step::default()), Err(ModelError::NoRows)));
         assert!(matches!(block_on(r.read()), Err(ModelError::NoStep)));
