@@ -19,7 +19,22 @@ use super::report::{Binary, Outcome, Skip, Test};
 use super::watch::{Signs, watch};
 
 /// The longest binaries, which start first, so that only short ones remain at the end.
-const LONG: &[&str] = &["whole_model", "ops", "serve", "plans", "cli", "chaski", "chaski_runtime"];
+const LONG: &[&str] = &[
+    "whole_model",
+    "cli",
+    "ops",
+    "http",
+    "sim",
+    "kernels",
+    "hostile",
+    "schedules",
+    "xtask",
+    "chaski",
+    "chaski_text",
+    "plans",
+    "serve",
+    "chaski_runtime",
+];
 
 /// Binaries in which Mesa's software device compiles far longer than it runs, so it does without optimizations. What
 /// models compile runs many times.

@@ -9,23 +9,29 @@ use super::build::{self, cases, package, run};
 use super::kernels;
 use crate::mesa;
 
-/// Tests that need a browser: kernels, the engine on both devices, downloads, answers as elements, the page, and that
-/// of the server, tabs as workers of a swarm.
+/// Tests that need a browser: kernels, the engine on both devices and for several answers, downloads, grammars, tabs
+/// that share an engine, the page, and that of the server, tabs as workers of a swarm. By default files leave out what is
+/// like the rest of them (`PART`).
 const IN_BROWSER: &[&str] = &[
-    "kernels", "cases", "loading", "facts", "engine", "cpu", "several", "loras", "grammar", "folder",
-    "shared", "prose", "page", "served", "swarm",
+    "kernels", "cases", "loading", "engine", "cpu", "several", "grammar", "shared", "page", "served", "swarm",
 ];
-/// Further tests: bundles, clients of OpenAI, threads, other devices and browsers, large models, the whole page and its
-/// pictures.
-const MORE: &[&str] =
-    &["bundle", "starters", "fetch", "memory", "threads", "devices", "recover", "chat", "look", "browsers"];
+/// Further tests: facts of models, LoRAs and drafts, folders of safetensors, answers as elements, bundles, clients of
+/// OpenAI, threads, other devices and browsers, large models, the whole page and its pictures.
+const MORE: &[&str] = &[
+    "facts", "loras", "folder", "prose", "bundle", "starters", "fetch", "memory", "threads", "devices",
+    "recover", "chat", "look", "browsers",
+];
+
+/// Tells tests that they run in part.
+const PART: &str = "CHASKI_TEST_PART";
 
 /// Bits of a vector of lavapipe: with 128, subgroups have four threads, and kernels are compiled in a third of the time
 /// that the processor's own width takes.
 const WIDTH: &str = "LP_NATIVE_VECTOR_WIDTH";
 
 /// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once
-/// `modules` are installed, and those for Dawn in Node; with `whole` also those of `MORE`, and with the release module.
+/// `modules` are installed, and the engine's in Node; with `whole` also those of `MORE`, what files leave out otherwise,
+/// those in Dawn for Node, and with the release module.
 /// `program` is the command `chaski`, whose server has a page.
 ///
 /// # Errors
@@ -56,10 +62,14 @@ pub(crate) fn test(
         if full {
             command.env("CHASKI_TEST_FULL", "1");
         }
+        if !whole {
+            command.env(PART, "1");
+        }
         command
     };
-    match mesa::lavapipe(install) {
-        Ok(driver) => {
+    match whole.then(|| mesa::lavapipe(install)) {
+        None => run(&mut node(&["node-engine"])).context("tests in Node")?,
+        Some(Ok(driver)) => {
             let mut tests = node(&["dawn", "node-engine"]);
             tests.envs(driver.env());
             if !full && std::env::var_os(WIDTH).is_none() {
@@ -67,10 +77,16 @@ pub(crate) fn test(
             }
             run(&mut tests).context("tests in Dawn for Node")?
         }
-        Err(e) => {
+        Some(Err(e)) => {
             println!("SKIPPED: tests in Dawn for Node: {e:#}");
             run(&mut node(&["node-engine"])).context("tests in Node")?;
         }
+    }
+    if !whole {
+        let more = MORE.join(", ");
+        println!(
+            "SKIPPED: in the browser {more}, and parts of other files, and Dawn for Node: `cargo xtask test web`"
+        );
     }
     let files = [IN_BROWSER, if whole { MORE } else { &[] }].concat();
     // The tests run in the package's folder.

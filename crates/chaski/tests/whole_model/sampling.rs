@@ -12,7 +12,7 @@ use chaski_runtime::{Column, ColumnOutput};
 use chaski_text::Sampler;
 
 use crate::common::{
-    Failures, Timed, block_on, build, default_engine, full, greedy, in_turns, left_for_full, text,
+    Failures, Timed, block_on, build, default_engine, full, greedy, in_turns, left_for_full, one_in, text,
 };
 use crate::golden_text::{ANSWER, PROMPT};
 use crate::serve::outcome;

@@ -1,12 +1,23 @@
+use std::sync::LazyLock;
+
 use clap::CommandFactory as _;
 
 use super::*;
 use crate::Cli;
 
+/// A copy of the command: tests parse thousands of lines, and to make it anew takes most of their time.
+fn command() -> Command {
+    static COMMAND: LazyLock<Command> = LazyLock::new(Cli::command);
+    COMMAND.clone()
+}
+
 fn built() -> Command {
-    let mut root = Cli::command();
-    root.build();
-    root
+    static BUILT: LazyLock<Command> = LazyLock::new(|| {
+        let mut root = command();
+        root.build();
+        root
+    });
+    BUILT.clone()
 }
 
 fn sources(variables: &[(&str, &str)], file: &[(Option<&str>, &str, &str)]) -> Sources {
@@ -32,8 +43,8 @@ fn list_in_file(key: &str, list: &[String]) -> Sources {
 /// The words of an option, as the command line and the sources have it.
 fn words(line: &str, sources: &Sources, id: &str) -> Result<Vec<String>, String> {
     let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-    let matches = Cli::command().try_get_matches_from(&args).map_err(|e| e.to_string())?;
-    let matches = parse(&args, matches, &built(), Cli::command(), sources).map_err(|Usage(e)| e)?;
+    let matches = command().try_get_matches_from(&args).map_err(|e| e.to_string())?;
+    let matches = parse(&args, matches, &built(), command(), sources).map_err(|Usage(e)| e)?;
     let (_, of) = matches.subcommand().unwrap();
     let raw = of.get_raw(id).into_iter().flatten();
     Ok(raw.map(|word| word.to_string_lossy().into_owned()).collect())

@@ -8,7 +8,7 @@ mod moe;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chaski_graph::Graph;
-use chaski_kernels::check::workgroup;
+use chaski_kernels::check::{Workgroup, workgroup};
 use chaski_kernels::step;
 use chaski_runtime::kernels::{Caps, CoopShape, KV_TYPES, QKV_PAIRS};
 use chaski_runtime::plan::{
@@ -649,13 +649,14 @@ fn work_counts_every_weight_once_and_every_key() {
 
 #[test]
 fn dispatches_stay_within_the_device() {
-    every_case(|case, caps, _, made| check_device(case, caps, made));
+    let mut sized = HashMap::new();
+    every_case(|case, caps, _, made| check_device(case, caps, made, &mut sized));
 }
 
 /// Grids, bindings, constants and buffers of all segments.
-fn check_device(case: &str, caps: &Caps, made: &Made) {
+/// Kernels are in `sized` once naga has read them.
+fn check_device(case: &str, caps: &Caps, made: &Made, sized: &mut HashMap<&'static str, Workgroup>) {
     let s = &made.segments;
-    let mut sized = HashMap::new();
     let mut all = runs(s);
     all.push(("adjust", s.adjust.iter().collect(), 1));
     all.push(("argmax", s.argmax.iter().collect(), 1));

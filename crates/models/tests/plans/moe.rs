@@ -1,6 +1,6 @@
 //! Mixtures of experts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chaski_runtime::kernels::Caps;
 use chaski_runtime::plan::{PlanConfig, Planned, Slot, dispatches};
@@ -74,9 +74,9 @@ fn a_moe_takes_six_to_eight_dispatches_a_layer() {
 
 #[test]
 fn buffers_hold_whole_experts_and_every_run_reads_each_once() {
-    let (mut n_split, mut n_apart) = (0, 0);
+    let (mut n_split, mut n_apart, mut sized) = (0, 0, HashMap::new());
     every_moe(|case, _, caps, _, made| {
-        check_device(case, caps, made);
+        check_device(case, caps, made, &mut sized);
         for g in made.groups.groups.iter().filter(|g| g.n_expert > 1) {
             let share: u32 = g.members.iter().map(|(id, _)| made.graph.weights[id.0].expert_rows()).sum();
             assert_eq!(share * g.n_expert, g.n_row, "{case}");

@@ -1,6 +1,6 @@
 // Cases of every operation against their references, with the kernels as browsers get them, on Chromium's software GPU.
 //
-// `cargo xtask test web` builds them into the folder that CHASKI_CASES names. By default as many run as four seconds have
+// `cargo xtask test web` builds them into the folder that CHASKI_CASES names. By default as many run as two seconds have
 // room for, of every operation at least one; CHASKI_TEST_FULL=1 runs all. CHASKI_OP names operations to run alone, CHASKI_CASE
 // a word in the labels of their cases, which then all run.
 
@@ -15,7 +15,7 @@ const full = Boolean(Number(process.env.CHASKI_TEST_FULL ?? 0));
 const only = process.env.CHASKI_OP ?? "";
 const word = process.env.CHASKI_CASE ?? "";
 /** Milliseconds that cases may take unless all run; what makes their inputs comes on top. */
-const TIME = 4_000;
+const TIME = 2_000;
 let [server, browser, page] = [];
 
 before(async () => {

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { stat, readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { launch, sendFile, serve } from "./browser.js";
-import { MODEL, MODEL_FILE as FILE, MODELS, OTHER_BROWSER, open } from "./page.js";
+import { LEFT_FOR_FULL, MODEL, MODELS, OTHER_BROWSER, MODEL_FILE as FILE, open } from "./page.js";
 import { split } from "./split.js";
 
 const full = Boolean(Number(process.env.CHASKI_TEST_FULL ?? 0));
@@ -83,7 +83,7 @@ test("a cut connection goes on where it ended", async () => {
   assert.equal((await stored("cut.gguf")).sha256, sha256);
 });
 
-test("a cut connection goes on where the page's own origin passes requests on to another one", async () => {
+test("a cut connection goes on where the page's own origin passes requests on to another one", { skip: LEFT_FOR_FULL }, async () => {
   const [seen, bytes] = [[], await readFile(FILE)];
   const cors = { "access-control-allow-origin": "*", "last-modified": "Wed, 21 Oct 2015 07:28:00 GMT" };
   const cdn = await serve({}, (request, response) => {
@@ -144,7 +144,7 @@ test("a wrong hash is an error, and nothing of the file is used", async () => {
   assert.equal(await download(`${MODEL}?hash`, { sha256: { "storyteller-Q4_K_M.gguf": sha256 } }), null);
 });
 
-test("a hash that nothing would check is refused", async () => {
+test("a hash that nothing would check is refused", { skip: LEFT_FOR_FULL }, async () => {
   const name = "storyteller-Q4_K_M.gguf";
   for (const hashes of [sha256, 5, { other: sha256 }, { [name]: 5 }, { [name]: "" }]) {
     assert.equal((await download(MODEL, { sha256: hashes })).code, "bad_request", JSON.stringify(hashes));
@@ -173,7 +173,7 @@ test("refusals, missing files and dead servers are told apart", async () => {
   assert.equal((await download("hf:nonsense")).code, "bad_request");
 });
 
-test("reading by ranges has the errors of a download, and goes on after a moment's failure", async () => {
+test("reading by ranges has the errors of a download, and goes on after a moment's failure", { skip: LEFT_FOR_FULL }, async () => {
   const inspect = (url, options) => t.page.evaluate(([url, options]) => failure(chaski.inspect(url, { retryMs: 10, ...options })), [url, options]);
   for (const [status, code] of [[500, "network"], [503, "network"], [429, "network"], [416, "download_failed"], [204, "download_failed"], [403, "forbidden"]]) {
     odd = (request, response) => response.writeHead(status).end();
@@ -240,7 +240,7 @@ test("a head without an end is given up", { skip: full ? false : "SKIPPED: half 
   assert.match(endless.hint, /models.download/, JSON.stringify(endless));
 });
 
-test("a server that allows simple requests alone is resumed, and read anew where it refuses ranges", async () => {
+test("a server that allows simple requests alone is resumed, and read anew where it refuses ranges", { skip: LEFT_FOR_FULL }, async () => {
   const [seen, bytes, cors] = [[], await readFile(FILE), { "access-control-allow-origin": "*" }];
   let ranges = true;
   const cdn = await serve({}, (request, response) => {
@@ -284,7 +284,7 @@ test("a full disk is an error with the bytes that are missing", { skip: OTHER_BR
   assert.equal(await download(`${MODEL}?full`), null);
 });
 
-test("an address is stored and read on the page's own thread, too", async () => {
+test("an address is stored and read on the page's own thread, too", { skip: LEFT_FOR_FULL }, async () => {
   odd = (request, response) => response.end("GGUF, and then nothing that is a model");
   const create = (worker) =>
     t.page.evaluate((worker) => failure(chaski.Engine.create({ model: "/odd/none.gguf", worker, offline: false })), worker);
@@ -302,7 +302,7 @@ test("a file that ended early is not kept when nobody knew its length", async ()
   assert.equal(await stored("short.gguf"), null);
 });
 
-test("a page on plain http reads from the server, and is told why it stores nothing", { skip: OTHER_BROWSER }, async () => {
+test("a page on plain http reads from the server, and is told why it stores nothing", { skip: OTHER_BROWSER || LEFT_FOR_FULL }, async () => {
   const browser = await launch(["--host-resolver-rules=MAP plain.test 127.0.0.1"]);
   const page = await browser.context.newPage();
   await page.goto(t.server.origin.replace("127.0.0.1", "plain.test"));
@@ -402,7 +402,7 @@ test("what is stored is taken without the network, and only then if offline", as
   assert.equal(asked.length, 0);
 });
 
-test("a repository's file is found by its quantisation, and its hash is known", async () => {
+test("a repository's file is found by its quantisation, and its hash is known", { skip: LEFT_FOR_FULL }, async () => {
   const sha = sha256;
   const hub = await serve(MODELS, (request, response, url) => {
     const cors = { "access-control-allow-origin": "*", "access-control-allow-headers": "*", "access-control-expose-headers": "*" };

@@ -8,6 +8,8 @@ export const REPOSITORY = fileURLToPath(new URL("../../../..", import.meta.url))
 export const OTHER_BROWSER = process.env.CHASKI_BROWSER && "only Chromium can be told to";
 /** A reason why WebKitGTK skips a test, and false elsewhere. */
 export const webkitLacks = (what) => process.env.CHASKI_BROWSER === "webkit" && `WebKitGTK lacks ${what}`;
+/** A reason why `cargo xtask test` skips a test that `cargo xtask test web` and full runs have, and false there. */
+export const LEFT_FOR_FULL = Boolean(Number(process.env.CHASKI_TEST_PART ?? 0)) && "SKIPPED: for want of a full run (CHASKI_TEST_FULL=1)";
 /** The folder of the default model, as a root of servers; the model's address there, and its file. */
 export const MODELS = { model: `${REPOSITORY}crates/chaski/model` };
 export const MODEL = "/model/storyteller-Q4_K_M.gguf";

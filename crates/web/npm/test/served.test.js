@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, afterEach, before, test } from "node:test";
 import { launch } from "./browser.js";
-import { MODEL_FILE, REPOSITORY } from "./page.js";
+import { LEFT_FOR_FULL, MODEL_FILE, REPOSITORY } from "./page.js";
 
 const PROGRAM = process.env.CHASKI_PROGRAM ?? `${REPOSITORY}/target/debug/chaski`;
 
@@ -145,7 +145,7 @@ test("a server that is gone is told, before an answer and within one", async () 
   assert.match(await text("#trouble"), /cannot be reached/);
 });
 
-test("a model that is being loaded is waited for, and errors are said in the server's words", async () => {
+test("a model that is being loaded is waited for, and errors are said in the server's words", { skip: LEFT_FOR_FULL }, async () => {
   await open();
   await ready();
   const json = { "content-type": "application/json" };
@@ -229,7 +229,7 @@ test("a server that wants a key gets it, once", async () => {
   assert.ok(asked.every((url) => !url.includes("secret")));
 });
 
-test("a conversation longer than the context goes on, and what is refused is said", async () => {
+test("a conversation longer than the context goes on, and what is refused is said", { skip: LEFT_FOR_FULL }, async () => {
   await open("-c", "96");
   await ready();
   const ask = async (words, maxTokens) => {
@@ -252,7 +252,7 @@ test("a conversation longer than the context goes on, and what is refused is sai
   assert.ok(await page.evaluate(() => document.querySelector("#settings-dialog").open && document.querySelector("#tools").matches(":invalid")));
 });
 
-test("models are chosen, and loaded when they are asked", async (t) => {
+test("models are chosen, and loaded when they are asked", { skip: LEFT_FOR_FULL }, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "chaski-models-"));
   t.after(() => rm(folder, { recursive: true }));
   for (const name of ["one", "two"]) await copyFile(MODEL_FILE, join(folder, `${name}.gguf`));

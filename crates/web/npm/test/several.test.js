@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { text, texts, withEntries } from "./gguf.js";
-import { MODEL, MODEL_FILE, open } from "./page.js";
+import { LEFT_FOR_FULL, MODEL, MODEL_FILE, open } from "./page.js";
 
 /** The default model as one that ranks: how much likelier `a` is than `b` behind a template. */
 const RERANKER = "/reranker.gguf";
@@ -110,7 +110,7 @@ test("sequences are counted in memory, and an odd number is refused", async () =
   assert.deepEqual(found.bad, Array(3).fill("bad_request"));
 });
 
-test("several answers share the batches of a GPU", { timeout: 300_000 }, async () => {
+test("several answers share the batches of a GPU", { timeout: 300_000, skip: LEFT_FOR_FULL }, async () => {
   const found = await t.page.evaluate(async (model) => {
     const own = await chaski.Engine.create({ model, device: "gpu", contextLength: 128, sequences: 2 });
     const several = await together(own, PROMPTS.slice(0, 2));

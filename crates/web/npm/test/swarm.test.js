@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, afterEach, before, test } from "node:test";
 import { launch, serve } from "./browser.js";
-import { OTHER_BROWSER, PACKAGE, REPOSITORY } from "./page.js";
+import { LEFT_FOR_FULL, OTHER_BROWSER, PACKAGE, REPOSITORY } from "./page.js";
 
 const PROGRAM = process.env.CHASKI_PROGRAM ?? `${REPOSITORY}/target/debug/chaski`;
 const TOKEN = "0f".repeat(16);
@@ -181,7 +181,7 @@ test("nothing joins without a click, a tab shows what it gives, and stops at a c
   assert.ok(await page.isVisible("#join"));
 });
 
-test("a tab is closed in the midst of a text, which goes on", { skip, timeout: 2 * LONG }, async () => {
+test("a tab is closed in the midst of a text, which goes on", { skip: skip || LEFT_FOR_FULL, timeout: 2 * LONG }, async () => {
   const h = await hub();
   const expected = await ask(h.http, 64);
   const pages = [await open(h.link), await open(h.link)];
@@ -199,7 +199,7 @@ test("a tab is closed in the midst of a text, which goes on", { skip, timeout: 2
   assert.ok((await number(pages[1], "#tasks")) > 8);
 });
 
-test("another token is refused, and so is a page of another origin unless the hub allows it", { skip, timeout: 2 * LONG }, async (t) => {
+test("another token is refused, and so is a page of another origin unless the hub allows it", { skip: skip || LEFT_FOR_FULL, timeout: 2 * LONG }, async (t) => {
   const other = await serve({ npm: PACKAGE }, (request, response, url) => {
     if (url.pathname !== "/") return false;
     response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>another page</title>");
@@ -249,7 +249,7 @@ test("another token is refused, and so is a page of another origin unless the hu
   await until(() => allowing.status().workers.length === 0, "it has left");
 });
 
-test("a tab that comes back has the experts that it kept", { skip, timeout: 3 * LONG }, async () => {
+test("a tab that comes back has the experts that it kept", { skip: skip || LEFT_FOR_FULL, timeout: 3 * LONG }, async () => {
   const h = await hub("--swarm-replicas", "1");
   const fetched = async (page) => {
     const paths = [];
@@ -306,7 +306,7 @@ test("a tab that comes back has the experts that it kept", { skip, timeout: 3 * 
   assert.deepEqual(await kept(second), []);
 });
 
-test("a lost GPU and a hub that is gone are told, and the tab comes back", { skip, timeout: 2 * LONG }, async () => {
+test("a lost GPU and a hub that is gone are told, and the tab comes back", { skip: skip || LEFT_FOR_FULL, timeout: 2 * LONG }, async () => {
   const h = await hub("--swarm-replicas", "1");
   const page = await open(h.link);
   await page.evaluate(() => {
@@ -329,7 +329,7 @@ test("a lost GPU and a hub that is gone are told, and the tab comes back", { ski
 });
 
 // A hidden tab says so, and gets no units while others could have them.
-test("a hidden tab hands its units over, and gets some again when it is seen", { skip, timeout: 2 * LONG }, async () => {
+test("a hidden tab hands its units over, and gets some again when it is seen", { skip: skip || LEFT_FOR_FULL, timeout: 2 * LONG }, async () => {
   const h = await hub("--swarm-replicas", "1");
   const [page, other] = [await open(h.link), await open(h.link)];
   await joined(page);
