@@ -68,6 +68,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
         sort(tid);
     }
+
     if (tid == 0u) {
         let row = group.x;
         let seq = seq_of(row);

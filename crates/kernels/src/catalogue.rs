@@ -73,6 +73,7 @@ pub static OPS: &[Op] = &delivered([
     ops::rwkv_wkv6::OP,
     ops::rwkv_wkv7::OP,
     ops::sample::OP,
+    ops::sample_wide::OP,
     ops::scale::OP,
     ops::set::OP,
     ops::set_rows::OP,

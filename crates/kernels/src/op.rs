@@ -110,7 +110,7 @@ impl Op {
 }
 
 /// Operations with fewer threads in [`FeatureSet::Alone`].
-const NARROW: [&str; 3] = ["argmax", "rms_norm", "sample"];
+const NARROW: [&str; 4] = ["argmax", "rms_norm", "sample", "sample_wide"];
 
 impl Op {
     /// Name of the kernel of a variant.

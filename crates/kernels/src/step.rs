@@ -85,8 +85,8 @@ impl Choice {
 
     /// The effect of choosing a token for every pick, on a step buffer and on the rings of all sequences.
     /// | Each token is appended to its sequence and its ring. With one pick, the next step is that token alone, at the
-    /// next position; with several, columns that are picks of their own index advance in place. The kernels `argmax`
-    /// and `sample` do the same.
+    /// next position; with several, columns that are picks of their own index advance in place. The kernels `argmax`,
+    /// `sample` and `sample_wide` do the same.
     pub fn advance(&self, words: &mut [u32], rings: &mut [u32], tokens: &[u32]) {
         for (row, token) in tokens.iter().enumerate() {
             let picked = words[self.picks as usize + row] as usize;

@@ -116,7 +116,9 @@ impl Case {
             list(format!("prompt of at most {} tokens", p.max_col), &p.body, &[&head.pick, &head.head]);
         }
         if self.name == DENSE.name {
-            list("sampling".into(), &[], &[&made.take_chosen, &made.adjust, &made.argmax, &made.sample]);
+            let samplers: [&[_]; 5] =
+                [&made.take_chosen, &made.adjust, &made.argmax, &made.sample, &made.sample_wide];
+            list("sampling".into(), &[], &samplers);
         }
         out
     }

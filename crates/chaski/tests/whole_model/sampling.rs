@@ -257,7 +257,7 @@ fn adjusted_draws_are_those_of_the_references() {
     failures.conclude();
 }
 
-/// Probabilities of the candidates, from the definition: the best `top_k`, of these the fewest that reach `top_p`, of
+/// Probabilities of the candidates, from the definition: the best `top_k` (0: all), of these the fewest that reach `top_p`, of
 /// these all with at least `min_p` of the best one's probability; then the temperature.
 fn distribution(logits: &[f32], p: &SampleParams) -> Vec<(usize, f64)> {
     let shares = |of: &[(usize, f64)]| {
@@ -267,7 +267,9 @@ fn distribution(logits: &[f32], p: &SampleParams) -> Vec<(usize, f64)> {
     };
     let mut all: Vec<(usize, f64)> = logits.iter().map(|l| f64::from(*l)).enumerate().collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
-    all.truncate(p.top_k as usize);
+    if p.top_k > 0 {
+        all.truncate(p.top_k as usize);
+    }
     let probability = shares(&all);
     let before = |i: usize| probability[..i].iter().sum::<f64>();
     let kept =
@@ -290,9 +292,23 @@ fn a_seed_gives_the_same_text_on_the_device_and_on_the_cpu() {
     let prompt = encode(&gpu, PROMPT);
     let mut failures = Failures::default();
     let mut texts = Vec::new();
-    let n_seed = if full() { 4 } else { 2 };
-    for seed in 0..n_seed {
-        let params = SamplerParams { seed: Some(seed), temp: 1.1, ..SamplerParams::default() };
+    let d = SamplerParams { temp: 1.1, ..SamplerParams::default() };
+    let no_top_k = SamplerParams { top_k: 0, top_p: 1.0, min_p: 0.0, ..d.clone() };
+    let chains = [
+        d.clone(),
+        d.clone(),
+        SamplerParams { top_p: 0.95, ..no_top_k.clone() },
+        SamplerParams { min_p: 0.05, ..no_top_k.clone() },
+        no_top_k.clone(),
+        SamplerParams { temp: 2.0, top_p: 0.98, min_p: 0.001, ..no_top_k.clone() },
+        SamplerParams { temp: 2.0, min_p: 0.0001, ..no_top_k.clone() },
+        SamplerParams { temp: 1.5, top_k: 100, ..no_top_k },
+        d.clone(),
+        d,
+    ];
+    let n_chain = if full() { chains.len() } else { chains.len() - 2 };
+    for (seed, chain) in (0..).zip(chains).take(n_chain) {
+        let params = SamplerParams { seed: Some(seed), ..chain };
         let (found, on_device) = chosen(&mut gpu, &prompt, sampler(params.clone(), N));
         let (expected, elsewhere) = chosen(&mut cpu, &prompt, sampler(params, N));
         failures.check(on_device && !elsewhere, || {
@@ -303,7 +319,7 @@ fn a_seed_gives_the_same_text_on_the_device_and_on_the_cpu() {
         texts.push(found);
     }
     texts.dedup();
-    failures.check(texts.len() == n_seed as usize, || "seeds that differ should give different texts".into());
+    failures.check(texts.len() == n_chain, || "seeds that differ should give different texts".into());
     failures.conclude();
 }
 
@@ -336,7 +352,8 @@ fn draw(model: &mut GpuModel, params: &SampleParams, (last, pos): (u32, u32), un
         model.set_draws(seq, &[*uniform]);
         columns.push(Column::token(seq, last, pos));
     }
-    let options = StepOptions { repeat: 1, n_planned: 1, choose: SampleMode::Sample };
+    let choose = if params.is_wide() { SampleMode::SampleWide } else { SampleMode::Sample };
+    let options = StepOptions { repeat: 1, n_planned: 1, choose };
     model.send_step(&columns, &vec![ColumnOutput::Choice; columns.len()], options).expect("draws");
     block_on(model.read_step()).expect("tokens").chosen
 }
@@ -365,6 +382,7 @@ fn draws_follow_the_probabilities() {
         ("plain", plain),
         ("the default chain", SampleParams { top_p: 0.95, min_p: 0.05, temp: 0.8, ..plain }),
         ("hot", SampleParams { temp: 3.0, top_k: 10, ..plain }),
+        ("all tokens", SampleParams { top_k: 0, temp: 1.5, ..plain }),
     ];
     let mut failures = Failures::default();
     for (nth, (name, params)) in cases.into_iter().enumerate() {

@@ -45,6 +45,7 @@ pub mod router;
 pub mod rwkv_wkv6;
 pub mod rwkv_wkv7;
 pub mod sample;
+pub mod sample_wide;
 pub mod scale;
 pub mod set;
 pub mod set_rows;

@@ -2,7 +2,7 @@
 
 use chaski_runtime::gpu::SampleMode;
 use chaski_runtime::kernels::adjust::{self, AdjustParams};
-use chaski_runtime::kernels::sample::{MAX_TOP_K, SampleParams};
+use chaski_runtime::kernels::sample::SampleParams;
 
 use chaski_text::{Mirostat, Sampler, SamplerKind, SamplerParams};
 
@@ -31,10 +31,6 @@ pub(crate) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static st
     if !is_argmax {
         refuse(&limits_of_chain(p))?;
     }
-    if !is_argmax && p.temp > 0.0 {
-        let fits = p.top_k > 0 && p.top_k as u32 <= MAX_TOP_K;
-        refuse(&[(!fits, "top-k is off, or above 64")])?;
-    }
     let bias: Vec<(u32, f32)> =
         sampler.bias().iter().copied().filter(|(t, _)| (*t as usize) < sampler.n_vocab()).collect();
     let n_excluded = bias.iter().filter(|(_, b)| *b == f32::NEG_INFINITY).count();
@@ -62,12 +58,16 @@ pub(crate) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static st
     });
     // At temperature 0 the chain keeps the largest logit, whatever the filters before it.
     let sample = (!is_argmax && p.temp > 0.0).then_some(SampleParams {
-        top_k: p.top_k as u32,
+        top_k: p.top_k.max(0) as u32,
         top_p: p.top_p,
         min_p: p.min_p,
         temp: p.temp,
     });
-    let choose = if sample.is_some() { SampleMode::Sample } else { SampleMode::Greedy };
+    let choose = match &sample {
+        None => SampleMode::Greedy,
+        Some(sample) if sample.is_wide() => SampleMode::SampleWide,
+        Some(_) => SampleMode::Sample,
+    };
     Ok(DeviceChain { choose, sample, adjust })
 }
 
@@ -122,6 +122,8 @@ mod tests {
             ("the default", d.clone()),
             ("penalties", penalised.clone()),
             ("penalties, greedy, no top-k", SamplerParams { temp: 0.0, top_k: 0, ..penalised.clone() }),
+            ("no top-k", SamplerParams { top_k: -1, ..d.clone() }),
+            ("a large top-k", SamplerParams { top_k: 65, ..d.clone() }),
             ("the longest window", SamplerParams { penalty_last_n: 128, ..penalised.clone() }),
             ("the most biases", SamplerParams { logit_bias: many(63), ..d.clone() }),
             ("a window that nobody looks at", SamplerParams { penalty_last_n: 1000, ..d.clone() }),
@@ -129,6 +131,8 @@ mod tests {
             let chain =
                 device_chain(&sampler(N_VOCAB, params.clone())).unwrap_or_else(|e| panic!("{what}: {e}"));
             assert_eq!(chain.sample.is_some(), params.temp > 0.0, "{what}");
+            let is_wide = what == "no top-k" || what == "a large top-k";
+            assert_eq!(chain.choose == SampleMode::SampleWide, is_wide, "{what}");
             let adjust = chain.adjust.expect("one token is excluded always");
             assert!(adjust.bias.contains(&(2, f32::NEG_INFINITY)), "{what}");
             assert_eq!(
@@ -138,8 +142,6 @@ mod tests {
             );
         }
         for (why, params) in [
-            ("top-k", SamplerParams { top_k: 0, ..d.clone() }),
-            ("top-k", SamplerParams { top_k: 65, ..d.clone() }),
             ("order", SamplerParams { samplers: vec![SamplerKind::TopK], ..d.clone() }),
             ("DRY", SamplerParams { dry_multiplier: 0.5, ..g.clone() }),
             ("128 tokens", SamplerParams { penalty_last_n: 129, ..penalised.clone() }),

@@ -146,8 +146,8 @@ impl GpuExecutor {
         let mut choose = SampleMode::Greedy;
         for row in step.rows.iter().filter(|row| matches!(row.want, Want::Choose | Want::ChooseMasked)) {
             let slot = &mut self.slots[row.seq as usize];
-            if slot.choose == SampleMode::Sample {
-                choose = SampleMode::Sample;
+            choose = choose.max(slot.choose);
+            if slot.choose > SampleMode::Greedy {
                 let draws = slot.draws.iter_mut().flat_map(|draws| draws.take(step.repeat as usize));
                 self.model.set_draws(row.seq, &draws.collect::<Vec<f32>>());
             }

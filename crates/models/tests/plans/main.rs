@@ -661,6 +661,7 @@ fn check_device(case: &str, caps: &Caps, made: &Made, sized: &mut HashMap<&'stat
     all.push(("adjust", s.adjust.iter().collect(), 1));
     all.push(("argmax", s.argmax.iter().collect(), 1));
     all.push(("sample", s.sample.iter().collect(), 1));
+    all.push(("sample_wide", s.sample_wide.iter().collect(), 1));
     let listed: HashSet<BufferSlot> = s.buffers.iter().map(|b| b.slot).collect();
     assert_eq!(listed.len(), s.buffers.len(), "{case}: a buffer is listed twice");
     for b in &s.buffers {

@@ -251,5 +251,6 @@ fn ready(devices: Devices<'_>, segments: &Segments) -> Result<ReadySegments, Run
         adjust: ready(&segments.adjust)?,
         argmax: ready(&segments.argmax)?,
         sample: ready(&segments.sample)?,
+        sample_wide: ready(&segments.sample_wide)?,
     })
 }

@@ -125,6 +125,7 @@ pub(super) struct ReadySegments {
     pub(super) adjust: ReadySegment,
     pub(super) argmax: ReadySegment,
     pub(super) sample: ReadySegment,
+    pub(super) sample_wide: ReadySegment,
 }
 
 /// All layers, in one of the plans.
@@ -194,8 +195,9 @@ impl ReadySegments {
             let heads = p.heads.iter_mut().flat_map(|h| [&mut h.pick, &mut h.head]);
             [&mut p.body].into_iter().chain(heads)
         });
-        let choice = [&mut self.mask, &mut self.adjust, &mut self.argmax, &mut self.sample];
-        decode.chain(prompt).chain([&mut self.take_chosen]).chain(choice).flatten()
+        let rest = [&mut self.take_chosen, &mut self.mask, &mut self.adjust];
+        let samplers = [&mut self.argmax, &mut self.sample, &mut self.sample_wide];
+        decode.chain(prompt).chain(rest).chain(samplers).flatten()
     }
 }
 

@@ -9,13 +9,16 @@ use super::picks::{Picks, PiecePicks};
 use crate::platform::Promise;
 use crate::step::Column;
 
-/// Sampling mode of the device.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// Sampling mode of the device; each can also do what those before it do.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SampleMode {
     /// The largest logit.
     Greedy,
-    /// With the parameters of [`GpuModel::set_sampler`](crate::gpu::GpuModel::set_sampler).
+    /// With the parameters of [`GpuModel::set_sampler`](crate::gpu::GpuModel::set_sampler), top-k of which is at most
+    /// [`MAX_TOP_K`](crate::kernels::sample::MAX_TOP_K).
     Sample,
+    /// With parameters whose top-k is off or larger, too.
+    SampleWide,
 }
 
 /// Maximum number of readbacks in flight.
@@ -29,7 +32,7 @@ pub struct StepOptions {
     /// Number of columns that kernels are chosen for, at least the actual number: part of a chunk runs with the chunk's
     /// kernels.
     pub n_planned: u32,
-    /// [`SampleMode::Sample`] unless all choosing sequences are greedy.
+    /// The largest mode of all choosing sequences.
     pub choose: SampleMode,
 }
 

@@ -353,6 +353,7 @@ impl GpuModel {
             let chooser = match step.options.choose {
                 SampleMode::Greedy => &self.ready.argmax,
                 SampleMode::Sample => &self.ready.sample,
+                SampleMode::SampleWide => &self.ready.sample_wide,
             };
             tape.run(chooser, picks.n_choice);
         }

@@ -66,8 +66,10 @@ pub struct Segments {
     pub adjust: Segment,
     /// Greedy sampling of every row.
     pub argmax: Segment,
-    /// Random sampling of every row.
+    /// Random sampling of every row, from at most [`MAX_TOP_K`](chaski_kernels::ops::sample::MAX_TOP_K) candidates.
     pub sample: Segment,
+    /// Random sampling of every row, from any number of candidates.
+    pub sample_wide: Segment,
     /// Rows that can be sampled at once.
     pub n_choice: u32,
     /// Words of the masks of as many rows.
@@ -108,8 +110,8 @@ impl Segments {
             let heads = p.heads.iter().flat_map(|h| [&h.pick, &h.head]);
             heads.chain([&p.hidden.segment])
         }));
-        let choice = [&self.take_chosen, &self.mask, &self.adjust, &self.argmax, &self.sample];
-        let rest = heads.chain(choice);
+        let samplers = [&self.argmax, &self.sample, &self.sample_wide];
+        let rest = heads.chain([&self.take_chosen, &self.mask, &self.adjust]).chain(samplers);
         let is_last = device + 1 == self.act_words.len();
         bodies.chain(rest.filter(move |_| is_last).flatten())
     }

@@ -7,6 +7,7 @@ use chaski_kernels::ops::mask::{self, Mask};
 use chaski_kernels::ops::mul_mat::MulMat;
 use chaski_kernels::ops::mul_mat_vec::FewColumns;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
+use chaski_kernels::ops::sample_wide::SampleWide;
 use chaski_kernels::ops::take_chosen::{self, TakeChosen};
 use chaski_kernels::{Caps, Format, Matrix, step};
 use ggml_format::GgmlType;
@@ -290,26 +291,51 @@ fn choosers(e: &mut Expander<'_>, s: &mut Segments, n_vocab: u32) -> Result<(), 
     e.pool.release(parts);
 
     let sample = Sample::of(n_vocab, ld, n_row, choice, caps);
-    let words = |n_list: u32| 2 * u64::from(MAX_TOP_K * n_list * n_row);
+    let (lists, n_list) = best(e, &sample)?;
+    let n_byte = 2 * f32s(MAX_TOP_K * n_list);
+    let rest = [("sampler", Slot::Sampler), ("step", Slot::Step), ("ring", Slot::Ring)];
+    let bind = [("x", Slot::Act(lists))].into_iter().chain(rest).collect();
+    e.push(sample.draw(caps, n_list)?, bind, Growth::X, "sample", 0).col(n_byte, 0);
+    e.pool.release(lists);
+    s.sample = e.take_out();
+
+    let wide = SampleWide(sample);
+    let (lists, n_list) = best(e, &sample)?;
+    let sums = e.pool.acquire(wide.sum_words());
+    let bind = vec![
+        ("x", Slot::Logits),
+        ("sampler", Slot::Sampler),
+        ("step", Slot::Step),
+        ("sums", Slot::Act(sums)),
+    ];
+    e.push(wide.sum(caps)?, bind, Growth::Y, "sample_wide", 0).col(f32s(n_vocab), 0);
+    let inputs = [("x", Slot::Logits), ("lists", Slot::Act(lists)), ("sums", Slot::Act(sums))];
+    let bind = inputs.into_iter().chain(rest).collect();
+    // It seldom reads the logits.
+    e.push(wide.draw(caps, n_list)?, bind, Growth::X, "sample_wide", 0).col(n_byte, 0);
+    e.pool.release(lists);
+    e.pool.release(sums);
+    s.sample_wide = e.take_out();
+    Ok(())
+}
+
+/// The best candidates of every row: their buffer, and the number of lists that a draw merges.
+fn best(e: &mut Expander<'_>, sample: &Sample) -> Result<(usize, u32), PlanError> {
+    let words = |n_list: u32| 2 * u64::from(MAX_TOP_K * n_list * sample.n_row);
     let mut n_list = sample.n_part();
     let mut lists = e.pool.acquire(words(n_list));
     let bind = vec![("x", Slot::Logits), ("y", Slot::Act(lists))];
-    e.push(sample.chunk(caps)?, bind, Growth::Y, "sample", 0).col(f32s(n_vocab), 0);
+    e.push(sample.chunk(e.caps)?, bind, Growth::Y, "sample", 0).col(f32s(sample.k), 0);
     while n_list > sample.max_draw() {
         let joined = sample.joined(n_list);
         let next = e.pool.acquire(words(joined));
         let bind = vec![("x", Slot::Act(lists)), ("y", Slot::Act(next))];
         let n_byte = 2 * f32s(MAX_TOP_K * (n_list + joined));
-        e.push(sample.join(caps, n_list)?, bind, Growth::Y, "sample", 0).col(n_byte, 0);
+        e.push(sample.join(e.caps, n_list)?, bind, Growth::Y, "sample", 0).col(n_byte, 0);
         e.pool.release(lists);
         (lists, n_list) = (next, joined);
     }
-    let bind =
-        vec![("x", Slot::Act(lists)), ("sampler", Slot::Sampler), ("step", Slot::Step), ("ring", Slot::Ring)];
-    let n_byte = 2 * f32s(MAX_TOP_K * n_list);
-    e.push(sample.draw(caps, n_list)?, bind, Growth::X, "sample", 0).col(n_byte, 0);
-    s.sample = e.take_out();
-    Ok(())
+    Ok((lists, n_list))
 }
 
 /// The plan for up to `max_col` columns.

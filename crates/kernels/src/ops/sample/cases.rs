@@ -37,10 +37,7 @@ fn cases_of(chunk: u32, seed: u64, k: u32, n_row: usize) -> Vec<Case> {
         }
     }
     let rows: Vec<&[f32]> = x.chunks(ld as usize).map(|row| &row[..k as usize]).collect();
-    let lists_of = |row: &&[f32]| -> Vec<[u32; 2]> {
-        row.chunks(chunk as usize).enumerate().flat_map(|(i, c)| best(i as u32 * chunk, c)).collect()
-    };
-    let parts: Vec<Vec<[u32; 2]>> = rows.iter().map(lists_of).collect();
+    let parts: Vec<Vec<[u32; 2]>> = rows.iter().map(|row| lists_of(chunk, row)).collect();
     let words = |lists: &[Vec<[u32; 2]>]| lists.concat().concat();
     out.push(Case::new(
         format!("chunk k{k} of {chunk} rows{n_row}"),
@@ -99,6 +96,11 @@ fn cases_of(chunk: u32, seed: u64, k: u32, n_row: usize) -> Vec<Case> {
     out
 }
 
+/// The lists of all chunks of a row.
+pub(crate) fn lists_of(chunk: u32, row: &[f32]) -> Vec<[u32; 2]> {
+    row.chunks(chunk as usize).enumerate().flat_map(|(i, c)| best(i as u32 * chunk, c)).collect()
+}
+
 /// The 64 largest of a chunk that begins at `first` as (bits, index), padded with the kernel's sentinel.
 fn best(first: u32, x: &[f32]) -> Vec<[u32; 2]> {
     let pairs: Vec<[u32; 2]> = x.iter().enumerate().map(|(i, v)| [v.to_bits(), first + i as u32]).collect();
@@ -106,7 +108,7 @@ fn best(first: u32, x: &[f32]) -> Vec<[u32; 2]> {
 }
 
 /// The 64 largest of some pairs.
-fn join(pairs: &[[u32; 2]]) -> Vec<[u32; 2]> {
+pub(crate) fn join(pairs: &[[u32; 2]]) -> Vec<[u32; 2]> {
     let mut c: Vec<(f32, u32)> = pairs.iter().map(|[v, i]| (f32::from_bits(*v), *i)).collect();
     c.resize(c.len().max(MAX_TOP_K as usize), (f32::MIN, u32::MAX));
     c.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));

@@ -1,7 +1,7 @@
 //! `sample`: samples the next token of every row of logits with top-k, top-p, min-p and temperature, in two dispatches,
 //! or three for large vocabularies.
 
-mod cases;
+pub(crate) mod cases;
 pub mod reference;
 
 use crate::call::dispatch;
@@ -21,9 +21,9 @@ pub const OP: Op = Op {
 };
 
 /// Values per workgroup; fewer where shader code zeroes workgroup memory word by word.
-const CHUNK: u32 = 1024;
-const CHUNK_ALONE: u32 = 256;
-/// Candidates per chunk, and the largest top-k.
+pub(crate) const CHUNK: u32 = 1024;
+pub(crate) const CHUNK_ALONE: u32 = 256;
+/// Candidates per chunk, and the largest top-k of this operation; `sample_wide` has no limit.
 pub const MAX_TOP_K: u32 = 64;
 
 /// Uniform numbers per sequence and upload: those of the next tokens.
@@ -52,7 +52,7 @@ pub struct Sample {
 /// Sampling parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampleParams {
-    /// Number of candidates, 1 to [`MAX_TOP_K`].
+    /// Number of candidates; 0: all. Of more than [`MAX_TOP_K`], only `sample_wide` draws.
     pub top_k: u32,
     /// Cumulative probability to keep.
     pub top_p: f32,
@@ -65,6 +65,11 @@ pub struct SampleParams {
 impl SampleParams {
     /// Keeps only the largest logit.
     pub const GREEDY: SampleParams = SampleParams { top_k: 1, top_p: 1.0, min_p: 0.0, temp: 1.0 };
+
+    /// True if `sample` cannot draw with them, only `sample_wide`.
+    pub fn is_wide(&self) -> bool {
+        !(1..=MAX_TOP_K).contains(&self.top_k)
+    }
 
     /// The first words of a sequence in the `sampler` buffer.
     pub fn words(&self) -> [u32; DRAWS_AT] {

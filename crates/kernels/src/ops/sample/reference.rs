@@ -2,7 +2,7 @@
 
 use super::SampleParams;
 
-/// Probability of every candidate, most probable first.
+/// Probability of every candidate: the most probable first, in the order of their ids if neither top-k nor top-p is on.
 pub fn candidates(logits: &[f32], p: &SampleParams) -> Vec<(u32, f64)> {
     let mut c: Vec<(u32, f64)> = logits
         .iter()
@@ -11,7 +11,9 @@ pub fn candidates(logits: &[f32], p: &SampleParams) -> Vec<(u32, f64)> {
         .map(|(i, v)| (i as u32, f64::from(*v)))
         .collect();
     c.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    c.truncate(p.top_k as usize);
+    if p.top_k > 0 {
+        c.truncate(p.top_k as usize);
+    }
     let Some(&(_, max)) = c.first() else { return c };
     let weight = |v: f64| (v - max).exp();
     if p.top_p < 1.0 {
@@ -23,7 +25,10 @@ pub fn candidates(logits: &[f32], p: &SampleParams) -> Vec<(u32, f64)> {
         });
         c.truncate(n.map_or(c.len(), |n| n + 1));
     }
-    c.retain(|x| weight(x.1) >= f64::from(p.min_p));
+    c.retain(|x| weight(x.1) >= f64::from(p.min_p.min(1.0)));
+    if p.top_k == 0 && p.top_p >= 1.0 {
+        c.sort_by_key(|x| x.0);
+    }
     let heat = |v: f64| ((v - max) / f64::from(p.temp)).exp();
     let sum: f64 = c.iter().map(|x| heat(x.1)).sum();
     c.iter().map(|x| (x.0, heat(x.1) / sum)).collect()
@@ -62,5 +67,12 @@ mod tests {
         let drawn = [0.0, 0.49, 0.51, 0.76, 0.99].map(|u| sample(&logits, &p, u));
         assert_eq!(drawn, [0, 0, 1, 2, 3]);
         assert_eq!(sample(&logits, &SampleParams::GREEDY, 0.99), 0);
+        let ascending = [0.0, 0.0, 2.0f32.ln(), 4.0f32.ln()];
+        let ids = |p| candidates(&ascending, &p).iter().map(|c| c.0).collect::<Vec<_>>();
+        let all = SampleParams { top_k: 0, ..p };
+        assert_eq!(ids(all), [0, 1, 2, 3]);
+        assert_eq!(ids(SampleParams { min_p: 0.4, ..all }), [2, 3]);
+        assert_eq!(ids(SampleParams { top_p: 0.8, ..all }), [3, 2, 0]);
+        assert_eq!(ids(SampleParams { top_k: 9, ..all }), [3, 2, 0, 1]);
     }
 }
