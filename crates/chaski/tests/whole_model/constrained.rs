@@ -125,7 +125,7 @@ fn chains() -> [(&'static str, SamplerParams); 4] {
         ("greedy", g.clone()),
         ("greedy with penalties", penalised(&g)),
         ("drawn", d.clone()),
-        ("drawn with penalties", penalised(&d)),
+        ("drawn from all with penalties", penalised(&SamplerParams { top_k: 0, ..d })),
     ]
 }
 

@@ -1,5 +1,7 @@
 //! Sampling, and the ends of generations.
 
+use std::sync::atomic::Ordering;
+
 use chaski::options::Speculation;
 use chaski::serve::Request;
 use chaski::steps::RunnerConfig;
@@ -290,6 +292,7 @@ fn a_seed_gives_the_same_text_on_the_device_and_on_the_cpu() {
     let mut gpu = build(default_engine());
     let mut cpu = build(default_engine().device(chaski::DeviceChoice::Cpu));
     let prompt = encode(&gpu, PROMPT);
+    let n_vocab = u64::from(gpu.loaded().n_vocab());
     let mut failures = Failures::default();
     let mut texts = Vec::new();
     let d = SamplerParams { temp: 1.1, ..SamplerParams::default() };
@@ -309,7 +312,17 @@ fn a_seed_gives_the_same_text_on_the_device_and_on_the_cpu() {
     let n_chain = if full() { chains.len() } else { chains.len() - 2 };
     for (seed, chain) in (0..).zip(chains).take(n_chain) {
         let params = SamplerParams { seed: Some(seed), ..chain };
+        let device = gpu.gpu().expect("a GPU").clone();
+        let counts = || (device.counters().read_bytes.load(Ordering::Relaxed), device.counters().objects());
+        let (n_read, n_object) = counts();
         let (found, on_device) = chosen(&mut gpu, &prompt, sampler(params.clone(), N));
+        let n_read = counts().0 - n_read;
+        failures.check(n_read < n_vocab * found.len() as u64, || {
+            format!("seed {seed}: {n_read} bytes for {} tokens are logits", found.len())
+        });
+        // The first answer makes what all of them need.
+        failures
+            .check(seed == 0 || counts().1 == n_object, || format!("seed {seed}: something is made anew"));
         let (expected, elsewhere) = chosen(&mut cpu, &prompt, sampler(params, N));
         failures.check(on_device && !elsewhere, || {
             format!("seed {seed}: the GPU should choose for itself alone")

@@ -18,7 +18,8 @@ pub(super) fn cases() -> Vec<Case> {
             out.push(drawn(chunk, k, &all.collect::<Vec<_>>()));
         }
         let [top_p, min_p, all, some] = [0, 1, 2, 4].map(|i| PARAMS[i]);
-        let few = [(Shape::Spread, top_p), (Shape::Spread, some), (Shape::Flat, all), (Shape::Rounded, min_p)];
+        let few =
+            [(Shape::Spread, top_p), (Shape::Spread, some), (Shape::Flat, all), (Shape::Rounded, min_p)];
         out.push(drawn(chunk, 128_256, &few));
         for (k, n_row) in [(1, 1), (1025, 3), (5003, 2)] {
             out.push(summed(chunk, k, n_row));
@@ -75,8 +76,8 @@ impl Shape {
     }
 }
 
-/// Index and share of a candidate, and the middle of its range of cumulative shares: of the next few from `at` on, the one
-/// with the largest share, which sums in f32 reach as those in f64 do.
+/// A candidate, and the middle of its range of cumulative shares: of the next few from `at` on, the one with the
+/// largest share, which sums in f32 reach as those in f64 do.
 fn middle(shares: &[f64], at: f64) -> (usize, f64) {
     let ends: Vec<f64> = shares
         .iter()

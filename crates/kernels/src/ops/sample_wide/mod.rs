@@ -1,5 +1,5 @@
-//! `sample_wide`: samples the next token of every row of logits where top-k is off or larger than a list of `sample`: the
-//! first dispatches are those of `sample`, then come [`SampleWide::sum`] and [`SampleWide::draw`].
+//! `sample_wide`: samples the next token of every row of logits where top-k is off or larger than a list of `sample`:
+//! the first dispatches are those of `sample`, then come [`SampleWide::sum`] and [`SampleWide::draw`].
 
 mod cases;
 
@@ -22,7 +22,7 @@ pub const OP: Op = Op {
 /// Words per chunk of a row in the buffer `sums`.
 pub const N_SUM_WORD: u32 = 4;
 
-/// A call, with the chunks and lists of a [`Sample`] whose row stride is a multiple of 4.
+/// A call with the chunks and lists of a [`Sample`], whose row stride is a multiple of 4.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleWide(pub Sample);
 
