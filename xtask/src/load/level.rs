@@ -75,8 +75,7 @@ impl Levels {
     /// Takes the rate that users got: without the beginning and the end where there is more.
     pub(crate) fn measured(&mut self, level: Level, summary: &Summary) {
         let (Level::Users(_), Some(most)) = (level, &mut self.capacity) else { return };
-        let whole = summary.n_ok as f64 / summary.seconds.max(1e-9);
-        *most = most.max(summary.window.as_ref().map_or(whole, |w| w.request_rate));
+        *most = most.max(summary.request_rate());
     }
 }
 

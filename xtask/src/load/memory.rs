@@ -2,28 +2,48 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
-/// Resident memory of a process after each tenth of the requests, in bytes.
+/// Resident memory of a process after each tenth of a measurement, in bytes.
 pub(crate) struct Memory {
     pid: u32,
-    n: usize,
+    course: Course,
     n_ended: AtomicUsize,
     found: Mutex<Vec<u64>>,
 }
 
+/// Measures how far a measurement is.
+enum Course {
+    /// Requests.
+    Requests(usize),
+    /// From here on, for so long.
+    Time(Instant, Duration),
+}
+
 impl Memory {
-    pub(crate) fn new(pid: u32, n: usize) -> Memory {
-        Memory { pid, n, n_ended: AtomicUsize::new(0), found: Mutex::default() }
+    /// Of `n` requests.
+    pub(crate) fn of_requests(pid: u32, n: usize) -> Memory {
+        Memory { pid, course: Course::Requests(n), n_ended: AtomicUsize::new(0), found: Mutex::default() }
+    }
+
+    /// Of a time that begins now.
+    pub(crate) fn of_time(pid: u32, time: Duration) -> Memory {
+        Memory { course: Course::Time(Instant::now(), time), ..Memory::of_requests(pid, 0) }
     }
 
     /// A request has ended.
     pub(crate) fn ended(&self) {
         let n_ended = self.n_ended.fetch_add(1, Ordering::Relaxed) + 1;
-        if n_ended * 10 / self.n > (n_ended - 1) * 10 / self.n {
-            self.found.lock().expect("no thread panics with it").extend(resident(self.pid));
+        let n_tenth = match self.course {
+            Course::Requests(n) => n_ended * 10 / n.max(1),
+            Course::Time(start, time) => (start.elapsed().as_secs_f64() * 10.0 / time.as_secs_f64()) as usize,
+        };
+        let mut found = self.found.lock().expect("no thread panics with it");
+        if n_tenth.min(10) > found.len() {
+            found.extend(resident(self.pid));
         }
     }
 
@@ -75,10 +95,16 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_process_has_memory_after_each_tenth() {
-        let memory = Memory::new(std::process::id(), 25);
+        let memory = Memory::of_requests(std::process::id(), 25);
         (0..25).for_each(|_| memory.ended());
         assert_eq!(memory.all().len(), 10);
         assert!(memory.all().iter().all(|n| *n > 1 << 20));
-        assert!(Memory::new(u32::MAX, 1).growth().is_err());
+        let memory = Memory::of_time(std::process::id(), Duration::from_millis(50));
+        for _ in 0..8 {
+            memory.ended();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!((2..=8).contains(&memory.all().len()), "{:?}", memory.all());
+        assert!(Memory::of_requests(u32::MAX, 1).growth().is_err());
     }
 }

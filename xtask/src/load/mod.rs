@@ -5,25 +5,26 @@
 //! between pieces.
 
 mod client;
+mod demands;
+mod drive;
 mod idle;
 mod level;
 mod memory;
 mod mix;
 mod numbers;
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
-use client::{Client, Outcome};
+use client::{Client, Turn};
+use demands::{Burst, Demand, demands};
+use drive::{Asked, Work, recovery};
 use level::{Level, Levels};
 use memory::Memory;
 use mix::{Job, Mix};
-use numbers::{Summary, summary};
+use numbers::{SERVES, Summary, summary};
 
 /// Options of the command.
 #[derive(clap::Args)]
@@ -45,12 +46,13 @@ pub(crate) struct Args {
     /// Then requests at rates of 0.5, 0.8, 0.95 and 1.2 times the most that users got answered
     #[arg(long, conflicts_with = "rate")]
     curve: bool,
-    /// Requests of each measurement; default: 4 for each user, at least 16; those of --seconds at a rate
+    /// Requests of each measurement; default: 4 for each user, at least 16, and for agents a conversation of each user
+    /// and group; those of --seconds at a rate, and for mix h
     #[arg(long)]
     requests: Option<usize>,
-    /// Seconds of requests at a rate
-    #[arg(long, default_value_t = 60.0, value_parser = level::rate)]
-    seconds: f64,
+    /// Seconds of requests at a rate, of a burst, or of mix h [default: 60; of a burst 10, of mix h 1800]
+    #[arg(long, value_parser = level::rate)]
+    seconds: Option<f64>,
     /// Mix of requests
     #[arg(long, value_enum, default_value = "a")]
     mix: Mix,
@@ -69,7 +71,8 @@ pub(crate) struct Args {
     /// Ask so many of the requests again, alone, and compare the texts
     #[arg(long, default_value_t = 0)]
     check: usize,
-    /// Different requests, which come again and again; a text alone then serves for all of them [default: all differ]
+    /// Different requests, which come again and again; a text alone then serves for all of them [default: all differ;
+    /// 700 of mix h without --requests]
     #[arg(long)]
     distinct: Option<usize>,
     /// Process of the server: its memory may not grow by more than 1 % after the first tenth of the requests
@@ -79,9 +82,27 @@ pub(crate) struct Args {
     /// no page of the KV cache
     #[arg(long)]
     idle: bool,
+    /// Fail where a server misses the requirements of the mix: a whole answer to each request, and of c a gap p99 of at
+    /// most 3 times that of the short requests alone, which are measured, too; of d 0.9 of earlier turns from the
+    /// cache, and a TTFT p50 of at most 1.3 times that of the new tokens alone; of f service as before 5 seconds after
+    /// the burst; of g what --idle wants
+    #[arg(long)]
+    require: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// A measurement: what was asked, and what was found.
+struct Measured {
+    jobs: Vec<Job>,
+    asked: Vec<Asked>,
+    summary: Summary,
+    memory: Option<Memory>,
+    burst: Option<Burst>,
+    idle: Option<Duration>,
+    /// The requests alone that others of the mix are compared with.
+    alone: Option<Summary>,
 }
 
 /// Runs the measurements.
@@ -89,42 +110,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let client = Client::new(&args.url, &args.model, args.key.as_deref());
     let mut levels = Levels::new(&args.users, &args.rate, args.curve);
     let (mut found, mut n_differ, mut n_bad, mut growth) = (Vec::new(), 0, 0, 0.0f64);
+    let mut missed = Vec::new();
     for i in 0.. {
         let Some(level) = levels.next() else { break };
-        let n = args.requests.unwrap_or_else(|| level.n_request(args.seconds));
-        let n_distinct = args.distinct.unwrap_or(n).clamp(1, n);
-        let distinct = args.mix.jobs(n_distinct, args.seed + i as u64, args.vocab, args.prompt, args.output);
-        let jobs: Vec<Job> = distinct.iter().cycle().take(n).cloned().collect();
-        let memory = args.pid.map(|pid| Memory::new(pid, n));
-        let start = Instant::now();
-        let outcomes = match level {
-            Level::Users(users) => {
-                let users = if args.mix == Mix::F { 4 * users } else { users };
-                closed(&client, &jobs, (users, args.mix.pause()), memory.as_ref())
-            }
-            Level::Rate(rate) => open(&client, &jobs, rate, args.seed, memory.as_ref()),
-        };
-        let at_once = match level {
-            Level::Users(users) => users,
-            Level::Rate(_) => 1,
-        };
-        let summary = summary(&jobs, &outcomes, start, at_once);
-        let idle = if args.idle { Some(idle::wait(&client)?) } else { None };
-        levels.measured(level, &summary);
-        let (n_wrong, n_check) = compare(&client, &jobs, n_distinct, &outcomes, args.check)?;
-        if !args.json {
-            print_row(i == 0, level, &summary, n_wrong, n_check);
-        }
-        let mut row = row(level, args, &summary, n_wrong, n_check);
+        let measured = measure(args, &client, level, args.seed + i as u64)?;
+        let Measured { jobs, asked, summary, memory, burst, idle, alone } = &measured;
+        levels.measured(level, summary);
+        let (n_wrong, n_check) = compare(&client, jobs, asked, args.check)?;
+        let demands = demands(args.mix, summary, alone.as_ref(), burst.as_ref());
+        let mut row = row(level, args, summary, n_wrong, n_check);
         row["idle_ms"] = json!(idle.map(|time| time.as_secs_f64() * 1e3));
-        row["cached"] = json!(cached(&jobs, &outcomes));
-        if let Some(memory) = &memory {
+        row["alone"] = json!(alone.as_ref().map(Summary::json));
+        row["burst"] = json!(burst.as_ref().map(Burst::json));
+        row["requirements"] = demands.iter().map(Demand::json).collect();
+        if let Some(memory) = memory {
             row["resident"] = memory.json();
             growth = growth.max(memory.growth()?);
-            if !args.json {
-                println!("{}", memory.line());
-            }
         }
+        if !args.json {
+            print_row(i == 0, &level.to_string(), summary, n_wrong, n_check);
+            alone.iter().for_each(|alone| {
+                print_row(false, if burst.is_some() { "before" } else { "alone" }, alone, 0, 0)
+            });
+            let of_requirements = demands.iter().filter(|demand| args.require || !demand.is_met());
+            let lines = burst.iter().map(Burst::line).chain(memory.iter().map(Memory::line));
+            lines.chain(of_requirements.map(Demand::line)).for_each(|line| println!("{line}"));
+            print_parts(summary);
+        }
+        missed.extend(demands.iter().filter(|demand| !demand.is_met()).map(Demand::line));
         found.push(row);
         (n_differ, n_bad) = (n_differ + n_wrong, n_bad + summary.n_bad);
     }
@@ -134,111 +147,120 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     ensure!(n_differ == 0, "{n_differ} texts differ from those of the same requests alone");
     ensure!(args.distinct.is_none() || n_bad == 0, "{n_bad} requests have no whole answer");
     ensure!(growth <= 0.01, "the server's memory grows by {:.1} %", 100.0 * growth);
+    ensure!(!args.require || missed.is_empty(), "{}", missed.join("; "));
     Ok(())
 }
 
-/// As many requests at once as there are users, each of whom pauses after an answer.
-fn closed(
-    client: &Client,
-    jobs: &[Job],
-    (users, pause): (usize, Duration),
-    memory: Option<&Memory>,
-) -> Vec<Option<Outcome>> {
-    let next = AtomicUsize::new(0);
-    let outcomes = Mutex::new(vec![None; jobs.len()]);
-    thread::scope(|scope| {
-        for _ in 0..users.max(1) {
-            scope.spawn(|| {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(i) else { return };
-                    let outcome = client.ask(job, Instant::now(), true);
-                    if let Some(memory) = memory {
-                        memory.ended();
-                    }
-                    outcomes.lock().expect("no thread panics with it")[i] = Some(outcome);
-                    thread::sleep(pause);
-                }
-            });
-        }
+/// Runs a measurement.
+fn measure(args: &Args, client: &Client, level: Level, seed: u64) -> anyhow::Result<Measured> {
+    let mix = args.mix;
+    if mix == Mix::F {
+        return burst(args, client, level, seed);
+    }
+    let seconds = args.seconds.unwrap_or(if mix == Mix::H { 1800.0 } else { 60.0 });
+    let time = match level {
+        Level::Users(_) if mix == Mix::H && args.requests.is_none() => Some(Duration::from_secs_f64(seconds)),
+        _ => None,
+    };
+    let n = match time {
+        Some(_) => args.distinct.unwrap_or(700),
+        None => args.requests.unwrap_or_else(|| mix.n_request(level, seconds)),
+    };
+    let n_distinct = args.distinct.unwrap_or(n).clamp(1, n);
+    let jobs = mix.jobs(n_distinct, seed, args.vocab, args.prompt, args.output);
+    let memory = args.pid.map(|pid| match time {
+        Some(time) => Memory::of_time(pid, time),
+        None => Memory::of_requests(pid, n),
     });
-    outcomes.into_inner().expect("all threads have ended")
+    let start = Instant::now();
+    let work = Work::new(client, &jobs, n, mix.pause()).lasting(time).watched(memory.as_ref());
+    let asked = drive(&work, level, args.seed);
+    let summary = summary(&jobs, &asked, start, at_once(level));
+    let idle = if args.idle || args.require && mix == Mix::G { Some(idle::wait(client)?) } else { None };
+    let alone = mix.alone(&jobs, seed, args.vocab).filter(|_| args.require).map(|jobs| {
+        let start = Instant::now();
+        let work = Work::new(client, &jobs, jobs.len(), mix.pause());
+        numbers::summary(&jobs, &drive(&work, level, args.seed), start, at_once(level))
+    });
+    Ok(Measured { jobs, asked, summary, memory, burst: None, idle, alone })
 }
 
-/// Requests at random times; each counts from its own, even if the client is late.
-fn open(
-    client: &Client,
-    jobs: &[Job],
-    rate: f64,
-    seed: u64,
-    memory: Option<&Memory>,
-) -> Vec<Option<Outcome>> {
-    let mut random = mix::Random::new(seed ^ 0x9e37);
+fn drive(work: &Work<'_>, level: Level, seed: u64) -> Vec<Asked> {
+    match level {
+        Level::Users(users) => work.closed(users),
+        Level::Rate(rate) => work.open(rate, seed, || ()).0,
+    }
+}
+
+fn at_once(level: Level) -> usize {
+    match level {
+        Level::Users(users) => users,
+        Level::Rate(_) => 1,
+    }
+}
+
+/// Four times as many requests a second as users get answered, and then single ones until they are served as before:
+/// with a first token within a second, or twice the p95 of the users.
+fn burst(args: &Args, client: &Client, level: Level, seed: u64) -> anyhow::Result<Measured> {
+    let chats = |n, seed, n_out| Mix::F.jobs(n, seed, args.vocab, args.prompt, n_out);
+    let before = match level {
+        Level::Rate(_) => None,
+        Level::Users(users) => {
+            let jobs = chats(level.n_request(0.0), seed ^ 0x00b0_57ed, args.output);
+            let start = Instant::now();
+            let asked = Work::new(client, &jobs, jobs.len(), Duration::ZERO).closed(users);
+            Some(summary(&jobs, &asked, start, users))
+        }
+    };
+    let capacity = match (level, &before) {
+        (Level::Rate(rate), _) => rate,
+        (Level::Users(_), before) => before.as_ref().map_or(0.0, Summary::request_rate),
+    };
+    ensure!(capacity > 0.0, "the users got no answers: {:?}", before.map(|before| before.errors));
+    let (rate, seconds) = (4.0 * capacity, args.seconds.unwrap_or(10.0));
+    let n = args.requests.unwrap_or((rate * seconds).ceil() as usize).max(1);
+    let jobs = chats(args.distinct.unwrap_or(n).clamp(1, n), seed, args.output);
+    let probes = chats(100, seed ^ 0x9_0be5, Some(args.output.unwrap_or(8).min(8)));
+    let limit = before.as_ref().map_or(0.0, |before| 2.0 * before.ttft[1]).max(SERVES.0);
+    let memory = args.pid.map(|pid| Memory::of_requests(pid, n));
     let start = Instant::now();
-    let mut at = Duration::ZERO;
-    thread::scope(|scope| {
-        let asked: Vec<_> = jobs
-            .iter()
-            .map(|job| {
-                at += Duration::from_secs_f64(-(1.0 - random.unit()).ln() / rate);
-                let due = start + at;
-                thread::sleep(due.saturating_duration_since(Instant::now()));
-                scope.spawn(move || {
-                    let outcome = client.ask(job, due, false);
-                    memory.inspect(|memory| memory.ended());
-                    outcome
-                })
-            })
-            .collect();
-        asked.into_iter().map(|one| one.join().ok()).collect()
-    })
+    let work = Work::new(client, &jobs, n, Duration::ZERO).watched(memory.as_ref());
+    let after = || (start.elapsed(), recovery(client, &probes, Duration::from_secs_f64(limit / 1e3)));
+    let (asked, (time, recovery)) = work.open(rate, args.seed, after);
+    let summary = summary(&jobs, &asked, start, 1);
+    let idle = if args.idle { Some(idle::wait(client)?) } else { None };
+    let burst = Burst { capacity, rate, seconds: time.as_secs_f64(), recovery };
+    Ok(Measured { jobs, asked, summary, memory, burst: Some(burst), idle, alone: before })
 }
 
 /// Asks up to `n` of the requests that were answered again, one at a time; the number of those whose text differs, and
-/// of all that were compared. Of `n_distinct` different ones each is asked once. An answer that was left begins as the
-/// whole one.
-fn compare(
-    client: &Client,
-    jobs: &[Job],
-    n_distinct: usize,
-    outcomes: &[Option<Outcome>],
-    n: usize,
-) -> anyhow::Result<(usize, usize)> {
-    let mut alone: Vec<Option<String>> = vec![None; n_distinct];
+/// of all that were compared. Each job is asked once for all its requests with the same conversation before it. An
+/// answer that was left begins as the whole one.
+fn compare(client: &Client, jobs: &[Job], asked: &[Asked], n: usize) -> anyhow::Result<(usize, usize)> {
+    let mut alone: Vec<Option<(Vec<u32>, String)>> = vec![None; jobs.len()];
     let (mut n_wrong, mut n_check) = (0, 0);
-    for (i, (job, outcome)) in jobs.iter().zip(outcomes).enumerate() {
-        let Some(outcome) = outcome.as_ref().filter(|outcome| outcome.has_left || outcome.is_whole(job))
-        else {
-            continue;
-        };
-        if n_check == n {
-            break;
-        }
+    let answered = asked.iter().filter(|a| a.outcome.has_left || a.outcome.is_whole(&jobs[a.job]));
+    for Asked { job, outcome } in answered.take(n) {
         n_check += 1;
-        let text = match &mut alone[i % n_distinct] {
-            Some(text) => text,
-            empty => {
-                let job = Job { leaves_after: None, ..job.clone() };
-                let found = client.ask(&job, Instant::now(), true);
+        let known = alone[*job].take().filter(|(history, _)| *history == outcome.history);
+        let (history, text) = match known {
+            Some(known) => known,
+            None => {
+                let job = Job { leaves_after: None, ..jobs[*job].clone() };
+                let turn = Turn { history: &outcome.history, ..Turn::new(&job) };
+                let found = client.ask(turn, Instant::now(), true);
                 ensure!(found.is_whole(&job), "a request alone fails: {}", found.error.unwrap_or_default());
-                empty.insert(found.text)
+                (found.history, found.text)
             }
         };
-        let is_same = if outcome.has_left { text.starts_with(&outcome.text) } else { *text == outcome.text };
+        let is_same = if outcome.has_left { text.starts_with(&outcome.text) } else { text == outcome.text };
         if !is_same {
             eprintln!("differs:\n  {:?}\n  {text:?}", outcome.text);
             n_wrong += 1;
         }
+        alone[*job] = Some((history, text));
     }
     Ok((n_wrong, n_check))
-}
-
-/// The part of the tokens of prompts that the server had cached, of those whose answers tell it.
-fn cached(jobs: &[Job], outcomes: &[Option<Outcome>]) -> Option<f64> {
-    let told = jobs.iter().zip(outcomes).filter(|(job, _)| job.counts);
-    let told = told.filter_map(|(job, outcome)| Some((job.prompt.len(), outcome.as_ref()?.n_cached?)));
-    let (n, n_cached) = told.fold((0, 0), |(n, c), (all, cached)| (n + all, c + cached));
-    (n > 0).then(|| n_cached as f64 / n as f64)
 }
 
 fn row(level: Level, args: &Args, summary: &Summary, n_wrong: usize, n_check: usize) -> Value {
@@ -253,7 +275,19 @@ fn row(level: Level, args: &Args, summary: &Summary, n_wrong: usize, n_check: us
     row
 }
 
-fn print_row(is_first: bool, level: Level, s: &Summary, n_wrong: usize, n_check: usize) {
+/// Numbers that only some mixes have.
+fn print_parts(s: &Summary) {
+    if let Some(part) = s.cached_of_turns {
+        println!("cached: {:.1} % of what earlier turns computed", 100.0 * part);
+    }
+    let numbers::Structured { n_valid, n_cut, n_token } = s.structured;
+    if n_valid + n_cut > 0 {
+        let each = n_token as f64 / (n_valid + n_cut) as f64;
+        println!("JSON: {n_valid} answers by the schema, {n_cut} cut by the limit, {each:.1} tokens each");
+    }
+}
+
+fn print_row(is_first: bool, level: &str, s: &Summary, n_wrong: usize, n_check: usize) {
     if is_first {
         println!(
             "   users   ok  bad  429  tokens/s  steady   good/s   TTFT p50   p95   p99 ms  TPOT p50   p99   \
@@ -261,7 +295,6 @@ fn print_row(is_first: bool, level: Level, s: &Summary, n_wrong: usize, n_check:
         );
     }
     let steady = s.window.as_ref().map_or_else(|| "-".into(), |w| format!("{:.1}", w.token_rate));
-    let level = level.to_string();
     let [t50, t95, t99] = s.ttft;
     let [g50, g95, g99] = s.gap;
     println!(

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::client::Outcome;
-use super::mix::Job;
+use super::drive::Asked;
+use super::mix::{Job, has_schema};
 
 /// Most milliseconds to the first token of an answer, and from token to token, with which it serves its user.
 pub(crate) const SERVES: (f64, f64) = (1000.0, 50.0);
@@ -39,7 +40,31 @@ pub(crate) struct Summary {
     pub(crate) tpot: [f64; 3],
     pub(crate) gap: [f64; 3],
     pub(crate) gap_max: f64,
+    /// Answers with a schema.
+    pub(crate) structured: Structured,
+    /// The part of the tokens of prompts that the server had cached, where it tells them.
+    pub(crate) cached: Option<f64>,
+    /// The same for further turns, as a part of the tokens that were computed before: those of earlier turns.
+    pub(crate) cached_of_turns: Option<f64>,
     pub(crate) errors: Vec<String>,
+}
+
+/// Answers with a schema; the whole ones count.
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+pub(crate) struct Structured {
+    /// Those that have it.
+    pub(crate) n_valid: usize,
+    /// Those that the limit of tokens cut.
+    pub(crate) n_cut: usize,
+    /// Tokens of all.
+    pub(crate) n_token: usize,
+}
+
+impl Structured {
+    fn json(self) -> Option<Value> {
+        let Structured { n_valid, n_cut, n_token } = self;
+        (n_valid + n_cut > 0).then(|| json!({"valid": n_valid, "cut": n_cut, "tokens": n_token}))
+    }
 }
 
 /// The value below which this share of the sorted values lies.
@@ -54,17 +79,15 @@ fn three(mut values: Vec<f64>) -> [f64; 3] {
 }
 
 /// Times that count are those of whole answers to ordinary requests.
-pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant, users: usize) -> Summary {
+pub(crate) fn summary(jobs: &[Job], asked: &[Asked], start: Instant, users: usize) -> Summary {
     let seconds = start.elapsed().as_secs_f64();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let (mut ttft, mut tpot, mut gaps, mut errors) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut structured = Structured::default();
     let mut n_good = 0;
     let (mut n_ok, mut n_bad, mut n_left, mut n_token, mut n_refused) = (0, 0, 0, 0, 0);
-    for (job, outcome) in jobs.iter().zip(outcomes) {
-        let Some(outcome) = outcome else {
-            n_bad += 1;
-            continue;
-        };
+    for Asked { job, outcome } in asked {
+        let job = &jobs[*job];
         n_refused += outcome.n_refused;
         n_token += tokens(outcome);
         if outcome.is_refused() {
@@ -78,6 +101,12 @@ pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant
             errors.push(outcome.error.clone().unwrap_or(tokens));
         } else {
             n_ok += 1;
+            if job.is_structured {
+                let is_valid = has_schema(&outcome.text);
+                structured.n_valid += usize::from(is_valid);
+                structured.n_cut += usize::from(!is_valid);
+                structured.n_token += tokens(outcome);
+            }
             if job.counts {
                 let first = outcome.pieces.first().map(|time| ms(*time));
                 let each = per_token(outcome).map(ms);
@@ -94,7 +123,8 @@ pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant
     let gap_max = gaps.iter().copied().fold(0.0, f64::max);
     let rate = n_token as f64 / seconds.max(1e-9);
     let goodput = f64::from(n_good as u32) / seconds.max(1e-9);
-    let window = window(outcomes, users);
+    let window = window(asked, users);
+    let (cached, cached_of_turns) = (cached(jobs, asked, false), cached(jobs, asked, true));
     let (ttft, tpot, gap) = (three(ttft), three(tpot), three(gaps));
     Summary {
         n_ok,
@@ -109,8 +139,25 @@ pub(crate) fn summary(jobs: &[Job], outcomes: &[Option<Outcome>], start: Instant
         tpot,
         gap,
         gap_max,
+        structured,
+        cached,
+        cached_of_turns,
         errors,
     }
+}
+
+/// The part of the tokens of prompts that the server had cached; of further turns, of those before their own.
+fn cached(jobs: &[Job], asked: &[Asked], of_turns: bool) -> Option<f64> {
+    let told = asked.iter().map(|asked| (&jobs[asked.job], &asked.outcome));
+    let told = told.filter(|(job, _)| job.counts && (job.is_turn || !of_turns));
+    let sizes = told.filter_map(|(job, outcome)| {
+        let n_own = if of_turns { 0 } else { job.prompt.len() };
+        let (n, n_cached) = (outcome.history.len() + n_own, outcome.n_cached?);
+        // A conversation that was held before has all of its prompts in the cache.
+        Some((n, n_cached.min(n)))
+    });
+    let (n, n_cached) = sizes.fold((0, 0), |(n, c), (all, cached)| (n + all, c + cached));
+    (n > 0).then(|| n_cached as f64 / n as f64)
 }
 
 /// Tokens by the server's count, or by pieces.
@@ -125,13 +172,14 @@ fn per_token(outcome: &Outcome) -> Option<Duration> {
     Some((*last - *first) / n)
 }
 
-fn window(outcomes: &[Option<Outcome>], users: usize) -> Option<Window> {
-    let answered: Vec<&Outcome> = outcomes.iter().flatten().filter(|o| o.is_done).collect();
+fn window(asked: &[Asked], users: usize) -> Option<Window> {
+    let outcomes = || asked.iter().map(|asked| &asked.outcome);
+    let answered: Vec<&Outcome> = outcomes().filter(|o| o.is_done).collect();
     let mut ends: Vec<Instant> = answered.iter().map(|o| o.due + o.end).collect();
     ends.sort_unstable();
     // Users whose answers have equal lengths wait for them in step: both ends are those of a round.
     let from = *ends.get((ends.len() / 10).max(users).saturating_sub(1))?;
-    let to = outcomes.iter().flatten().map(|o| o.due).max()?;
+    let to = outcomes().map(|o| o.due).max()?;
     let seconds = to.checked_duration_since(from)?.as_secs_f64();
     let inside = |o: &&&Outcome| from < o.due + o.end && o.due + o.end <= to;
     let n = answered.iter().filter(inside).count();
@@ -144,6 +192,12 @@ fn window(outcomes: &[Option<Outcome>], users: usize) -> Option<Window> {
 }
 
 impl Summary {
+    /// Answers a second, without the beginning and the end where there is more.
+    pub(crate) fn request_rate(&self) -> f64 {
+        let whole = self.n_ok as f64 / self.seconds.max(1e-9);
+        self.window.as_ref().map_or(whole, |window| window.request_rate)
+    }
+
     pub(crate) fn json(&self) -> Value {
         json!({
             "ok": self.n_ok,
@@ -161,6 +215,9 @@ impl Summary {
             "ttft_ms": {"p50": self.ttft[0], "p95": self.ttft[1], "p99": self.ttft[2]},
             "tpot_ms": {"p50": self.tpot[0], "p95": self.tpot[1], "p99": self.tpot[2]},
             "gap_ms": {"p50": self.gap[0], "p95": self.gap[1], "p99": self.gap[2], "max": self.gap_max},
+            "schema": self.structured.json(),
+            "cached": self.cached,
+            "cached_of_turns": self.cached_of_turns,
             "errors": self.errors,
         })
     }
@@ -171,7 +228,7 @@ mod tests {
     use super::*;
 
     fn job(n_out: usize) -> Job {
-        Job { prompt: vec![1], n_out, leaves_after: None, counts: true, is_structured: false }
+        Job { prompt: vec![1], is_turn: false, n_out, leaves_after: None, counts: true, is_structured: false }
     }
 
     /// An answer to a request of this time: its first token after 100 ms, the others each after as many.
@@ -183,10 +240,14 @@ mod tests {
         Outcome { pieces, end, n_token: Some(n), is_done: true, ..Outcome::new(start + ms(due)) }
     }
 
+    fn all(outcomes: impl IntoIterator<Item = Outcome>) -> Vec<Asked> {
+        outcomes.into_iter().enumerate().map(|(job, outcome)| Asked { job, outcome }).collect()
+    }
+
     #[test]
     fn answers_that_are_slow_from_token_to_token_serve_nobody() {
         let start = Instant::now().checked_sub(Duration::from_secs(10)).expect("a clock that began before");
-        let outcomes = [answer(start, 0, 11, 10), answer(start, 0, 11, 60)].map(Some);
+        let outcomes = all([answer(start, 0, 11, 10), answer(start, 0, 11, 60)]);
         let found = summary(&[job(11), job(11)], &outcomes, start, 1);
         assert_eq!((found.n_ok, found.n_bad), (2, 0));
         assert_eq!(found.tpot[0].round(), 10.0);
@@ -198,7 +259,7 @@ mod tests {
     fn refused_requests_are_counted_apart() {
         let start = Instant::now();
         let refused = Outcome { n_refused: 1, ..Outcome::new(start) };
-        let found = summary(&[job(2), job(2)], &[Some(refused), Some(answer(start, 0, 2, 1))], start, 1);
+        let found = summary(&[job(2), job(2)], &all([refused, answer(start, 0, 2, 1)]), start, 1);
         assert_eq!((found.n_ok, found.n_bad, found.n_refused), (1, 0, 1));
     }
 
@@ -207,24 +268,51 @@ mod tests {
     #[test]
     fn a_window_has_neither_the_beginning_nor_the_end() {
         let start = Instant::now();
-        let outcomes: Vec<Option<Outcome>> =
-            (0..100).map(|i| Some(answer(start, 1000 * i, 10, 100))).collect();
+        let outcomes = all((0..100).map(|i| answer(start, 1000 * i, 10, 100)));
         let found = window(&outcomes, 1).expect("a window");
         // From the end of the tenth, at 10 s, to the sending of the last, at 99 s.
         assert!((found.seconds - 89.0).abs() < 0.1, "{}", found.seconds);
         assert!((found.request_rate - 1.0).abs() < 0.02 && (found.token_rate - 10.0).abs() < 0.2);
         assert!(window(&outcomes[..9], 1).is_none(), "too few");
-        let at_once: Vec<Option<Outcome>> = (0..100).map(|_| Some(answer(start, 0, 10, 100))).collect();
+        let at_once = all((0..100).map(|_| answer(start, 0, 10, 100)));
         assert!(window(&at_once, 100).is_none(), "all were sent before any had ended");
         // Eight users in step, four rounds of a second: two of them are inside.
-        let rounds: Vec<Option<Outcome>> =
-            (0..32).map(|i| Some(answer(start, i / 8 * 1000, 10, 100))).collect();
+        let rounds = all((0..32).map(|i| answer(start, i / 8 * 1000, 10, 100)));
         let found = window(&rounds, 8).expect("a window");
         assert!(
             (found.seconds - 2.0).abs() < 0.01 && (found.request_rate - 8.0).abs() < 0.01,
             "{}",
             found.request_rate
         );
+    }
+
+    #[test]
+    fn cached_tokens_of_turns_are_parts_of_what_was_computed_before() {
+        let start = Instant::now();
+        let first = Job { prompt: vec![1; 30], counts: false, ..job(2) };
+        let turn = Job { prompt: vec![1; 10], is_turn: true, ..job(2) };
+        let of = |n_cached, n_history| Outcome {
+            n_cached: Some(n_cached),
+            history: vec![1; n_history],
+            ..answer(start, 0, 2, 1)
+        };
+        let jobs = [first, turn.clone(), turn];
+        let found = summary(&jobs, &all([of(0, 0), of(28, 32), of(40, 44)]), start, 1);
+        assert_eq!((found.cached, found.cached_of_turns), (Some(68.0 / 96.0), Some(68.0 / 76.0)));
+        let untold = summary(&jobs, &all([answer(start, 0, 2, 1)]), start, 1);
+        assert_eq!((untold.cached, untold.cached_of_turns), (None, None));
+    }
+
+    #[test]
+    fn answers_have_their_schema_or_are_cut() {
+        let start = Instant::now();
+        let job = Job { is_structured: true, ..job(20) };
+        let of = |text: &str, n_token| Outcome { text: text.into(), ..answer(start, 0, n_token, 1) };
+        let valid = r#"{"color": "red", "is_big": true, "name": ""}"#;
+        let outcomes = all([of(valid, 12), of("{\"color\": \"r", 20), of("{}", 2)]);
+        let found = summary(&[job.clone(), job.clone(), job], &outcomes, start, 1);
+        assert_eq!((found.n_ok, found.n_bad), (2, 1));
+        assert_eq!(found.structured, Structured { n_valid: 1, n_cut: 1, n_token: 32 });
     }
 
     #[test]
