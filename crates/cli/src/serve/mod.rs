@@ -65,7 +65,7 @@ pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow:
     #[cfg(unix)]
     files::allow_all();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let has_page = config.page;
+    let (has_page, has_keys) = (config.page, !config.keys.is_empty());
     let server = runtime.block_on(Server::bind(config))?;
     let (first, mut all) = {
         let _inside = runtime.enter();
@@ -73,7 +73,9 @@ pub(crate) fn run(args: Args, again: Again, models: &Models, ui: &Ui) -> anyhow:
     };
     // A download at the start has handlers that end the process.
     interrupt::leave_to_server(args.renews());
-    announce(&server, catalogue.example().as_deref(), has_page, ui);
+    for line in announced(&server.urls(), catalogue.example().as_deref(), has_page, has_keys) {
+        ui.say(&line);
+    }
     let control = server.control();
     let is_loaded = Arc::new(AtomicBool::new(false));
     let serving = runtime.spawn(serve(server, first, is_loaded.clone()));
@@ -125,21 +127,20 @@ fn leave(code: u8) -> ! {
     std::process::exit(code.into());
 }
 
-/// The address, and what to try there with this model; where there is a default, requests need not name it.
-fn announce(server: &Server, model: Option<&str>, has_page: bool, ui: &Ui) {
-    for url in server.urls() {
-        ui.say(&format!("listening on {url}"));
-    }
+/// The addresses, and what to try there with this model; where there is a default, requests need not name it. Keys are
+/// never printed.
+fn announced(urls: &[String], model: Option<&str>, has_page: bool, has_keys: bool) -> Vec<String> {
+    let mut lines: Vec<String> = urls.iter().map(|url| format!("listening on {url}")).collect();
     let model = model.map_or(String::new(), |id| format!("\"model\": {}, ", serde_json::Value::from(id)));
-    if let Some(url) = server.urls().into_iter().find(|url| url.starts_with("http")) {
-        if has_page {
-            ui.say(&format!("  a page to chat: {url}/"));
-        }
-        ui.say(&format!(
-            "  curl {url}/v1/chat/completions -d '{{{model}\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n  \
-             curl {url}/v1/completions -d '{{{model}\"prompt\": \"Once upon a time\", \"max_tokens\": 32}}'"
-        ));
+    let key = if has_keys { " -H \"Authorization: Bearer $KEY\"" } else { "" };
+    if let Some(url) = urls.iter().find(|url| url.starts_with("http")) {
+        lines.extend(has_page.then(|| format!("  a page to chat: {url}/")));
+        let chat = "\"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]";
+        let text = "\"prompt\": \"Once upon a time\", \"max_tokens\": 32";
+        lines.push(format!("  curl {url}/v1/chat/completions{key} -d '{{{model}{chat}}}'"));
+        lines.push(format!("  curl {url}/v1/completions{key} -d '{{{model}{text}}}'"));
     }
+    lines
 }
 
 /// Loads the models that are there from the start.
@@ -272,5 +273,35 @@ fn renew_keys(args: &Args, control: &Control, ui: &Ui) {
             control.set_keys(keys);
         }
         Err(error) => ui.note(&format!("the keys in force stay: {error:#}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_lines_are_the_address_and_what_to_try() {
+        let urls = ["http://127.0.0.1:8080".to_owned(), "unix:/run/chaski.sock".to_owned()];
+        let lines = announced(&urls, None, true, false);
+        assert_eq!(
+            lines,
+            [
+                "listening on http://127.0.0.1:8080",
+                "listening on unix:/run/chaski.sock",
+                "  a page to chat: http://127.0.0.1:8080/",
+                "  curl http://127.0.0.1:8080/v1/chat/completions -d \
+                 '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'",
+                "  curl http://127.0.0.1:8080/v1/completions -d \
+                 '{\"prompt\": \"Once upon a time\", \"max_tokens\": 32}'",
+            ]
+        );
+        let with_key = announced(&urls[..1], Some("small"), false, true);
+        assert_eq!(
+            with_key[2],
+            "  curl http://127.0.0.1:8080/v1/completions -H \"Authorization: Bearer $KEY\" -d \
+             '{\"model\": \"small\", \"prompt\": \"Once upon a time\", \"max_tokens\": 32}'"
+        );
+        assert_eq!(announced(&urls[1..], None, true, true).len(), 1, "no address for curl");
     }
 }
