@@ -13,7 +13,7 @@ pub(crate) enum Mix {
     A,
     /// Documents with questions: 2048 in, 256 out
     B,
-    /// One long prompt, 16384 in and 64 out, for each seven of `a`
+    /// One long prompt, 16384 in and 64 out, for each seven of `a`; in proportion with --prompt and --output
     C,
     /// Agents: conversations of 10 turns in 8 groups that share 4096 tokens; each turn adds 200 tokens to the
     /// conversation so far, answers and all, 100 out, a second between two turns; first turns do not count
@@ -257,6 +257,8 @@ mod tests {
             jobs(Mix::C, 1).iter().filter(|job| job.prompt.len() == 16384 && job.n_out == 64).count(),
             2
         );
+        let short = Mix::C.jobs(8, 1, 2000, Some(4), Some(8));
+        assert_eq!((short[0].prompt.len(), short[0].n_out, short[1].prompt.len()), (256, 4, 4));
         assert!(prompts(Mix::C, 1).iter().flatten().all(|token| (300..2000).contains(token)));
         let leave = Mix::G.jobs(1000, 1, 2000, Some(4), None);
         let n_leave = leave.iter().filter(|job| job.leaves_after == Some(5)).count();
