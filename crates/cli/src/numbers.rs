@@ -14,6 +14,11 @@ pub(crate) fn positive(text: &str) -> Result<f32, String> {
     finite(text).and_then(|x| if x > 0.0 { Ok(x) } else { Err("expected a number above 0".into()) })
 }
 
+/// A finite number, 0 or above.
+pub(crate) fn not_negative(text: &str) -> Result<f32, String> {
+    finite(text).and_then(|x| if x >= 0.0 { Ok(x) } else { Err("expected a number, 0 or above".into()) })
+}
+
 /// A size of memory in bytes: a number with KiB, MiB or GiB, or with K, M or G for powers of 1000.
 pub(crate) fn memory(text: &str) -> Result<u64, String> {
     let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];

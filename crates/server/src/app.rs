@@ -12,7 +12,7 @@ use crate::kept::KeptResponses;
 use crate::keys::Key;
 use crate::limits::{Counted, Limits};
 use crate::metrics::Metrics;
-use crate::model::Served;
+use crate::model::{Facts, Served};
 use crate::models::{Lease, Models, Room};
 use crate::pulls::Pulls;
 use crate::queue::Waiting;
@@ -167,9 +167,13 @@ impl App {
     ///
     /// # Errors
     /// [`Kind::Context`] for one that is longer than the server takes.
-    pub(crate) fn check_prompts(&self, lengths: impl Iterator<Item = usize>) -> Result<(), ApiError> {
+    pub(crate) fn check_prompts(
+        &self,
+        facts: &Facts,
+        lengths: impl Iterator<Item = usize>,
+    ) -> Result<(), ApiError> {
         match lengths.max().zip(self.bounds().max_prompt) {
-            Some((found, limit)) if found > limit => Err(ApiError::prompt(found, limit)),
+            Some((found, limit)) if found > limit => Err(ApiError::prompt(found, limit, facts.n_ctx)),
             _ => Ok(()),
         }
     }

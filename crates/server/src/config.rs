@@ -178,7 +178,8 @@ pub struct ServerConfig {
     pub kept_responses: usize,
     /// Models that are loaded at once; `None` for any number.
     pub models_max: Option<usize>,
-    /// Bytes of loaded models, weights and caches; `None` for what there is.
+    /// Bytes of loaded models, weights and caches. `None`: others make room for a model with which all would take more
+    /// than 0.9 of the memory of their GPUs, where those tell it (Vulkan does).
     pub models_bytes: Option<u64>,
     /// Free the models when the server ends. A program that ends with it can leave that to the system: some drivers of
     /// GPUs crash now and then while a device is closed.

@@ -110,6 +110,23 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// The word for requests that are refused so, in metrics; `None` for those that fail in another way.
+    pub(crate) fn refusal(self) -> Option<&'static str> {
+        match self {
+            Kind::Key => Some("invalid_key"),
+            Kind::Forbidden => Some("forbidden"),
+            Kind::Timeout => Some("timeout"),
+            Kind::Large => Some("too_large"),
+            Kind::Limit => Some("key_limit"),
+            Kind::Full => Some("queue_full"),
+            Kind::Loading => Some("loading"),
+            Kind::Draining => Some("draining"),
+            _ => None,
+        }
+    }
+}
+
 /// An error of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
@@ -152,12 +169,14 @@ impl ApiError {
         ApiError::long("", found, limit)
     }
 
-    /// A prompt longer than the server takes.
-    pub(crate) fn prompt(found: usize, limit: usize) -> ApiError {
+    /// A prompt longer than the server takes, of a model with a longer context.
+    pub(crate) fn prompt(found: usize, limit: usize, n_ctx: usize) -> ApiError {
         let message =
             format!("prompt is too long: {found} tokens > {limit} maximum of this server (--max-prompt)");
         let mut error = ApiError::new(Kind::Context, message);
-        error.extra.insert("n_prompt_tokens".into(), found.into());
+        for (name, n) in [("n_prompt_tokens", found), ("max_prompt_tokens", limit), ("n_ctx", n_ctx)] {
+            error.extra.insert(name.into(), n.into());
+        }
         error
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chaski::embedding::{EmbedRequest, Embedding, Pooling, Readings};
 use chaski::errors::ModelError;
+use chaski::gpu::{Gpu, Memory};
 use chaski::options::Speculation;
 use chaski::serve::{Load, PromptLogprobsRequest, RankRequest, ServeError, StepRecord};
 use chaski::text::{AddSpecial, Constraint, Grammar, Logprobs, ParseSpecial, RenderSpecial, Tokenizer};
@@ -16,6 +17,7 @@ use crate::dialects::DialectOptions;
 use crate::error::{ApiError, Kind, chain};
 use crate::fields::Fields;
 use crate::loras::Loras;
+use crate::models::Size;
 use crate::names::{is_called, stem};
 use crate::pace::Pace;
 use crate::places::Places;
@@ -26,8 +28,10 @@ use crate::salts::Salts;
 pub(crate) struct Served {
     pub(crate) facts: Arc<Facts>,
     /// Bytes of memory that it takes.
-    pub(crate) n_byte: u64,
-    /// The same by kind.
+    pub(crate) size: Size,
+    /// The devices that it runs on, with the bytes that each has for models, where it tells them.
+    pub(crate) devices: Vec<(String, u64)>,
+    /// Bytes of memory by kind.
     pub(crate) memory: Vec<(&'static str, u64)>,
     /// Answers that wait.
     pub(crate) queue: Queue,
@@ -149,6 +153,26 @@ pub struct ModelOptions {
     pub speculation: Option<Speculation>,
 }
 
+/// Part of a device's memory for models.
+const OF_MEMORY: f64 = 0.9;
+
+/// The devices of a model, by name and place, with the bytes that each has for models. Those that do not tell their
+/// memory are left out.
+fn devices(engine: &Engine) -> Vec<(String, u64)> {
+    let of = |gpu: &Arc<Gpu>| {
+        let name = format!("{} {}", gpu.summary().name, gpu.summary().pci);
+        Some((name, (gpu.memory()?.n_budget as f64 * OF_MEMORY) as u64))
+    };
+    engine.gpus().iter().filter_map(of).collect()
+}
+
+/// Bytes of a model: those on a CPU are on no device, nor are those of devices that do not tell their memory.
+fn size(engine: &Engine, memory: &Memory) -> Size {
+    let is_told = !engine.gpus().is_empty() && engine.gpus().iter().all(|gpu| gpu.memory().is_some());
+    let on_device = memory.items.iter().filter(|item| is_told && item.what != Memory::ON_CPU);
+    Size { n_byte: memory.n_byte(), n_device: on_device.map(|item| item.n_byte).sum() }
+}
+
 impl Served {
     /// Puts an engine to work on a thread of its own.
     ///
@@ -156,7 +180,7 @@ impl Served {
     /// If the system has no thread.
     pub(crate) fn new(engine: Engine, options: ModelOptions) -> Result<Served, chaski::Error> {
         let memory = engine.memory();
-        let n_byte = memory.n_byte();
+        let (size, devices) = (size(&engine, &memory), devices(&engine));
         let memory = memory.items.iter().map(|item| (item.what, item.n_byte)).collect();
         let (file, about) = (engine.info().file, About::of(engine.model())?);
         let mut sampler = SamplerParams::default();
@@ -194,7 +218,8 @@ impl Served {
         let (queue, pace, salts) = (Queue::default(), Pace::default(), Salts::default());
         Ok(Served {
             facts: Arc::new(facts),
-            n_byte,
+            size,
+            devices,
             memory,
             queue,
             pace,

@@ -17,7 +17,7 @@ use crate::draft::DraftArgs;
 use crate::failure::Usage;
 use crate::input::read_text;
 use crate::model_names::{Role, Visit};
-use crate::numbers::{memory, positive};
+use crate::numbers::{memory, not_negative};
 use crate::options::{EngineArgs, Service};
 use crate::overrides::TemplateArgs;
 use crate::sampling_options::SamplingArgs;
@@ -46,8 +46,9 @@ pub(crate) struct ModelsArgs {
     /// Models that are loaded at once; 0: any number
     #[arg(long = "models-max", value_name = "N", default_value_t = 4)]
     max: usize,
-    /// Memory that loaded models may take, in GiB [default: what there is]
-    #[arg(long = "models-memory", value_name = "GIB", value_parser = positive)]
+    /// Memory that loaded models may take, in GiB; 0: any [default: 0.9 of the memory of their GPUs, where those tell
+    /// it (Vulkan does)]
+    #[arg(long = "models-memory", value_name = "GIB", value_parser = not_negative)]
     memory: Option<f32>,
     /// Load models when requests ask for them; the default
     #[arg(long, hide = true, overrides_with = "no_models_autoload")]
@@ -360,7 +361,10 @@ impl Args {
         config.cors_origins = commas(&self.cors_origins);
         config.trusted_proxies = self.trusted_proxy.clone();
         config.models_max = Some(self.models.max).filter(|most| *most > 0);
-        config.models_bytes = self.models.memory.map(|gib| (f64::from(gib) * f64::from(1 << 30)) as u64);
+        config.models_bytes = self.models.memory.map(|gib| match gib {
+            0.0 => u64::MAX,
+            gib => (f64::from(gib) * f64::from(1 << 30)) as u64,
+        });
         config.autoload = !self.models.no_models_autoload;
         config.any_model = match (self.any_model, self.no_any_model) {
             (true, _) => Some(true),

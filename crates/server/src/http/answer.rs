@@ -74,7 +74,7 @@ pub(super) async fn queue(
     })
     .await?;
     let n_token = || prompts.iter().map(|prompt| prompt.tokens.len());
-    app.check_prompts(n_token())?;
+    app.check_prompts(&served.facts, n_token())?;
     let waiting = app.queue(&served, n_token(), ask.n)?;
     if let Some(n_top) = ask.prompt_logprobs {
         let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();

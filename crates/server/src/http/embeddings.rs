@@ -1,7 +1,7 @@
 //! Requests for embeddings.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
@@ -26,6 +26,8 @@ struct Embedded {
     called: Called,
     ask: EmbedAsk,
     found: Vec<Embedding>,
+    /// Time until the model was there.
+    loading: Duration,
 }
 
 impl Embedded {
@@ -46,12 +48,13 @@ async fn embed(app: &App, caller: &Caller, asked: Value) -> Result<Embedded, Api
     let (mut open, start) = (app.open(caller.limited())?, Instant::now());
     let name = body::model(&asked)?;
     let served = app.model(name).await?;
+    let loading = start.elapsed();
     let called = served.facts.called(name);
     caller.span.named(name);
     let facts = served.facts.clone();
     let (asked, lora) = body::read(move || Ok((ask(&asked, &facts)?, facts.scales(&asked, called)?))).await?;
     let n_tokens = || asked.inputs.iter().map(Vec::len);
-    app.check_prompts(n_tokens())?;
+    app.check_prompts(&served.facts, n_tokens())?;
     if app.config.log_prompts {
         let text = |tokens: &Vec<u32>| served.facts.text_of(tokens);
         let texts: Vec<String> = asked.inputs.iter().map(text).collect::<Result<_, _>>()?;
@@ -69,7 +72,7 @@ async fn embed(app: &App, caller: &Caller, asked: Value) -> Result<Embedded, Api
     let n_token = found.iter().map(|embedding| embedding.n_token).sum();
     open.used(n_token);
     caller.read(app, "embeddings", &served.facts.id, n_token, start);
-    Ok(Embedded { lease: served, called, ask: asked, found })
+    Ok(Embedded { lease: served, called, ask: asked, found, loading })
 }
 
 pub(super) async fn openai(
@@ -108,7 +111,8 @@ pub(super) async fn ollama(
 ) -> Result<Response<Body>, ApiError> {
     let start = Instant::now();
     let embedded = of_ollama(&app, &caller, request).await?;
-    Ok(embedded.respond(&embedded.ask.ollama(embedded.model(), &embedded.found, start.elapsed())?))
+    let times = [start.elapsed(), embedded.loading];
+    Ok(embedded.respond(&embedded.ask.ollama(embedded.model(), &embedded.found, times)?))
 }
 
 pub(super) async fn old_ollama(

@@ -138,6 +138,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         }
     };
     let route = response.extensions().get::<MatchedPath>().cloned();
+    let refusal = response.extensions().get::<ApiError>().and_then(|error| error.kind.refusal());
     let mut response = told(response, &path, &id, app.config.full_status);
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&id) {
@@ -163,7 +164,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     }
     let status = response.status().as_u16();
     let route = route.as_ref().map(MatchedPath::as_str);
-    app.metrics.http(route, status);
+    app.metrics.http(route, status, refusal);
     span.responded(status);
     let trace_id = trace.map(|trace| trace.name());
     let is_only = method == Method::POST && !is_told.load(Ordering::Relaxed);

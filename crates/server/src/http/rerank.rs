@@ -59,7 +59,7 @@ async fn scores(
         Ok((ask, prompts, facts.scales(&asked, called)?))
     })
     .await?;
-    app.check_prompts(prompts.iter().map(Vec::len))?;
+    app.check_prompts(&served.facts, prompts.iter().map(Vec::len))?;
     let pair = |(query, document): &(String, String)| format!("{query}\n{document}");
     caller.prompts(app, &served.facts.id, ask.pairs.iter().map(pair));
     let n_token = prompts.iter().map(Vec::len).sum();

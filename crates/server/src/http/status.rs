@@ -48,7 +48,7 @@ pub(super) async fn metrics(
     if !app.config.metrics {
         return Err(off("metrics", "--metrics"));
     }
-    let text = app.metrics.text(&app.models.loaded());
+    let text = app.metrics.text(&app.models.loaded(), app.models.n_byte());
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|kinds| kinds.to_str().ok());
     let mut response = match accepted.into_iter().any(|kinds| kinds.contains("application/openmetrics-text"))
     {
@@ -102,7 +102,7 @@ pub(super) async fn props(
     }
     let id = match app.model_id(which.model.as_deref()).await {
         Err(error) if which.model.is_none() && error.kind == Kind::Invalid => {
-            return Ok(respond(&props::router(&app.config)));
+            return Ok(respond(&props::router(&app.config, app.models.n_byte())));
         }
         id => id?,
     };

@@ -119,14 +119,15 @@ impl Metrics {
         self.counter(name, labels(name, model)).increment(n as u64);
     }
 
-    /// A response. Paths of no endpoint share one label. Those who ask about the state are told it, not refused.
-    pub(crate) fn http(&self, route: Option<&str>, status: u16) {
+    /// A response, and the word for a request that was refused. Paths of no endpoint share one label. Those who ask
+    /// about the state are told it, not refused.
+    pub(crate) fn http(&self, route: Option<&str>, status: u16, refusal: Option<&'static str>) {
         let route = route.unwrap_or("other").to_owned();
         let is_probe = matches!(&*route, "/health" | "/v1/health" | "/readyz");
         let labels = vec![Label::new("path", route), Label::new("status", status.to_string())];
         self.counter("chaski_http_requests_total", labels).increment(1);
-        if matches!(status, 401 | 403 | 408 | 413 | 429 | 503 | 529) && !is_probe {
-            let reason = vec![Label::new("reason", status.to_string())];
+        if let Some(reason) = refusal.filter(|_| !is_probe) {
+            let reason = vec![Label::new("reason", reason)];
             self.counter("chaski_rejected_total", reason).increment(1);
         }
     }
@@ -237,9 +238,12 @@ impl Metrics {
         self.handle.run_upkeep();
     }
 
-    /// All of them as text, with the load of the models at this time.
-    pub(crate) fn text(&self, models: &[Arc<Served>]) -> String {
+    /// All of them as text, with the load of the models at this time, and the bytes that they may take.
+    pub(crate) fn text(&self, models: &[Arc<Served>], budget: Option<u64>) -> String {
         self.count(models);
+        if let Some(n_byte) = budget {
+            self.gauge("chaski_models_memory_bytes", Vec::new()).set(n_byte as f64);
+        }
         let loads: Vec<Load> = models.iter().map(|served| served.load()).collect();
         let sum = |of: fn(&Load) -> usize| loads.iter().map(of).sum::<usize>() as f64;
         self.gauge("llamacpp:requests_processing", Vec::new()).set(sum(|load| load.n_running));
@@ -279,14 +283,15 @@ pub(crate) fn openmetrics(text: &str) -> String {
 }
 
 /// Descriptions of all of them.
-const HELP: [(&str, &str); 47] = [
+const HELP: [(&str, &str); 48] = [
     ("chaski_build_info", "The version of the server."),
     ("chaski_device_losses_total", "Devices that were lost and recovered."),
     ("chaski_gpu_memory_bytes", "Memory of a loaded model by kind."),
     ("chaski_http_requests_total", "Responses by path and status."),
     ("chaski_model_loaded", "1 for each model that is loaded."),
+    ("chaski_models_memory_bytes", "Memory that loaded models may take."),
     ("chaski_queue_tokens", "Tokens of prompts that wait."),
-    ("chaski_rejected_total", "Refused requests by status."),
+    ("chaski_rejected_total", "Refused requests by reason."),
     ("chaski_step_seconds", "Time of a step by kind: prefill, decode, or mixed."),
     ("llamacpp:n_busy_slots_per_decode", "Mean number of rows in a step."),
     ("llamacpp:n_decode_total", "Steps."),

@@ -39,7 +39,7 @@ impl Listed {
             offer: entry.offer.clone(),
             status: status(&entry.state),
             facts: loaded.map(|loaded| loaded.model.facts.clone()),
-            n_byte: loaded.map_or(0, |loaded| loaded.n_byte),
+            n_byte: loaded.map_or(0, |loaded| loaded.size.n_byte),
             stays,
         }
     }

@@ -21,7 +21,7 @@ use crate::model::{ModelOptions, Served};
 pub(crate) use listed::Listed;
 pub(crate) use news::News;
 pub use offer::{KeepAlive, KeepAliveError, LoadError, Loader, Offer, Part, model_id};
-pub(crate) use shelf::{Entry, Room, State};
+pub(crate) use shelf::{Budget, Entry, Room, Size, State};
 pub use store::{PullEvent, Removal, Store, StoreError};
 
 use shelf::{Asked, Shelf, Step};
@@ -115,7 +115,7 @@ impl Models {
 
     /// Adds a loaded model, which stays.
     pub(crate) fn add(&self, served: Served) {
-        let (facts, n_byte) = (served.facts.clone(), served.n_byte);
+        let (facts, size, devices) = (served.facts.clone(), served.size, served.devices.clone());
         let never: Loader = Arc::new(|_| Err(LoadError::Other("it was not loaded by the server".into())));
         let source = chaski::Source::path(&facts.file);
         let offer = Offer {
@@ -128,7 +128,10 @@ impl Models {
         };
         // The file need not be read again for what it says.
         let _ = offer.about.set(Ok(facts.about.clone()));
-        self.shelf().put(offer, served, n_byte, Instant::now());
+        let mut shelf = self.shelf();
+        shelf.know(devices);
+        shelf.put(offer, served, size, Instant::now());
+        drop(shelf);
         self.tell();
     }
 
@@ -253,7 +256,7 @@ impl Models {
         let offer = {
             let shelf = self.shelf();
             let entry = shelf.entries().iter().find(|entry| entry.offer.id == id);
-            entry.filter(|_| shelf.room.n_byte.is_some()).map(|entry| entry.offer.clone())
+            entry.filter(|_| shelf.budget().is_some()).map(|entry| entry.offer.clone())
         };
         if let Some(offer) = offer.filter(|offer| offer.about.get().is_none()) {
             // A file that cannot be read is an error when it is loaded.
@@ -298,6 +301,13 @@ impl Models {
     /// All models as programs are told of them.
     pub(crate) fn listed(&self) -> Vec<Listed> {
         self.shelf().entries().iter().map(Listed::of).collect()
+    }
+
+    /// Bytes that loaded models may take, if they are limited.
+    pub(crate) fn n_byte(&self) -> Option<u64> {
+        self.shelf().budget().map(|budget| match budget {
+            Budget::Fixed(n_byte) | Budget::Devices(n_byte) => n_byte,
+        })
     }
 
     /// Loaded models.
@@ -347,6 +357,7 @@ impl Models {
                     let models = self.clone();
                     tokio::task::spawn_blocking(move || models.end_now(&id, served));
                 }
+                Some(Step::Tell) => drop(self.changed.send_replace(())),
                 None => {
                     let far = Instant::now() + Duration::from_secs(24 * 3600);
                     let until = tokio::time::sleep_until(deadline.unwrap_or(far).into());
@@ -376,8 +387,10 @@ impl Models {
         let now = Instant::now();
         match loaded {
             Ok(served) => {
-                let n_byte = served.n_byte;
-                self.shelf().loaded(id, served, n_byte, now);
+                let mut shelf = self.shelf();
+                shelf.know(served.devices.clone());
+                let size = served.size;
+                shelf.loaded(id, served, size, now);
             }
             Err(error) => self.shelf().failed(id, &error, now),
         }

@@ -1,5 +1,6 @@
 //! Which models are loaded, which are asked for, and which make room. It loads nothing itself, and has no clock.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,26 @@ const FAILED: Duration = Duration::from_secs(30);
 pub(crate) struct Room {
     /// Models at once; `None` for any number.
     pub(crate) n_model: Option<usize>,
-    /// Bytes at once; `None` for as many as there are.
+    /// Bytes at once; `None` for a part of what the devices have, where they tell it.
     pub(crate) n_byte: Option<u64>,
+}
+
+/// Bytes that a model takes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// In all.
+    pub(crate) n_byte: u64,
+    /// Those on devices that tell how much memory they have.
+    pub(crate) n_device: u64,
+}
+
+/// Bytes that loaded models may take.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Budget {
+    /// The operator's: no model is loaded beyond it.
+    Fixed(u64),
+    /// A part of the devices' memory: others make room first, but the devices say what fits.
+    Devices(u64),
 }
 
 /// The state of a model.
@@ -39,7 +58,7 @@ pub(crate) enum State<T> {
     },
     /// It is being freed; its bytes still count.
     Ending {
-        n_byte: u64,
+        size: Size,
     },
     Failed {
         error: ApiError,
@@ -51,12 +70,12 @@ pub(crate) enum State<T> {
 #[derive(Debug)]
 pub(crate) struct Loaded<T> {
     pub(crate) model: Arc<T>,
-    pub(crate) n_byte: u64,
+    pub(crate) size: Size,
 }
 
 impl<T> Clone for Loaded<T> {
     fn clone(&self) -> Self {
-        Loaded { model: self.model.clone(), n_byte: self.n_byte }
+        Loaded { model: self.model.clone(), size: self.size }
     }
 }
 
@@ -68,6 +87,8 @@ pub(crate) struct Entry<T> {
     pub(crate) keep_alive: KeepAlive,
     /// End of its last request.
     pub(crate) used: Instant,
+    /// Bytes that it took when it was last loaded.
+    known: Option<Size>,
     /// Requests that use it.
     pub(crate) n_user: usize,
     /// Requests that wait for it.
@@ -93,11 +114,15 @@ pub(crate) enum Step<T> {
     Load(Arc<Offer>),
     /// Free a model that nobody uses, and say so ([`Shelf::ended`]).
     End(String, Arc<T>),
+    /// Tell those who wait for a model for which there is no room.
+    Tell,
 }
 
 /// All models.
 pub(crate) struct Shelf<T> {
-    pub(crate) room: Room,
+    room: Room,
+    /// Bytes of each device for models.
+    devices: BTreeMap<String, u64>,
     entries: Vec<Entry<T>>,
     n_ticket: u64,
 }
@@ -111,6 +136,7 @@ impl<T> Entry<T> {
             state,
             keep_alive,
             used: now,
+            known: None,
             n_user: 0,
             n_waiter: 0,
             is_ordered: false,
@@ -125,13 +151,23 @@ impl<T> Entry<T> {
     }
 
     /// Bytes that it takes, as far as they are known.
-    fn n_byte(&self) -> u64 {
+    fn size(&self) -> Size {
         match &self.state {
-            State::Loaded(loaded) | State::Leaving { loaded, .. } => loaded.n_byte,
-            State::Ending { n_byte } => *n_byte,
-            State::Loading(_) => estimate(&self.offer),
-            _ => 0,
+            State::Loaded(loaded) | State::Leaving { loaded, .. } => loaded.size,
+            State::Ending { size } => *size,
+            State::Loading(_) => self.wanted(),
+            _ => Size::default(),
         }
+    }
+
+    /// Bytes that it is going to take: those of the last time, else those of its weights, if its file has been read. It
+    /// is not read here.
+    fn wanted(&self) -> Size {
+        self.known.unwrap_or_else(|| {
+            let about = self.offer.about.get().and_then(|about| about.as_ref().ok());
+            let n_byte = about.map_or(0, |about| about.n_byte);
+            Size { n_byte, n_device: n_byte }
+        })
     }
 
     fn has_place(&self) -> bool {
@@ -168,14 +204,20 @@ impl<T> Entry<T> {
     }
 }
 
-/// Bytes of a model that is not loaded yet: those of its weights, if its file has been read. It is not read here.
-fn estimate(offer: &Offer) -> u64 {
-    offer.about.get().and_then(|about| about.as_ref().ok()).map_or(0, |about| about.n_byte)
-}
-
 impl<T> Shelf<T> {
     pub(crate) fn new(room: Room) -> Shelf<T> {
-        Shelf { room, entries: Vec::new(), n_ticket: 0 }
+        Shelf { room, devices: BTreeMap::new(), entries: Vec::new(), n_ticket: 0 }
+    }
+
+    /// Takes note of devices that models run on, with the bytes that they have for models.
+    pub(crate) fn know(&mut self, devices: impl IntoIterator<Item = (String, u64)>) {
+        self.devices.extend(devices);
+    }
+
+    /// Bytes that loaded models may take, if they are limited.
+    pub(crate) fn budget(&self) -> Option<Budget> {
+        let of_devices = || (!self.devices.is_empty()).then(|| Budget::Devices(self.devices.values().sum()));
+        self.room.n_byte.map(Budget::Fixed).or_else(of_devices)
     }
 
     /// All models in the order of their offers.
@@ -220,7 +262,7 @@ impl<T> Shelf<T> {
             if !entry.has_place()
                 && let Some(Some(offer)) = entry.next.take_if(|next| next.is_some())
             {
-                (entry.keep_alive, entry.offer) = (offer.keep_alive, offer);
+                (entry.keep_alive, entry.offer, entry.known) = (offer.keep_alive, offer, None);
                 if matches!(entry.state, State::Failed { .. }) {
                     entry.state = State::Unloaded;
                 }
@@ -230,9 +272,9 @@ impl<T> Shelf<T> {
     }
 
     /// A loaded model without another way to get it: it stays.
-    pub(crate) fn put(&mut self, offer: Offer, model: T, n_byte: u64, now: Instant) {
+    pub(crate) fn put(&mut self, offer: Offer, model: T, size: Size, now: Instant) {
         let mut entry = Entry::new(Arc::new(offer), now);
-        entry.state = State::Loaded(Loaded { model: Arc::new(model), n_byte });
+        entry.state = State::Loaded(Loaded { model: Arc::new(model), size });
         entry.is_added = true;
         self.entries.push(entry);
     }
@@ -339,10 +381,10 @@ impl<T> Shelf<T> {
     }
 
     /// A model is loaded.
-    pub(crate) fn loaded(&mut self, id: &str, model: T, n_byte: u64, now: Instant) {
+    pub(crate) fn loaded(&mut self, id: &str, model: T, size: Size, now: Instant) {
         if let Some(entry) = self.entry(id) {
-            (entry.used, entry.is_ordered) = (now, false);
-            entry.state = State::Loaded(Loaded { model: Arc::new(model), n_byte });
+            (entry.used, entry.is_ordered, entry.known) = (now, false, Some(size));
+            entry.state = State::Loaded(Loaded { model: Arc::new(model), size });
             if entry.next.is_some() {
                 entry.leave(false);
             }
@@ -393,14 +435,26 @@ impl<T> Shelf<T> {
         true
     }
 
-    /// True if there is room for a model.
-    fn has_room(&self, offer: &Offer) -> bool {
+    /// True if there is a place for one more model.
+    fn has_place(&self) -> bool {
         let n_model = self.entries.iter().filter(|entry| entry.has_place()).count();
-        let fits_number = self.room.n_model.is_none_or(|most| n_model < most);
-        let fits_bytes = self.room.n_byte.is_none_or(|most| {
-            self.entries.iter().map(Entry::n_byte).sum::<u64>().saturating_add(estimate(offer)) <= most
-        });
-        fits_number && fits_bytes
+        self.room.n_model.is_none_or(|most| n_model < most)
+    }
+
+    /// True if the models that are loaded and one that wants so many bytes are within the budget.
+    fn fits(&self, wanted: Size) -> bool {
+        let sizes = self.entries.iter().map(Entry::size).chain([wanted]);
+        match self.budget() {
+            None => true,
+            Some(Budget::Fixed(most)) => sizes.fold(0, |n, size| size.n_byte.saturating_add(n)) <= most,
+            Some(Budget::Devices(most)) => sizes.fold(0, |n, size| size.n_device.saturating_add(n)) <= most,
+        }
+    }
+
+    /// Begins to load a model.
+    fn load(&mut self, offer: Arc<Offer>) -> Option<Step<T>> {
+        self.entry(&offer.id)?.state = State::Loading(0.0);
+        Some(Step::Load(offer))
     }
 
     /// Gives up what nobody waits for any more, and what nobody has used for long enough.
@@ -413,6 +467,7 @@ impl<T> Shelf<T> {
                 entry.leave(false);
             }
         }
+        self.shrink();
         if self.entries.iter().any(|entry| matches!(entry.state, State::Queued { .. })) {
             return;
         }
@@ -420,6 +475,26 @@ impl<T> Shelf<T> {
             if let State::Leaving { loaded, for_room: true } = &entry.state {
                 entry.state = State::Loaded(loaded.clone());
             }
+        }
+    }
+
+    /// Makes a model leave that nobody uses, and that was not used for longest, where caches made a model larger than its
+    /// weights told and the operator's budget is exceeded. The last that was used stays.
+    fn shrink(&mut self) {
+        let leaves = |entry: &Entry<T>| matches!(entry.state, State::Leaving { .. } | State::Ending { .. });
+        let is_fixed = matches!(self.budget(), Some(Budget::Fixed(_)));
+        if !is_fixed || self.fits(Size::default()) || self.entries.iter().any(leaves) {
+            return;
+        }
+        let is_loaded = |entry: &&mut Entry<T>| matches!(entry.state, State::Loaded(_));
+        let mut loaded: Vec<&mut Entry<T>> = self.entries.iter_mut().filter(is_loaded).collect();
+        loaded.sort_by_key(|entry| (entry.n_user + entry.n_waiter > 0, entry.used));
+        loaded.pop();
+        let may_go = |entry: &&mut &mut Entry<T>| {
+            entry.n_user + entry.n_waiter == 0 && entry.keep_alive != KeepAlive::Always
+        };
+        if let Some(entry) = loaded.iter_mut().find(may_go) {
+            entry.leave(false);
         }
     }
 
@@ -438,19 +513,21 @@ impl<T> Shelf<T> {
             _ => None,
         };
         let first = self.entries.iter().filter(|entry| ticket(entry).is_some()).min_by_key(|e| ticket(e))?;
-        let offer = first.offer.clone();
-        if self.has_room(&offer) {
-            let entry = self.entry(&offer.id)?;
-            entry.state = State::Loading(0.0);
-            return Some(Step::Load(offer));
+        let (offer, wanted) = (first.offer.clone(), first.wanted());
+        if self.has_place() && self.fits(wanted) {
+            return self.load(offer);
         }
         if self.make_room() {
             return self.end_one();
         }
-        let error = ApiError::new(Kind::Memory, self.no_room(&offer));
+        // Where all others stay, the devices decide.
+        if self.has_place() && matches!(self.budget(), Some(Budget::Devices(_))) {
+            return self.load(offer);
+        }
+        let error = ApiError::new(Kind::Memory, self.no_room(&offer.id, wanted));
         self.entry(&offer.id)?.state =
             State::Failed { error: error.retry(FAILED.as_secs()), until: now + FAILED };
-        self.next(now)
+        Some(Step::Tell)
     }
 
     /// A model that leaves, and that nobody uses any more.
@@ -458,25 +535,23 @@ impl<T> Shelf<T> {
         let is_free =
             |entry: &&mut Entry<T>| entry.n_user == 0 && matches!(entry.state, State::Leaving { .. });
         let entry = self.entries.iter_mut().find(is_free)?;
-        let n_byte = entry.n_byte();
-        match std::mem::replace(&mut entry.state, State::Ending { n_byte }) {
+        let size = entry.size();
+        match std::mem::replace(&mut entry.state, State::Ending { size }) {
             State::Leaving { loaded, .. } => Some(Step::End(entry.offer.id.clone(), loaded.model)),
             _ => None,
         }
     }
 
-    fn no_room(&self, offer: &Offer) -> String {
+    fn no_room(&self, id: &str, wanted: Size) -> String {
         let n_model = self.entries.iter().filter(|entry| entry.has_place()).count();
-        let n_byte: u64 = self.entries.iter().map(Entry::n_byte).sum();
+        let n_byte: u64 = self.entries.iter().map(|entry| entry.size().n_byte).sum();
         match self.room.n_model.filter(|most| n_model >= *most) {
             Some(most) => format!(
-                "the model `{}` cannot be loaded: there is room for {most} models, and {n_model} stay loaded",
-                offer.id
+                "the model `{id}` cannot be loaded: there is room for {most} models, and {n_model} stay loaded"
             ),
             None => format!(
-                "the model `{}` cannot be loaded: its weights have {} bytes, there is room for {}, and those that stay loaded take {n_byte}",
-                offer.id,
-                estimate(offer),
+                "the model `{id}` cannot be loaded: it takes at least {} bytes, there is room for {}, and those that stay loaded take {n_byte}",
+                wanted.n_byte,
                 self.room.n_byte.unwrap_or(u64::MAX),
             ),
         }

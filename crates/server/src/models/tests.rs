@@ -9,9 +9,12 @@ use serde_json::{Value, json};
 
 use super::News;
 use super::offer::{KeepAlive, LoadError, Loader, Offer};
-use super::shelf::{Asked, Room, Shelf, State, Step};
+use super::shelf::{Asked, Budget, Room, Shelf, Size, State, Step};
 use crate::about::About;
 use crate::error::Kind;
+
+/// The size of each model, all of it on a device.
+const TEN: Size = Size { n_byte: 10, n_device: 10 };
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -40,12 +43,13 @@ fn settle(shelf: &mut Shelf<u32>, now: Instant) -> Vec<String> {
         match step {
             Step::Load(offer) => {
                 done.push(format!("+{}", offer.id));
-                shelf.loaded(&offer.id, 0, 10, now);
+                shelf.loaded(&offer.id, 0, TEN, now);
             }
             Step::End(id, _) => {
                 done.push(format!("-{id}"));
                 shelf.ended(&id);
             }
+            Step::Tell => {}
         }
     }
     done
@@ -142,6 +146,7 @@ fn models_that_stay_leave_no_room_and_the_error_says_so() {
     serve(&mut shelf, "a", now);
     shelf.keep("a", KeepAlive::Always);
     wait(&mut shelf, "b", now);
+    assert!(matches!(shelf.next(now), Some(Step::Tell)), "somebody waits");
     assert!(settle(&mut shelf, now).is_empty());
     let Asked::Refused(error) = shelf.ask("b", now) else { panic!("there is no room") };
     assert_eq!(error.kind, Kind::Memory);
@@ -150,6 +155,90 @@ fn models_that_stay_leave_no_room_and_the_error_says_so() {
     serve(&mut shelf, "a", now);
     serve(&mut shelf, "b", now);
     assert_eq!(serve(&mut shelf, "c", now), ["-a", "+c"]);
+}
+
+#[test]
+fn the_memory_of_devices_makes_others_leave_but_is_no_limit() {
+    let now = Instant::now();
+    let at = |seconds| now + Duration::from_secs(seconds);
+    let mut shelf = shelf(Room::default(), &["a", "b", "c", "d"], now);
+    assert_eq!(shelf.budget(), None, "no device is known");
+    assert_eq!(serve(&mut shelf, "a", now), ["+a"]);
+    shelf.know([("gpu 0".to_owned(), 15), ("gpu 1".to_owned(), 10)]);
+    shelf.know([("gpu 1".to_owned(), 10)]);
+    assert_eq!(shelf.budget(), Some(Budget::Devices(25)));
+    assert_eq!(serve(&mut shelf, "b", at(1)), ["+b"]);
+    assert_eq!(serve(&mut shelf, "c", at(2)), ["-a", "+c"], "the one that was not used for longest");
+    // Those that stay do, and the device is asked.
+    shelf.keep("b", KeepAlive::Always);
+    assert_eq!(serve(&mut shelf, "d", at(3)), ["-c", "+d"]);
+    shelf.keep("d", KeepAlive::Always);
+    assert_eq!(serve(&mut shelf, "a", at(4)), ["+a"]);
+    // Models on a CPU take nothing of it.
+    let mut shelf = self::shelf(Room::default(), &["a", "b"], now);
+    shelf.know([("gpu".to_owned(), 15)]);
+    wait(&mut shelf, "a", now);
+    let Some(Step::Load(_)) = shelf.next(now) else { panic!("a is loaded") };
+    shelf.loaded("a", 0, Size { n_device: 0, ..TEN }, now);
+    get(&mut shelf, "a", now);
+    shelf.release("a", now);
+    assert_eq!(serve(&mut shelf, "b", at(1)), ["+b"]);
+}
+
+#[test]
+fn a_budget_of_the_operator_holds_whatever_devices_have() {
+    let now = Instant::now();
+    let mut shelf = shelf(Room { n_model: None, n_byte: Some(15) }, &["a", "b"], now);
+    shelf.know([("gpu".to_owned(), 100)]);
+    assert_eq!(shelf.budget(), Some(Budget::Fixed(15)));
+    serve(&mut shelf, "a", now);
+    assert_eq!(serve(&mut shelf, "b", now), ["-a", "+b"]);
+    shelf.keep("b", KeepAlive::Always);
+    wait(&mut shelf, "a", now);
+    assert!(settle(&mut shelf, now).is_empty());
+    assert!(matches!(shelf.ask("a", now), Asked::Refused(error) if error.kind == Kind::Memory));
+}
+
+#[test]
+fn models_that_are_larger_than_their_weights_keep_to_the_budget() {
+    let now = Instant::now();
+    let at = |seconds| now + Duration::from_secs(seconds);
+    let mut shelf = shelf(Room { n_model: None, n_byte: Some(25) }, &["a", "b"], now);
+    let load = |shelf: &mut Shelf<u32>, id: &str, now| {
+        wait(shelf, id, now);
+        let mut done = Vec::new();
+        while let Some(step) = shelf.next(now) {
+            match step {
+                Step::Load(offer) => {
+                    done.push(format!("+{}", offer.id));
+                    shelf.loaded(&offer.id, 0, Size { n_byte: 14, n_device: 14 }, now);
+                }
+                Step::End(id, _) => {
+                    done.push(format!("-{id}"));
+                    shelf.ended(&id);
+                }
+                Step::Tell => {}
+            }
+        }
+        done
+    };
+    assert_eq!(load(&mut shelf, "a", now), ["+a"]);
+    get(&mut shelf, "a", now);
+    // By its weights there is room, by its caches there is none: the one that works goes when it is free.
+    assert_eq!(load(&mut shelf, "b", at(1)), ["+b"]);
+    get(&mut shelf, "b", at(1));
+    assert!(shelf.next(at(1)).is_none(), "both work");
+    shelf.release("a", at(2));
+    assert_eq!(settle(&mut shelf, at(2)), ["-a"]);
+    shelf.release("b", at(3));
+    assert!(settle(&mut shelf, at(3)).is_empty(), "one alone stays");
+    // From now on its size is known.
+    assert_eq!(load(&mut shelf, "a", at(4)), ["-b", "+a"]);
+    get(&mut shelf, "a", at(4));
+    shelf.release("a", at(4));
+    // One that is being freed makes room already: no other leaves for it.
+    shelf.offer(["a", "b", "c"].map(|id| offer(id, 5)).into(), now);
+    assert_eq!(load(&mut shelf, "c", at(5)), ["+c", "-a"]);
 }
 
 #[test]
@@ -196,7 +285,7 @@ fn models_that_were_added_are_no_offers() {
     let now = Instant::now();
     let mut shelf = shelf(Room::default(), &["a"], now);
     let added = Offer { keep_alive: KeepAlive::Always, ..offer("own", 10) };
-    shelf.put(added, 7, 10, now);
+    shelf.put(added, 7, TEN, now);
     shelf.offer(vec![Offer { stamp: 9, ..offer("own", 10) }], now);
     assert!(settle(&mut shelf, now).is_empty());
     assert!(matches!(shelf.ask("own", now), Asked::Ready(model) if *model == 7));
@@ -285,9 +374,9 @@ proptest! {
         let work = |shelf: &mut Shelf<u32>, in_work: &mut Vec<Step<u32>>, fails: bool, now| {
             match in_work.pop() {
                 Some(Step::Load(offer)) if fails => shelf.failed(&offer.id, &LoadError::Memory("full".into()), now),
-                Some(Step::Load(offer)) => shelf.loaded(&offer.id, 0, 10, now),
+                Some(Step::Load(offer)) => shelf.loaded(&offer.id, 0, TEN, now),
                 Some(Step::End(id, _)) => shelf.ended(&id),
-                None => {}
+                Some(Step::Tell) | None => {}
             }
         };
         for event in events {

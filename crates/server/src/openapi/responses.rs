@@ -261,7 +261,7 @@ fn ollama_embeddings() -> Vec<Field> {
         MODEL,
         needs("embeddings", Kind::List(&Kind::List(&NUMBER)), "A vector for each text"),
         needs("total_duration", COUNT, "Nanoseconds"),
-        needs("load_duration", COUNT, "Always 0"),
+        needs("load_duration", COUNT, "Nanoseconds until the model was there"),
         needs("prompt_eval_count", COUNT, "Tokens of all texts"),
     ]
 }

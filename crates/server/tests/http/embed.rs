@@ -63,6 +63,15 @@ fn ollamas_embeddings_name_their_model_and_say_how_long_it_stays() {
         assert_eq!(wrong.status, 400, "{}", wrong.text);
         let embedded = running.post(path, &json!({"model": "a", name: "A fox.", "keep_alive": 0}));
         assert_eq!(embedded.status, 200, "{}", embedded.text);
+        if name == "input" {
+            let nanos = |name: &str| embedded.body[name].as_u64().expect("a time");
+            // It was loaded for this.
+            assert!(
+                (100_000..nanos("total_duration")).contains(&nanos("load_duration")),
+                "{}",
+                embedded.text
+            );
+        }
         wait_until("it leaves", LIMIT, || running.get("/api/ps").body["models"] == json!([]));
     }
 }

@@ -2,12 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use chaski_server::{Key, Level};
 use serde_json::{Value, json};
 
+use crate::clients::is_full;
 use crate::serve::{Running, Setup};
 
 fn ask(running: &Running, model: &str) -> crate::serve::Answer {
@@ -181,4 +183,95 @@ fn a_model_leaves_after_its_time() {
     assert!(expires.as_str().is_some_and(|time| time > "2100"), "{expires}");
     // Without a name, the only model answers.
     assert_eq!(running.post("/v1/completions", &json!({"prompt": "A", "max_tokens": 1})).status, 200);
+}
+
+/// A server of four models without a limit of their number, with this budget.
+fn with_budget(n_byte: Option<u64>) -> Running {
+    let mut setup = Setup::offering(&["a", "b", "c", "d"]);
+    (setup.config.models_max, setup.config.models_bytes) = (None, n_byte);
+    setup.start()
+}
+
+/// Models that are loaded.
+fn loaded(running: &Running) -> Vec<String> {
+    let listed = running.get("/api/ps").body["models"].take();
+    let names = listed.as_array().expect("a list").iter().map(|model| model["name"].as_str());
+    names.map(|name| name.expect("a name").trim_end_matches(":latest").to_owned()).collect()
+}
+
+fn n_byte(running: &Running, model: &str) -> u64 {
+    let listed = running.get("/api/ps").body["models"].take();
+    let is_it = |listed: &&Value| listed["name"].as_str().is_some_and(|name| name.starts_with(model));
+    listed.as_array().expect("a list").iter().find(is_it).expect("it is loaded")["size_vram"]
+        .as_u64()
+        .expect("bytes")
+}
+
+#[test]
+fn on_a_cpu_there_is_no_budget() {
+    let running = with_budget(None);
+    for model in ["a", "b", "c", "d"] {
+        assert_eq!(ask(&running, model).status, 200);
+    }
+    assert_eq!(loaded(&running), ["a", "b", "c", "d"]);
+    assert_eq!(running.get("/props").body["max_memory"], Value::Null);
+    assert_eq!(metric(&running, "chaski_models_memory_bytes"), None);
+}
+
+#[test]
+fn a_budget_frees_the_model_that_was_not_used_for_longest_and_never_one_that_stays() {
+    let each = {
+        let running = with_budget(None);
+        assert_eq!(ask(&running, "a").status, 200);
+        n_byte(&running, "a")
+    };
+    let budget = each * 5 / 2;
+    let running = with_budget(Some(budget));
+    assert_eq!(running.get("/props").body["max_memory"], budget);
+    assert_eq!(metric(&running, "chaski_models_memory_bytes"), Some(budget as f64));
+    for model in ["a", "b", "a", "c"] {
+        assert_eq!(ask(&running, model).status, 200);
+    }
+    // Its caches made c larger than its weights told; b was not used for longest.
+    wait_for(&running, "b", "unloaded");
+    assert_eq!(loaded(&running), ["a", "c"]);
+    let stays = json!({"model": "a", "messages": [], "keep_alive": -1});
+    assert_eq!(running.post("/api/chat", &stays).status, 200);
+    for (model, leaves) in [("b", "c"), ("d", "b")] {
+        assert_eq!(ask(&running, model).status, 200);
+        wait_for(&running, leaves, "unloaded");
+        assert_eq!(loaded(&running), ["a", model]);
+    }
+    let stays = json!({"model": "d", "messages": [], "keep_alive": -1});
+    assert_eq!(running.post("/api/chat", &stays).status, 200);
+    let refused = ask(&running, "c");
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (500, &json!("out_of_memory")));
+    let message = refused.body["error"]["message"].as_str().expect("a message");
+    assert!(message.contains(&budget.to_string()), "{message}");
+    assert_eq!(
+        (refused.headers.contains_key("retry-after"), loaded(&running)),
+        (true, vec!["a".to_owned(), "d".to_owned()])
+    );
+    assert_eq!((ask(&running, "a").status, ask(&running, "d").status), (200, 200), "they are still served");
+}
+
+/// For full runs: models take a while to load on a GPU where there is none.
+#[test]
+fn the_memory_of_a_gpu_is_a_budget() {
+    if !is_full() {
+        return;
+    }
+    let mut setup = Setup::built_in(1);
+    setup.gpu = Some(Arc::new(OnceLock::new()));
+    let kept = setup.gpu.clone().expect("it was set");
+    setup.config.offers = Some(Arc::new(|| vec![crate::serve::offer("other")]));
+    setup.config.any_model = Some(false);
+    let running = setup.start();
+    let memory = kept.get().and_then(|gpu| gpu.memory()).expect("Vulkan tells it");
+    // Drivers estimate it anew each time.
+    let found = metric(&running, "chaski_models_memory_bytes").expect("a budget");
+    let most = 0.9 * memory.n_byte as f64;
+    assert!((0.1 * most..=most).contains(&found), "{found} of {memory:?}");
+    assert_eq!(ask(&running, "other").status, 200, "a model on the CPU takes nothing of it");
+    assert_eq!(loaded(&running), ["other", "golden"]);
 }

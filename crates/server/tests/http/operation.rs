@@ -193,6 +193,10 @@ fn tokens_and_time_bound_the_queue_too() {
         (400, Some("context_length_exceeded"))
     );
     assert!(refused.text.contains("> 100 maximum"), "{}", refused.text);
+    let error = &refused.body["error"];
+    assert!(error["n_prompt_tokens"].as_u64() > Some(100), "{error}");
+    assert_eq!((&error["max_prompt_tokens"], &error["n_ctx"]), (&json!(100), &json!(512)));
+    assert_eq!(n_refused(&running), [("queue_full".to_owned(), 2)]);
     drop((long, waits));
     wait_until("there is room", Duration::from_secs(5), || {
         running.post("/v1/completions", &fox(1)).status == 200
@@ -497,6 +501,28 @@ fn a_key_that_asks_too_much_waits() {
     let seconds: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=30).contains(&seconds), "{seconds}");
     assert_eq!(ask("b").status, 200, "other keys have their own");
+    assert_eq!(ask("c").status, 401);
+    let metrics = running.send(&json!({
+        "method": "GET", "path": "/metrics", "headers": {"authorization": "Bearer a"},
+    }));
+    let expected = [("invalid_key".to_owned(), 1), ("key_limit".to_owned(), 1)];
+    assert_eq!(refusals(&metrics.text), expected);
+}
+
+/// Refused requests by reason.
+fn n_refused(running: &Running) -> Vec<(String, u64)> {
+    refusals(&running.get("/metrics").text)
+}
+
+fn refusals(metrics: &str) -> Vec<(String, u64)> {
+    let line = |line: &str| {
+        let rest = line.strip_prefix("chaski_rejected_total{reason=\"")?;
+        let (reason, n) = rest.split_once("\"} ")?;
+        Some((reason.to_owned(), n.parse().ok()?))
+    };
+    let mut found: Vec<(String, u64)> = metrics.lines().filter_map(line).collect();
+    found.sort();
+    found
 }
 
 #[test]

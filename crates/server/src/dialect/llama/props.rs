@@ -54,11 +54,12 @@ pub(crate) fn asleep(id: &str, config: &ServerConfig) -> Value {
     })
 }
 
-/// The properties of a server of several models.
-pub(crate) fn router(config: &ServerConfig) -> Value {
+/// The properties of a server of several models, which may take so many bytes.
+pub(crate) fn router(config: &ServerConfig, n_byte: Option<u64>) -> Value {
     json!({
         "role": "router",
         "max_instances": config.models_max.unwrap_or(0),
+        "max_memory": n_byte,
         "models_autoload": config.autoload,
         "model_alias": "llama-server",
         "model_path": "none",

@@ -113,15 +113,20 @@ impl EmbedAsk {
         found.iter().enumerate().map(row).collect()
     }
 
-    /// ollama's body.
-    pub(crate) fn ollama(&self, model: &str, found: &[Embedding], took: Duration) -> Result<Value, ApiError> {
+    /// ollama's body, with the times of the whole request and of the wait for its model.
+    pub(crate) fn ollama(
+        &self,
+        model: &str,
+        found: &[Embedding],
+        [total, loading]: [Duration; 2],
+    ) -> Result<Value, ApiError> {
         let vectors: Vec<Vec<f32>> = found.iter().map(|one| self.vector(one)).collect::<Result<_, _>>()?;
         let n_token: usize = found.iter().map(|embedding| embedding.n_token).sum();
         Ok(json!({
             "model": model,
             "embeddings": vectors,
-            "total_duration": took.as_nanos() as u64,
-            "load_duration": 0,
+            "total_duration": total.as_nanos() as u64,
+            "load_duration": loading.as_nanos() as u64,
             "prompt_eval_count": n_token,
         }))
     }
@@ -145,7 +150,8 @@ mod tests {
         let found = [Embedding { vectors: vec![vec![0.5, 0.25]], n_token: 2 }];
         let mut expected = contract("ollama-embed.json")["body"].take();
         expected["embeddings"] = json!([[0.5, 0.25]]);
-        let body = asked.ollama("m", &found, Duration::from_nanos(9)).unwrap();
+        let body = asked.ollama("m", &found, [9, 4].map(Duration::from_nanos)).unwrap();
+        assert_eq!(body["load_duration"], 4);
         assert_covers(&body, &expected, "body");
         let names = |body: &Value| body.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!((names(&body), &body["total_duration"]), (names(&expected), &expected["total_duration"]));
