@@ -478,8 +478,8 @@ impl<T> Shelf<T> {
         }
     }
 
-    /// Makes a model leave that nobody uses, and that was not used for longest, where caches made a model larger than its
-    /// weights told and the operator's budget is exceeded. The last that was used stays.
+    /// Makes a model leave that nobody uses, and that was not used for longest, where caches made a model larger than
+    /// its weights told and the operator's budget is exceeded. The last that was used stays.
     fn shrink(&mut self) {
         let leaves = |entry: &Entry<T>| matches!(entry.state, State::Leaving { .. } | State::Ending { .. });
         let is_fixed = matches!(self.budget(), Some(Budget::Fixed(_)));
