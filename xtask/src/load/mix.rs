@@ -118,8 +118,8 @@ impl Mix {
         if self == Mix::H {
             return in_turns(n, &mut random, vocab, n_in, n_out);
         }
-        let lengths =
-            Lengths { n_in, n_out, n_long: 16384, n_long_out: 64, n_own: 200.min(n_in.div_ceil(21)) };
+        let n_own = 200.min(n_in.div_ceil(21));
+        let lengths = Lengths { n_in, n_out, n_long: 64 * n_in, n_long_out: n_out.div_ceil(2), n_own };
         if self == Mix::D {
             let groups = groups(&mut random, n_in - lengths.n_own, vocab);
             let talks =
