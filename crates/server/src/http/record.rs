@@ -155,6 +155,8 @@ impl Record {
         let (now, course) = (Instant::now(), &mut self.answers[index]);
         course.ended = Some((now, finish));
         let stats = &course.stats;
+        // Both times are by the same clock: of the engine if the answer is whole, otherwise of these events.
+        let queue = if stats.n_token > 0 { stats.queue } else { course.started.unwrap_or(now) - self.start };
         self.held.open.used(stats.n_prompt + stats.n_token);
         self.app.metrics.tokens(&self.model, stats);
         self.app.metrics.ended(&self.model, finish);
@@ -168,7 +170,7 @@ impl Record {
             n_prompt: stats.n_prompt + stats.n_cached,
             n_cached: stats.n_cached,
             n_token: stats.n_token,
-            queue: course.started.unwrap_or(now) - self.start,
+            queue,
             ttft: stats.ttft,
             rate: if stats.decode > Duration::ZERO { stats.token_rate() } else { 0.0 },
             finish,

@@ -357,7 +357,7 @@ impl Models {
                     let models = self.clone();
                     tokio::task::spawn_blocking(move || models.end_now(&id, served));
                 }
-                Some(Step::Tell) => drop(self.changed.send_replace(())),
+                Some(Step::Tell) => self.changed.send_modify(|()| ()),
                 None => {
                     let far = Instant::now() + Duration::from_secs(24 * 3600);
                     let until = tokio::time::sleep_until(deadline.unwrap_or(far).into());
