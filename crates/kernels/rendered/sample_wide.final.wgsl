@@ -33,7 +33,7 @@ var<workgroup> pool: array<vec4<f32>, WG>;
 // Sums of a pass: of each sixteenth of its range.
 var<workgroup> parts: array<vec4<f32>, 4>;
 
-// What thread 0 tells the others.
+// Numbers that thread 0 shares with the others.
 struct Told {
     // The sequence; then the number of candidates that are left in the list, NONE if logits have to be read; then the
     // group of chunks or the part that a pass found.

@@ -17,12 +17,20 @@ use crate::dialects::DialectOptions;
 use crate::error::{ApiError, Kind, chain};
 use crate::fields::Fields;
 use crate::loras::Loras;
-use crate::models::Size;
 use crate::names::{is_called, stem};
 use crate::pace::Pace;
 use crate::places::Places;
 use crate::queue::Queue;
 use crate::salts::Salts;
+
+/// Bytes that a model takes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// In all.
+    pub(crate) n_byte: u64,
+    /// Those on devices that tell how much memory they have.
+    pub(crate) n_device: u64,
+}
 
 /// A model that answers.
 pub(crate) struct Served {

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::numbers::Summary;
-
 /// Rates of a curve, as shares of the most requests a second that users got answered.
 const CURVE: [f64; 4] = [0.5, 0.8, 0.95, 1.2];
 
@@ -72,28 +70,23 @@ impl Levels {
         self.rest.next()
     }
 
-    /// Takes the rate that users got: without the beginning and the end where there is more.
-    pub(crate) fn measured(&mut self, level: Level, summary: &Summary) {
+    /// Takes the answers a second that a level got.
+    pub(crate) fn measured(&mut self, level: Level, rate: f64) {
         let (Level::Users(_), Some(most)) = (level, &mut self.capacity) else { return };
-        *most = most.max(summary.request_rate());
+        *most = most.max(rate);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
-    use crate::load::numbers::summary;
 
     #[test]
     fn a_curve_follows_the_users_at_shares_of_what_they_got() {
         let mut levels = Levels::new(&[1, 8], &[], true);
         let mut seen = Vec::new();
         while let Some(level) = levels.next() {
-            let mut found = summary(&[], &[], Instant::now(), 1);
-            (found.n_ok, found.seconds) = (if level == Level::Users(8) { 40 } else { 10 }, 10.0);
-            levels.measured(level, &found);
+            levels.measured(level, if level == Level::Users(8) { 4.0 } else { 1.0 });
             seen.push(level.to_string());
         }
         assert_eq!(seen, ["1", "8", "2.00/s", "3.20/s", "3.80/s", "4.80/s"]);

@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let Some(level) = levels.next() else { break };
         let measured = measure(args, &client, level, args.seed + i as u64)?;
         let Measured { jobs, asked, summary, memory, burst, idle, alone } = &measured;
-        levels.measured(level, summary);
+        levels.measured(level, summary.request_rate());
         let (n_wrong, n_check) = compare(&client, jobs, asked, args.check)?;
         let demands = demands(args.mix, summary, alone.as_ref(), burst.as_ref());
         let mut row = row(level, args, summary, n_wrong, n_check);

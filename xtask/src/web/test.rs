@@ -10,8 +10,8 @@ use super::kernels;
 use crate::mesa;
 
 /// Tests that need a browser: kernels, the engine on both devices and for several answers, downloads, grammars, tabs
-/// that share an engine, the page, and that of the server, tabs as workers of a swarm. By default files leave out what is
-/// like the rest of them (`PART`).
+/// that share an engine, the page, and that of the server, tabs as workers of a swarm. By default files leave out cases
+/// that are like the rest of them (`PART`).
 const IN_BROWSER: &[&str] = &[
     "kernels", "cases", "loading", "engine", "cpu", "several", "grammar", "shared", "page", "served", "swarm",
 ];
@@ -30,9 +30,9 @@ const PART: &str = "CHASKI_TEST_PART";
 const WIDTH: &str = "LP_NATIVE_VECTOR_WIDTH";
 
 /// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once
-/// `modules` are installed, and the engine's in Node; with `whole` also those of `MORE`, what files leave out otherwise,
-/// those in Dawn for Node, and with the release module.
-/// `program` is the command `chaski`, whose server has a page.
+/// `modules` are installed, and the engine's in Node; with `whole` also those of `MORE`, the cases that files leave out
+/// otherwise, those in Dawn for Node, and with the release module. `program` is the command `chaski`, whose server has
+/// a page.
 ///
 /// # Errors
 /// A build or a test fails.

@@ -259,8 +259,8 @@ fn adjusted_draws_are_those_of_the_references() {
     failures.conclude();
 }
 
-/// Probabilities of the candidates, from the definition: the best `top_k` (0: all), of these the fewest that reach `top_p`, of
-/// these all with at least `min_p` of the best one's probability; then the temperature.
+/// Probabilities of the candidates, from the definition: the best `top_k` (0: all), of these the fewest that reach
+/// `top_p`, of these all with at least `min_p` of the best one's probability; then the temperature.
 fn distribution(logits: &[f32], p: &SampleParams) -> Vec<(usize, f64)> {
     let shares = |of: &[(usize, f64)]| {
         let max = of.iter().map(|x| x.1).fold(f64::NEG_INFINITY, f64::max);

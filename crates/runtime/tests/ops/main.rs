@@ -1,8 +1,8 @@
 //! Cases of every operation on a device: with and without bounds checks, in every feature set it supports.
 //!
 //! By default a fixed sample of each grid runs, each case in one feature set, with or without bounds checks, since
-//! software drivers take longer to compile a case than to run it; fewer cases of slow kernels run (`SLOW`). An operation
-//! has bounds checks in one of its feature sets, the next operation in the other.
+//! software drivers take longer to compile a case than to run it; fewer cases of slow kernels run (`SLOW`). Of two
+//! operations one has bounds checks in its first feature set, the other in its second.
 //! `CHASKI_TEST_FULL=1` runs everything. `CHASKI_OP` selects operations, separated by commas; `CHASKI_CASE` selects
 //! cases whose labels contain a word, all of which then run. In addition there are random cases (`random`):
 //! `PROPTEST_CASES` sets the number per operation, `CHASKI_TEST_SEED` selects others.

@@ -21,7 +21,7 @@ use crate::model::{ModelOptions, Served};
 pub(crate) use listed::Listed;
 pub(crate) use news::News;
 pub use offer::{KeepAlive, KeepAliveError, LoadError, Loader, Offer, Part, model_id};
-pub(crate) use shelf::{Budget, Entry, Room, Size, State};
+pub(crate) use shelf::{Budget, Entry, Room, State};
 pub use store::{PullEvent, Removal, Store, StoreError};
 
 use shelf::{Asked, Shelf, Step};

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::offer::{KeepAlive, LoadError, Offer};
 use crate::error::{ApiError, Kind};
+use crate::model::Size;
 
 /// For this long a model that cannot be loaded is not tried again.
 const FAILED: Duration = Duration::from_secs(30);
@@ -17,15 +18,6 @@ pub(crate) struct Room {
     pub(crate) n_model: Option<usize>,
     /// Bytes at once; `None` for a part of what the devices have, where they tell it.
     pub(crate) n_byte: Option<u64>,
-}
-
-/// Bytes that a model takes.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Size {
-    /// In all.
-    pub(crate) n_byte: u64,
-    /// Those on devices that tell how much memory they have.
-    pub(crate) n_device: u64,
 }
 
 /// Bytes that loaded models may take.

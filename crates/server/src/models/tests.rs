@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 
 use super::News;
 use super::offer::{KeepAlive, LoadError, Loader, Offer};
-use super::shelf::{Asked, Budget, Room, Shelf, Size, State, Step};
+use super::shelf::{Asked, Budget, Room, Shelf, State, Step};
 use crate::about::About;
 use crate::error::Kind;
+use crate::model::Size;
 
 /// The size of each model, all of it on a device.
 const TEN: Size = Size { n_byte: 10, n_device: 10 };
