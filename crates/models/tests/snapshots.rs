@@ -38,6 +38,8 @@ const DENSE: Case = Case {
 
 const CASES: &[Case] = &[
     DENSE,
+    // The model is too small for a GPU to round results ahead; Mesa's device does.
+    Case { name: "dense_rounded", device: mesa, ..DENSE },
     // WebGPU's default limits, no optional feature.
     Case { name: "dense_base", device: Caps::base, ..DENSE },
     Case { name: "dense_coop", types: |_| F16, device: cooperative, ..DENSE },
@@ -78,6 +80,10 @@ fn subgroups() -> Caps {
 
 fn cooperative() -> Caps {
     Caps { coop: Some(CoopShape::WARP), ..subgroups() }
+}
+
+fn mesa() -> Caps {
+    Caps { software: true, subgroup: Some((8, 8)), ..subgroups() }
 }
 
 fn software() -> Caps {
