@@ -12,11 +12,11 @@ use serde_json::Value;
 
 /// Maximum bytes of the module compressed by gzip: the current size and a little more. The target is 600,000; lower it
 /// with an improvement, and raise it only for something that pages use, with a row in docs/web.md.
-const WASM: usize = 853_000;
+const WASM: usize = 855_000;
 /// Maximum bytes of the JavaScript that a page loads, bundled and minified, compressed by gzip.
 const SCRIPT: usize = 29_500;
 /// Maximum bytes of all that a page with the package loads at first, compressed by brotli.
-const FIRST_LOAD: usize = 701_000;
+const FIRST_LOAD: usize = 704_000;
 /// Maximum bytes of the module of grammars, which requests for one load, compressed by brotli: the current size and a
 /// little more.
 const GRAMMAR: usize = 386_000;
