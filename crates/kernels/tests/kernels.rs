@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use chaski_kernels::{CoopShape, Kernel, check};
+use chaski_kernels::{Kernel, check};
 
 /// By default naga validates one kernel in eight and the first of each operation; the others' texts are those in the
 /// index, which `cargo xtask gen-kernels` writes once it has validated all of them.
@@ -17,8 +17,7 @@ fn every_kernel_is_valid_and_in_the_index() {
     let is_first = |i: usize| i == 0 || op(names[i - 1]) != op(names[i]);
     let (valid, rest): (Vec<usize>, Vec<usize>) =
         (0..names.len()).partition(|i| is_full() || is_one(*i) || is_first(*i));
-    // By default of those with cooperative matrices that no device here has, only the ones above.
-    let rest: Vec<&str> = rest.into_iter().map(|i| names[i]).filter(|n| !is_of_others(n)).collect();
+    let rest: Vec<&str> = rest.into_iter().map(|i| names[i]).collect();
     let chosen: Vec<&str> = valid.into_iter().map(|i| names[i]).collect();
     let index = check::check_these(&chosen).unwrap_or_else(|e| panic!("{e}"));
     let hashes = check::hashes(&rest).unwrap_or_else(|e| panic!("{e}"));
@@ -69,12 +68,6 @@ fn say(line: &str) {
 
 fn is_full() -> bool {
     std::env::var_os("CHASKI_TEST_FULL").is_some_and(|v| v != "0")
-}
-
-/// True for kernels whose cooperative matrices are not of the first shape: their names end with it.
-fn is_of_others(name: &str) -> bool {
-    let mut rest = CoopShape::ALL[1..].iter();
-    name.contains("_coop.") && rest.any(|s| name.ends_with(&format!(".{}.{}", s.side, s.lanes)))
 }
 
 #[test]

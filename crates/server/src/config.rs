@@ -179,7 +179,7 @@ pub struct ServerConfig {
     /// Models that are loaded at once; `None` for any number.
     pub models_max: Option<usize>,
     /// Bytes of loaded models, weights and caches. `None`: others make room for a model with which all would take more
-    /// than 0.9 of the memory of their GPUs, where those tell it (Vulkan does).
+    /// than 0.9 of the memory of their GPUs, where those tell it (Vulkan does). `u64::MAX`: no limit.
     pub models_bytes: Option<u64>,
     /// Free the models when the server ends. A program that ends with it can leave that to the system: some drivers of
     /// GPUs crash now and then while a device is closed.

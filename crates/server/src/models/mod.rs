@@ -303,11 +303,12 @@ impl Models {
         self.shelf().entries().iter().map(Listed::of).collect()
     }
 
-    /// Bytes that loaded models may take, if they are limited.
+    /// Bytes that loaded models may take, if they are limited: `u64::MAX` of the options is no limit.
     pub(crate) fn n_byte(&self) -> Option<u64> {
-        self.shelf().budget().map(|budget| match budget {
+        let n_byte = |budget| match budget {
             Budget::Fixed(n_byte) | Budget::Devices(n_byte) => n_byte,
-        })
+        };
+        self.shelf().budget().map(n_byte).filter(|n| *n < u64::MAX)
     }
 
     /// Loaded models.
